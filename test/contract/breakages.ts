@@ -1,15 +1,15 @@
-// All the ways a value can break its schema, one at a time: what invalid.test.ts sends. Derived from the contract, so a new
-// property is attacked from the day it is written.
+// Every way a value can break its schema, one at a time: the bodies that invalid.test.ts sends.
+// They derive from the contract, so a new property is attacked from its first day.
 import { fill, type Known } from '../support/given.ts'
 import { follow, isReference, requiredOf, type Schema, sample, typesOf } from '../support/schema.ts'
 
 export interface Breakage {
-  /** Dotted path of the field the answer must name, and no other. */
+  /** Dotted path of the field that the reply must name, and no other. */
   field: string
   what: string
   /** The whole broken value. */
   value: unknown
-  /** The answer has to guess what was meant. */
+  /** The reply must contain a "did you mean". */
   hint?: boolean
 }
 
@@ -22,7 +22,7 @@ const wrongTypes: [type: string, value: unknown][] = [
   ['array', []],
 ]
 
-/** Breakages of a valid value, at every depth. */
+/** The breakages of a valid value, at every depth. */
 export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generator<Breakage> {
   const schema = follow(shape)
   if (schema.format === 'binary') {
@@ -31,7 +31,7 @@ export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generat
   }
   const branches = (schema.anyOf ?? schema.oneOf ?? []).map(follow)
   const types = branches.length > 0 ? branches.flatMap(typesOf) : typesOf(schema)
-  // What has no type may be anything; what it may be then is a rule.
+  // A schema without a type accepts any value; only rules restrict it.
   if (types.length === 0 && schema.enum === undefined && branches.length === 0) return
   const fits = (type: string) => types.includes(type) || (type === 'integer' && types.includes('number'))
   const [simple, other] = wrongTypes.filter(([type]) => !fits(type))
@@ -40,14 +40,14 @@ export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generat
   )) {
     yield { field: '', what: `is ${JSON.stringify(value)}`, value }
   }
-  // That one of several is needed is said at the first.
+  // The first property reports that one of several is required.
   for (const [index, branch] of branches.entries())
     for (const each of within(branch, isOf(branch, valid) ? valid : sample(branch)))
       if (index === 0 || each.what !== 'is missing') yield each
   if (branches.length === 0) yield* within(schema, valid)
 }
 
-/** Whether a value is an object with what the branch must have. */
+/** Whether the value is an object with the required properties of the branch. */
 const isOf = (branch: Schema, valid: unknown): boolean =>
   requiredOf(branch).length > 0 && requiredOf(branch).every((name) => Object.hasOwn(Object(valid), name))
 
@@ -122,14 +122,14 @@ function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
   if (schema.enum !== undefined) yield ['is none of the choices', 'no-such-choice']
   if (format !== undefined && format !== 'password') yield ['has a bad format', 'no such form']
   if (format === 'date' || format === 'date-time')
-    yield ['is no day there is', format === 'date' ? '2026-02-30' : '2026-02-30T10:00:00Z']
+    yield ['is not a day of the calendar', format === 'date' ? '2026-02-30' : '2026-02-30T10:00:00Z']
   if (!schema.enum && pattern === undefined && (format === undefined || format === 'password'))
     yield ['has a control character', 'demo\u0007demo']
 }
 
 const join = (first: string, rest: string): string => (rest === '' ? first : `${first}.${rest}`)
 
-/** The body with one reference at a time pointing to nothing. */
+/** The body with one dangling reference at a time. */
 export function* danglingReferences(shape: Schema | undefined, valid: unknown, known: Known): Generator<Breakage> {
   const outer = follow(shape)
   const schema = outer.anyOf?.map(follow)[0] ?? outer
@@ -141,7 +141,7 @@ export function* danglingReferences(shape: Schema | undefined, valid: unknown, k
       yield {
         field: isList ? `${name}.0` : name,
         what: 'names nothing',
-        value: { ...value, [name]: isList ? [nobody] : nobody },
+        value: { ...value, [name]: isList ? [unknownId] : unknownId },
       }
     } else if (typesOf(target).includes('array')) {
       for (const each of danglingReferences(target.items, fill(sample(target.items), target.items, known), known))
@@ -153,10 +153,10 @@ export function* danglingReferences(shape: Schema | undefined, valid: unknown, k
   }
 }
 
-/** An id no record has. */
-export const nobody = 999_999_999
+/** An id that no record has. */
+export const unknownId = 999_999_999
 
-/** Texts a query parameter refuses. */
+/** Texts that a query parameter refuses. */
 export function badTexts(schema: Schema): string[] {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems, format } = schema as Schema &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' | 'minItems' | 'maxItems', number | undefined>

@@ -1,5 +1,5 @@
-// What fires events that no single request of the walkers brings about: each makes its own beginning through the API and lets the
-// background do the rest.
+// Flows that fire the events which no single request of the walkers fires: each creates its records
+// through the API and runs the background work.
 import { adminPassword } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import type { World } from './support.ts'

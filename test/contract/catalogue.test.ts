@@ -1,5 +1,5 @@
-// The catalogue of events (DOMAIN 17.2) against the product: every name of it is one that the contract knows, that some operation
-// declares, and that is really fired, before and after, when the operations of the contract are carried out.
+// The event catalogue (DOMAIN 17.2) against the product: the contract knows each name of it, some
+// operation declares it, and the operations really fire it, before and after.
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { eventBases } from '../../codegen/events.ts'
@@ -11,7 +11,7 @@ import { change, startWorld, type World } from './support.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
 
-/** The catalogue as it was agreed on: what is one noun, and what happens to it. */
+/** The catalogue as specified: a noun, and the things that happen to it. */
 const catalogue = `
 lead create update delete restore won lost reopened
 leads.quote create delete
@@ -66,7 +66,7 @@ const bases = catalogue
   })
   .sort()
 
-/** Told once, without a pair. */
+/** Fired once, without a pair. */
 const bareOnly = [
   'data_transfer.imports.started',
   'data_transfer.imports.completed',
@@ -76,14 +76,17 @@ const bareOnly = [
     (noun) => `${noun}.restore`,
   ),
 ]
-/** Chapter 0 of the specification adds the sessions, what becomes of leads and what comes back to its table; a mail that may have been sent is sent again by hand (20.2). */
+/**
+ * Chapter 0 of the specification adds to its table the sessions, the outcomes of leads and
+ * restores; 20.2 adds resending a mail that may have been sent.
+ */
 const amended = [
   'marketing.send.resend',
   'user.session.create',
   'user.session.delete',
   ...bareOnly.filter((name) => !name.startsWith('data_transfer.')),
 ]
-/** Told once more behind the pair. */
+/** Fired again after the pair. */
 const bareToo = ['user.account.update-password']
 const names = [
   ...bases.filter((base) => !bareOnly.includes(base)).flatMap((base) => [`${base}.before`, `${base}.after`]),
@@ -91,10 +94,13 @@ const names = [
   ...bareToo,
 ].sort()
 
-/** The specification, where it lies beside the tree. */
+/** The specification, when it lies beside the tree. */
 const specification = new URL('../../../shared/DOMAIN.md', import.meta.url)
 
-/** The names of the table, its short forms written out: `.update` behind `lead.create`, `persons.tag.*` for verbs in brackets. */
+/**
+ * The names of the table with its short forms expanded: `.update` after `lead.create`,
+ * `persons.tag.*` for verbs in brackets.
+ */
 function written(text: string): string[] {
   const table = text.slice(text.indexOf('### 17.2 '), text.indexOf('### 17.3 '))
   const rows = table.split('\n').filter((line) => /^\|.*`/.test(line))
@@ -119,7 +125,7 @@ describe('the catalogue of events', () => {
   })
 
   it('is the table of the specification', () => {
-    // Outside of the place where both are written there is nothing to compare with; the list above is what was agreed on.
+    // Without the specification beside the tree, the list above is the reference.
     const found = existsSync(specification)
       ? [...new Set([...written(readFileSync(specification, 'utf8')), ...amended])].sort()
       : bases
@@ -155,7 +161,7 @@ describe('what operations fire', () => {
     await world.server.rewind()
     expect(names.filter((name) => !fired.has(name))).toEqual([])
     expect([...fired].filter((name) => !names.includes(name))).toEqual([])
-    // Whoever may see everything is told of everything: the feed knows every type of record.
+    // A caller who sees everything gets every event: the feed knows every type of record.
     const told = openTypes(systemContext(world.server.app.services, 'api'))
     expect([...types].filter((type) => !told.includes(type))).toEqual([])
   })

@@ -1,5 +1,5 @@
-// A client generated from the contract with common tools: what is right compiles under --strict and works against a real
-// server, what is wrong does not compile.
+// A client generated from the contract with common tools: correct programs compile under --strict
+// and work against a real server, wrong ones do not compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -50,7 +50,7 @@ export async function run(baseUrl: string, email: string, password: string) {
   }
 }
 
-// Every refusal is a problem: once there is an error, its code can be read.
+// Every refusal is a problem document, whose code can be read whenever there is an error.
 function codeOf(answer: { error?: components['schemas']['Problem'] }) {
   return answer.error?.code
 }
@@ -79,7 +79,7 @@ export function mistakes(client: Client<paths>) {
   // @ts-expect-error a parameter the list does not have
   client.GET('/api/admin/leads', { params: { query: { lead_valu: 1 } } })
   // @ts-expect-error a sort key the list does not have
-  client.GET('/api/admin/leads', { params: { query: { sort: ['colour'] } } })
+  client.GET('/api/admin/leads', { params: { query: { sort: ['color'] } } })
   // @ts-expect-error a path there is not
   client.GET('/api/admin/leeds')
   // @ts-expect-error a method the path does not know
@@ -96,7 +96,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   writeFileSync(
     join(folder, 'schema.d.ts'),
-    // As it is served.
+    // As served.
     astToString(await openapiTS(JSON.stringify(contract))),
   )
   const file = join(folder, 'scenario.ts')

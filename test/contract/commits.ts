@@ -1,11 +1,11 @@
-// The database as it was after each commit of a request: what a crash there would leave behind.
+// The database after each commit of a request: the state that a crash there would leave.
 import Database from 'better-sqlite3'
 import { sqliteImage } from '../../db/sqlite/dialect.ts'
 import { nameOf, self } from '../../src/kernel/runtime/process-identity.ts'
 import type { TestServer } from '../support/app.ts'
 
 export interface Commits {
-  /** Runs `work` and answers an image of the database for each of its commits, in order. */
+  /** Runs `work` and returns an image of the database after each of its commits, in order. */
   during(work: () => Promise<unknown>): Promise<Buffer[]>
   stop(): void
 }
@@ -42,7 +42,10 @@ export function watchCommits(): Commits {
   }
 }
 
-/** The server begins anew with the database that a crash has left: whoever worked on something is gone. */
+/**
+ * Restarts the server with the database that a crash left; no process from before the crash exists
+ * any more.
+ */
 export async function startAgain(server: TestServer, image: Buffer): Promise<void> {
   await server.rewind(image)
   const gone = nameOf({ ...self, pid: 2 ** 22 + 1, began: '' }, 'gone')

@@ -1,5 +1,5 @@
-// Every operation that takes an Idempotency-Key, ended by a crash after each of its commits: the repeated request gets the answer that
-// the first one would have got, and the database is what it would have been.
+// Every operation that takes an Idempotency-Key, ended by a crash after each of its commits: the
+// repeated request gets the reply of an uninterrupted one, and the database is equal too.
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
@@ -19,11 +19,14 @@ interface Outcome {
   tables: Record<string, unknown[]>
 }
 
-/** Whose a key or a lock is changes with each try, and how full text divides what it holds, with the commits. */
+/**
+ * The owner of a key or a lock differs with each try, and the segments of the full-text index with
+ * the commits.
+ */
 const isOfProcesses = (table: string): boolean =>
   table === 'idempotency_keys' || table === 'locks' || /_(data|idx|docsize|config)$/.test(table)
 
-/** All that is stored, by table and row. */
+/** All stored data, by table and row. */
 async function stored({ store: { db } }: TestServer): Promise<Outcome['tables']> {
   const all: Outcome['tables'] = {}
   for (const { name } of await db.introspection.getTables()) {
@@ -33,7 +36,10 @@ async function stored({ store: { db } }: TestServer): Promise<Outcome['tables']>
   return all
 }
 
-/** `third` with `?` wherever two runs of the same request differ, such as in secrets and ids of requests. */
+/**
+ * `third` with `?` wherever two runs of the same request differ, such as in secrets and request
+ * ids.
+ */
 function masked(one: unknown, other: unknown, third: unknown): unknown {
   const isPlain = [one, other].some((each) => typeof each !== 'object' || each === null)
   if (isPlain) return one === other ? third : '?'
@@ -43,7 +49,7 @@ function masked(one: unknown, other: unknown, third: unknown): unknown {
   return Array.isArray(third) ? entries.map(([, value]) => value) : Object.fromEntries(entries)
 }
 
-/** Answers how many commits the request has; the first only takes the key. */
+/** Returns the number of commits of the request; the first only takes the key. */
 async function survives(server: TestServer, ask: () => Promise<Outcome['answer']>, ignored: string[] = []) {
   const run = async (): Promise<Outcome> => ({ answer: await ask(), tables: await stored(server) })
   const beginning = await server.store.image()
@@ -85,7 +91,7 @@ describe('after a crash a repeated key', () => {
   const keyed = facts.filter(takesKey).map(([id]) => id)
   const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
-  /** Mass operations are about several records, one of which is not there. */
+  /** Mass operations get several records, one of which does not exist. */
   function wanted(id: string): Request {
     const { body, ...sent } = request(world, id)
     const entity = sent.url.split('/').at(-2) ?? ''
@@ -95,10 +101,10 @@ describe('after a crash a repeated key', () => {
 
   beforeEach(() => world.server.rewind())
 
-  // Signing out ends the token, and its keys with it.
+  // Signing out deletes the token, and its keys with it.
   it.each(keyed.filter((id) => id !== 'logout'))('of %s has the first answer and does what is left', async (id) => {
     const sent = wanted(id)
-    // How long a call to outside took is measured anew.
+    // The time of an outgoing call is measured again.
     const count = await survives(world.server, () => send(world, id, sent), ['duration_ms'])
     expect(count).toBeGreaterThanOrEqual(isMass(id) ? 4 : 2)
   })
@@ -140,7 +146,7 @@ describe('an import that runs while its caller waits, after a crash,', () => {
     const { id } = await imports.record('products', table)
     if (what === 'start') await imports.post(id, 'validate')
     const ask = () => server.admin.post(`${path}/${id}/${what}`, undefined, { headers })
-    // A step that is begun anew is one more version.
+    // A restarted step counts one more version.
     const count = await survives(server, ask, ['version'])
     expect(count).toBeGreaterThan(4)
   })

@@ -1,4 +1,5 @@
-// What is generated says what its source says. `npm run regenerate -- --check` is the same from the command line.
+// Generated files match their sources. `npm run regenerate -- --check` checks the same from the
+// command line.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { regenerate } from '../../codegen/regenerate.ts'

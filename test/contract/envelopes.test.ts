@@ -1,5 +1,5 @@
-// What every reply of a kind has in common: statuses, headers, conditional requests, idempotency, and that what GET answers
-// may be PUT back.
+// The common parts of replies: statuses, headers, conditional requests, idempotency, and that a
+// body from GET may be sent with PUT.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
 import { bodySchema, fact, facts, follow, takesHeader } from '../support/schema.ts'
@@ -19,7 +19,7 @@ const updates = handled.filter((id) => id.startsWith('update') && takesHeader(id
 const lists = handled.filter((id) => id.startsWith('list') && 'page' in fact(id).query)
 const conditional = handled.filter((id) => takesHeader(id, 'If-None-Match'))
 const guarded = handled.filter((id) => takesHeader(id, 'If-Match'))
-// An answer is kept under the token that asked; who has signed out has none to ask with again.
+// A reply is stored under the caller's token, which no longer exists after signing out.
 const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key') && id !== 'logout')
 const showOf = (id: string): string | undefined =>
   handled.find((each) => fact(each).method === 'get' && fact(each).path === fact(id).path)
@@ -114,11 +114,11 @@ describe.each(updates.filter((id) => showOf(id) !== undefined))('%s', (id) => {
     const shown = await ask(showOf(id) ?? '')
     const before = await world.server.store.db.selectFrom('events').select('id').execute()
     world.server.events()
-    // What is shown as a list goes back as the one list of the body.
+    // A list goes back as the one list of the body.
     const { data } = shown.body
     const list = Object.entries(bodySchema(id)?.properties ?? {}).find(([, each]) => follow(each).items)?.[0] ?? ''
     const sent = Array.isArray(data) ? { [list]: data } : data
-    // A list has no version of its own; the record it belongs to has.
+    // A list has no version of its own; its record has.
     const put = await ask(id, Array.isArray(data) ? {} : { 'if-match': shown.headers.etag ?? '"1"' }, { body: sent })
     expect(put.status === 200 ? 200 : put.text).toBe(200)
     expect(put.body.data).toEqual(shown.body.data)
@@ -197,9 +197,9 @@ describe.each(gets)('%s', (id) => {
     const head = await send(world, id, { method: 'HEAD', url, headers: { 'x-request-id': 'walk' } })
     const slash = await send(world, id, { method: 'GET', url: `${url}/`, headers: { 'x-request-id': 'walk' } })
     expect([head.status, head.text]).toEqual([get.status, ''])
-    // The docs page finds its files from where it stands, so its text may differ.
+    // The documentation page uses relative paths, so its text may differ.
     expect(slash.status).toBe(get.status)
-    // What counts itself is never the same twice.
+    // A reply that counts itself is never the same twice.
     const isSteady = fact(id).servedBy === 'handler' && !fact(id).produces.some((type) => type === 'text/plain')
     if (isSteady) expect(slash.text).toBe(get.text)
     const plain = ({

@@ -1,5 +1,6 @@
-// The examples of the contract are true: schemas accept them, and every operation answers its status of success to the
-// request its examples describe. What cannot be reached is listed in uncovered.txt, which may only shrink.
+// The examples of the contract are true: schemas accept them, and every operation answers its
+// success status to the request in its examples. uncovered.txt lists the unreachable ones and may
+// only shrink.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, resolve } from '../../codegen/read.ts'

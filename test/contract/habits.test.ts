@@ -1,4 +1,4 @@
-// Habits from other APIs: what is refused says which word is meant here.
+// Habits from other APIs: the refusal names the word that Accord uses.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

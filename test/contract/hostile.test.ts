@@ -1,12 +1,12 @@
-// Requests made to cost more than they should, or to be understood differently than they are checked: large bodies of
-// mistakes, numbers a float cannot hold, texts that are none, moments nobody can store.
+// Requests made to cost too much, or to be read differently than they are checked: large bodies of
+// mistakes, numbers a float cannot hold, invalid texts, timestamps that cannot be stored.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  // the first validation of an operation compiles its schema
+  // The first validation of an operation compiles its schema.
   for (const path of ['/login', '/leads', '/leads/mass-destroy']) await server.admin.post(path, {})
 })
 afterAll(() => server.close())
@@ -45,7 +45,7 @@ describe('a mebibyte of mistakes', () => {
     expect([status, problem.code]).toEqual([422, 'validation_failed'])
     expect(text.length).toBeLessThan(64 * 1024)
     expect(Object.keys(problem.errors).length).toBeLessThanOrEqual(101)
-    // a third of a second on an idle machine; minutes for what takes the square of its length
+    // A third of a second on an idle machine; quadratic work would take minutes.
     expect(took).toBeLessThan(20_000)
   })
 
@@ -116,7 +116,7 @@ describe('a text', () => {
     expect(Object.keys(body.errors).sort()).toEqual(['name', 'nope'])
   })
 
-  it('is refused after the record was looked up', async () => {
+  it('is refused after the lookup of the record', async () => {
     expect((await server.admin.put('/sources/999999', { name: 'a\u0007' })).status).toBe(404)
     const options = { headers: { 'if-match': '"999"' } }
     expect((await server.admin.put('/sources/1', { name: 'a\u0007' }, options)).status).toBe(412)

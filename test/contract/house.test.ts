@@ -1,5 +1,6 @@
-// The house rules by plain text search: each concern lives in one place (DESIGN 4), imports follow one order (DESIGN 5), and
-// a tag, its folder and its test have one name. A finding says where the thing belongs.
+// The house rules by plain text search: each concern lives in one place (DESIGN 4), imports follow
+// one order (DESIGN 5), and a tag, its folder and its test have one name. A finding names the right
+// place.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,16 +27,16 @@ const sources: Source[] = ['src', 'db', 'codegen', 'test'].flatMap((folder) =>
 )
 const source = sources.filter(({ path }) => path.startsWith('src/'))
 
-/** The code without its comments, so that a rule may be explained where it is kept. */
+/** The code without its comments: a rule may be explained where it is kept. */
 const code = (text: string): string =>
   text.replaceAll(/\/\*[\s\S]*?\*\//g, (each) => each.replaceAll(/[^\n]/g, '')).replaceAll(/(^|\s)\/\/.*$/gm, '$1')
 
 interface Rule {
   name: string
   pattern: RegExp
-  /** Where it may stand. */
+  /** The files that may contain it. */
   home: RegExp
-  /** Where it is looked for; all of src when left out. */
+  /** The files that are searched; all of src by default. */
   within?: RegExp
   sentence: string
 }
@@ -51,7 +52,7 @@ const rules: Rule[] = [
   {
     name: 'an event',
     pattern: /\bemit\(/,
-    // Connections have events too, which are none of ours.
+    // Connections have events too, which are not domain events.
     home: /^src\/(kernel\/write\/(write|events)|http\/(request-guards|connection-limits))\.ts$/,
     sentence: 'Call write() of kernel/write.ts: it emits the pair in the right order, after the commit.',
   },
@@ -147,7 +148,10 @@ const groupOf = (path: string): number => groups.findIndex((names) => names.incl
 /** The rooms of the kernel, from the ground up. */
 const rooms = [['runtime', 'values', 'outbound'], ['query'], ['auth', 'write'], ['history', 'files'], ['resource']]
 
-/** What a folder of src may import, besides itself. `config.ts` is read by all who receive it. */
+/**
+ * The folders that a folder of src may import from, besides itself. Every receiver of `config.ts`
+ * may read it.
+ */
 const reach: [folder: RegExp, targets: RegExp][] = [
   [/^src\/contract\//, /^src\/contract\//],
   [
@@ -215,7 +219,7 @@ describe('imports follow one order', () => {
     )
   })
 
-  it('nobody imports a test, and only the regenerate command reaches codegen', () => {
+  it('no code imports a test, and only the regenerate command reaches codegen', () => {
     const strays = imports.filter(
       ({ path, target }) =>
         target.startsWith('test/') || (target.startsWith('codegen/') && !/^codegen\/|^src\/commands\//.test(path)),

@@ -1,5 +1,6 @@
-// Bad input to every operation, generated from the contract: each property and parameter broken in every way its schema
-// allows, and requests that can hardly be read. The answer names the field, is never a 5xx, and nothing is written.
+// Bad input to every operation, generated from the contract: each property and parameter broken in
+// every way its schema allows, and unreadable requests. The reply names the field, is never a 5xx,
+// and nothing is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
 import { type Breakage, badTexts, breakagesOf, danglingReferences } from './breakages.ts'
@@ -12,11 +13,14 @@ beforeAll(async () => {
 afterAll(() => world.server.close())
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
-// A form of bytes is what it is meant to be, or is not: that answers 400, and names no field.
+// A body of bytes is valid or not: an invalid one answers 400 and names no field.
 const withBody = ids.filter((id) => bodySchema(id) !== undefined && !fact(id).takesBytes)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
-/** Sends the request and says in a sentence how the answer differs from a 422 on exactly these fields. */
+/**
+ * Sends the request and returns, as a sentence, how the reply differs from a 422 on exactly these
+ * fields.
+ */
 async function refusal(
   id: string,
   wanted: Request,
@@ -38,7 +42,7 @@ async function refusal(
   return []
 }
 
-/** Runs checks that must leave no trace and collects what they found. */
+/** Runs checks that must leave no trace, and collects their findings. */
 async function findingsOf(work: () => Promise<string[]>): Promise<string[]> {
   let found: string[] = []
   const traces = await changesNothing(world, async () => {
@@ -69,7 +73,7 @@ describe.each(withBody)('%s', (id) => {
   })
 })
 
-// Where there is no dry run, a refused body cannot be tried on.
+// Without a dry run, a valid variant of the body would be carried out.
 describe.each(withBody.filter((id) => !isMass(id) && takesHeader(id, 'Accord-Dry-Run')))('%s', (id) => {
   it('names a reference that leads nowhere together with what the schema refuses', async () => {
     const found = await findingsOf(async () => {
@@ -139,7 +143,7 @@ describe.each(takingBack.filter((id) => fact(id).method === 'put'))('%s', (id) =
   })
 })
 
-/** Bad texts of all query parameters, as many in one request as a query string may hold. */
+/** Bad texts for all query parameters, as many in one request as a query string may hold. */
 function batches(id: string): [name: string, text: string][][] {
   const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({
     name,

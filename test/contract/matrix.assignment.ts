@@ -1,20 +1,20 @@
-// What a body may set: every operation that makes or changes a record is sent the name of every column of its table, of every property
-// of its reply and of what we keep to ourselves. Those a reply shows are ignored (DOMAIN 3.4), all others refused, and what is stored is
-// what it would have been without them.
+// The fields that a body may set: every creating or changing operation gets the name of every
+// column of its table, of every property of its reply, and of internal fields. Reply properties are
+// ignored (DOMAIN 3.4), all others refused, and the stored row is the same as without them.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { bodySchema, document, facts, follow, type Schema, takesFormOnly } from '../support/schema.ts'
 import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** Where a record is, by the last word of a path, when no resource says it. */
+/** The table of a record, by the last word of a path, when no resource names it. */
 const tables: Record<string, string> = {
   account: 'users',
   tokens: 'tokens',
   suppressions: 'suppressions',
   configuration: 'core_config',
 }
-/** Names that a server like this one has, and a body never does. */
+/** Names that servers use internally and bodies never do. */
 const internal = [
   ...['id', 'version', 'created_at', 'updated_at', 'deleted_at', 'owner_id', 'created_by', 'is_admin', 'admin'],
   ...[
@@ -30,7 +30,7 @@ const internal = [
   ...['is_user_defined', 'sha256', 'owner_type', 'status', 'name_key', 'email_key', 'token_id', 'user', 'user_id'],
   ...['__proto__', 'constructor', 'prototype', 'toString'],
 ]
-/** Made anew each time. */
+/** Generated anew each time. */
 const random = ['form_id', 'secret_hash', 'secret_sealed', 'message_id', 'message_id_key', 'password_hash']
 
 export const writing = facts.filter(
@@ -72,7 +72,7 @@ export function assignmentCells(of: () => World, cells: Cells): void {
     return of().server.app.services.resources.get(entity)?.table ?? tables[entity] ?? entity
   }
 
-  /** All rows of the table and of those that say who may what. */
+  /** All rows of the table and of the tables of permissions. */
   async function rowsOf(table: string): Promise<string> {
     const { store } = of().server
     const found: unknown[] = []

@@ -1,12 +1,15 @@
-// Who is asking: every operation that is not for everybody, with every credential that is none. And those that are for everybody, with
-// the reason why, called with a credential that is none: it is not looked at.
+// Credentials: every protected operation with every invalid credential; and every public operation,
+// with the reason why it is public, which must ignore an invalid credential.
 import { beforeAll, describe, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** Operations without a credential, and why (DOMAIN 1, 6, 14.4, 16, 19, 20). Whatever else the contract opens is wrong. */
+/**
+ * Operations without a credential, and why (DOMAIN 1, 6, 14.4, 16, 19, 20). Every other public
+ * operation is a mistake.
+ */
 const open: Record<string, string> = {
   login: 'makes the first token',
   getCsrfCookie: 'comes before a session',
@@ -52,7 +55,7 @@ export function credentialCells(of: () => World, cells: Cells): void {
     Object.assign(refused, {
       'no token': [null, none],
       garbage: ['let-me-in', none],
-      'an id nobody has': [`999999|${secret}`, none],
+      'an unknown id': [`999999|${secret}`, none],
       'a wrong secret': [`${goodId}|${[...secret].reverse().join('')}`, none],
       revoked: [revoked, none],
       expired: [await token(world, { expiresAt: '2026-03-01T09:30:00.000Z' }), none],
@@ -92,7 +95,7 @@ export function credentialCells(of: () => World, cells: Cells): void {
     })
   })
 
-  describe('what is open to everybody', () => {
+  describe('public operations', () => {
     it('is what has a reason to be', () => {
       for (const [id, fact] of facts) cells.check(`${id} is public`, fact.public, Object.hasOwn(open, id))
       cells.settle()

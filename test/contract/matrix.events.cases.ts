@@ -1,10 +1,11 @@
-// Who knows of events about a record, by its type: what DOMAIN 7.4, 16 and 20.2 say of the list of the type.
+// The callers who see events about a record, by its type: the rules of DOMAIN 7.4, 16 and 20.2 for
+// the list of the type.
 import { type Owner, sees, type View } from './matrix.scope.ts'
 
 interface Case {
   /** The operation whose permission and ability open the type. */
   list: string
-  /** Who sees a record of an owner, and who saw one that is gone. */
+  /** The callers who see a record of an owner, and those who saw a deleted one. */
   seen: (view: View, owner: Owner) => boolean
   gone: (view: View, owner: Owner) => boolean
 }
@@ -24,7 +25,7 @@ export const cases: Record<string, Case> = {
   emails: owned('listEmails'),
   tokens: owned('listTokens'),
   sessions: owned('listAccountSessions'),
-  // A file is seen with its record; one that is gone, by its uploader.
+  // A file is seen with its record; a deleted one by its uploader.
   files: { list: 'getFile', seen: sees, gone: (_view, owner) => owner === 'caller' },
   users: { list: 'listUsers', seen: sees, gone: byUnlimited },
   // A row of the ledger is seen with its person.

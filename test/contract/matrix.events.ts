@@ -1,6 +1,7 @@
-// Who knows of what happened: for each type of the event log, whoever the list of that type shows the record to, in the feed, in a stream
-// that is open over HTTP while it happens, in the history, in what a webhook of theirs is sent, in the deliveries of a webhook and in the
-// runs of a workflow. The types are those of the contract; one without a case here fails.
+// The visibility of events: for each type of the event log, the callers whose list of that type
+// shows the record, in the feed, in an open stream over HTTP, in the history, in the webhooks they
+// own, in the deliveries of a webhook and in the runs of a workflow. The types are those of the
+// contract; a type without a case fails.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parseEvent } from '../../src/jobs/event-consumers.ts'
 import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
@@ -22,12 +23,15 @@ import { send, type World } from './support.ts'
 const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
 const types = (follow(schemas.EventEntity).enum ?? []) as string[]
 const watched = ['leads', 'persons', 'quotes', 'activities']
-/** Types whose snapshots say who owns the record. */
+/** Types whose snapshots name the owner of the record. */
 const withOwner = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'tokens', 'sessions', 'files']
-/** Told by no webhook: what could give away a secret, and what telling itself changes (DOMAIN 18.5). */
+/**
+ * Not sent to webhooks: events that could reveal a secret, and those that a delivery itself causes
+ * (DOMAIN 18.5).
+ */
 const untold = ['tokens, gone', 'webhooks, gone']
 const linked = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails']
-/** The id of a record that is gone. */
+/** The id of a deleted record. */
 const lost = 900_000
 
 const inWords = (type: string, isGone: boolean): string => (isGone ? `${type}, gone` : type)
@@ -102,7 +106,7 @@ export function eventCells(of: () => World, cells: Cells): void {
   )
 
   describe.each(types)('events about %s', (type) => {
-    it('are told to nobody without the permission, or whose token lacks the ability, in any channel', async () => {
+    it('reach no caller without the permission or ability, in any channel', async () => {
       await stageOwner('caller')
       const { permission, ability } = fact(cases[type]?.list ?? '')
       const holders: [what: string, token: string, channels: readonly (keyof typeof channels)[]][] = []
@@ -126,10 +130,10 @@ export function eventCells(of: () => World, cells: Cells): void {
     })
   })
 
-  /** The caller's records become those of this owner, whatever they say in the log. */
+  /** Gives the caller's records to this owner, including their snapshots in the log. */
   async function stageOwner(owner: Owner): Promise<void> {
     await own.server.rewind()
-    await give(own, owner === 'nobody' ? null : who[owner])
+    await give(own, owner === 'none' ? null : who[owner])
     await giveSome(own, { files: who.upload }, who.caller)
     const { db } = own.server.store
     await db.updateTable('events').set({ owner_id: null }).where('entity_type', 'not in', withOwner).execute()
@@ -145,7 +149,7 @@ export function eventCells(of: () => World, cells: Cells): void {
       .execute()
   }
 
-  const userOf = (owner: Owner): number => (owner === 'nobody' ? 1 : who[owner])
+  const userOf = (owner: Owner): number => (owner === 'none' ? 1 : who[owner])
 
   function wanted(name: string, view: View, owner: Owner): boolean {
     const type = name.replace(/^link to |, gone$/g, '')
@@ -153,7 +157,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return (name.endsWith(', gone') ? gone : seen)(view, owner)
   }
 
-  /** What was written for a channel. */
+  /** The event names written for a channel. */
   function namesIn(channel: string): string[] {
     if (channel === 'runs') return watched.flatMap((type) => [type, inWords(type, true)])
     const links = channel === 'deliveries' ? [] : linked.map(linkTo)
@@ -173,7 +177,7 @@ export function eventCells(of: () => World, cells: Cells): void {
       const reader = await readStream(`${address}/api/admin/events`, token)
       cells.check('a stream is open', reader.status, 200)
       await happenAgain()
-      // The last two happen through the API, and nobody here may know of neither.
+      // The last two happen through the API, and every caller here sees one of them.
       const last = ['settings.tag.create.after', 'product.create.after']
       const name = `Last ${unique()}`
       await own.server.admin.post('/tags', { name })
@@ -212,7 +216,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return events.where('id', '>', before).where('id', '<=', told).execute()
   }
 
-  /** All of it once more, while somebody follows. */
+  /** The same events again, while a stream is open. */
   async function happenAgain(): Promise<void> {
     const rows = (await happened()).map(({ id: _id, ...row }) => row)
     await own.server.store.db.insertInto('events').values(rows).execute()
@@ -230,7 +234,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return fact(id).path.replace('{id}', String(record))
   }
 
-  /** A token of somebody who sees everything and holds all keys but one. */
+  /** A token of a user with a global view and every permission but one. */
   async function lacking(key: string): Promise<string> {
     const permissions = permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
     const { id } = await addUser(own.server, `Lacking ${key}`, { permissions })
@@ -246,7 +250,7 @@ async function newest({ server: { store } }: World): Promise<number> {
   return (await id.executeTakeFirstOrThrow()).last
 }
 
-/** An event, a delivery and a run for each type, of a record that is there and one that is gone. */
+/** An event, a delivery and a run for each type, of an existing record and a deleted one. */
 async function tell({ server: { store }, main }: World): Promise<void> {
   const { db } = store
   await db.deleteFrom('webhook_deliveries').execute()

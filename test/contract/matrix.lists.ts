@@ -1,6 +1,7 @@
-// What lists, exports, boards, reports, search, lookups, calendars and the feed show: records of the caller, of a mate, of an outsider and
-// of nobody side by side, each with a mark of its own. Every reading operation of the contract is asked, in every view: none shows a mark
-// of what is out of sight, and totals and sums are of what is in sight.
+// The records in lists, exports, boards, reports, search, lookups, calendars and the feed: records
+// of the caller, a group mate, an outsider and no owner side by side, each with its own mark. Every
+// reading operation is called in every view: no reply contains a mark of a hidden record, and
+// totals and sums cover the visible ones.
 import { beforeAll, describe, it } from 'vitest'
 import { facts, follow, parametersOf } from '../support/schema.ts'
 import { giveSome, type Owner, owners, type People, people, records, sees, type View, views } from './matrix.scope.ts'
@@ -11,13 +12,15 @@ type Kind = (typeof records)[number]
 type Set = Record<Kind, number>
 
 /** Each amount is one digit of the sum. */
-const amounts: Record<Owner, number> = { caller: 1, mate: 10, outsider: 100, nobody: 1000 }
+const amounts: Record<Owner, number> = { caller: 1, mate: 10, outsider: 100, none: 1000 }
 const mark = (owner: Owner): string => `mark${owner}`
 const secret = (owner: Owner): string => `hush${owner}`
 
 const reading = facts.filter(([, each]) => each.method === 'get' && !each.public && each.servedBy === 'handler')
 
-/** Operations that answer a page of records of one of these kinds: of the kind itself, or of what belongs to another record. */
+/**
+ * Operations that return a page of records of one of these kinds, directly or below another record.
+ */
 const pages = reading.flatMap(([id, { path, query }]): { id: string; kind: Kind }[] => {
   const kind = path.split('/').at(-1) as Kind
   return records.includes(kind) && 'id' in query && 'per_page' in query ? [{ id, kind }] : []
@@ -25,7 +28,10 @@ const pages = reading.flatMap(([id, { path, query }]): { id: string; kind: Kind 
 
 export function listCells(of: () => World, cells: Cells): void {
   let who: People
-  /** Records of the caller that the others belong to, so that every list below a record has some of each. */
+  /**
+   * Records of the caller that the others belong to, so that every list below a record has some of
+   * each.
+   */
   let shared: Set
   const sets = {} as Record<Owner, Set>
   let pipeline: { id: number; stage: number }
@@ -41,7 +47,7 @@ export function listCells(of: () => World, cells: Cells): void {
     shared = await makeSet(make, { owner: who.caller, name: 'shared', hush: 'shared', amount: 0 })
     for (const owner of owners)
       sets[owner] = await makeSet(make, {
-        owner: owner === 'nobody' ? null : who[owner],
+        owner: owner === 'none' ? null : who[owner],
         name: mark(owner),
         hush: secret(owner),
         amount: amounts[owner],
@@ -67,7 +73,10 @@ export function listCells(of: () => World, cells: Cells): void {
     below?: Set
   }
 
-  /** One record of each kind. Those of others belong to the shared ones; mail and activities to their own, or they would be in sight. */
+  /**
+   * One record of each kind. Records of others belong to the shared ones; their mail and activities
+   * belong to their own records, or they would be visible.
+   */
   async function makeSet(make: ReturnType<typeof maker>, { owner, name, hush, amount, below }: Wanted): Promise<Set> {
     const user_id = owner ?? 1
     const { main } = of()
@@ -134,9 +143,9 @@ export function listCells(of: () => World, cells: Cells): void {
     const seen = owners.filter((owner) => sees(view, owner))
     const ask = async (path: string) => world.server.caller(await who.seeing(view)).get(path)
 
-    // From who sees everything nothing is hidden.
+    // A global view hides no record.
     const isLimited = hidden.length > 0 && (isFull || view === 'individual')
-    if (isLimited) it('shows no mark of what is out of sight, in any answer to any reading operation', hides)
+    if (isLimited) it('shows no mark of a hidden record in any reply to any reading operation', hides)
 
     async function hides(): Promise<void> {
       const token = await who.seeing(view)
@@ -154,7 +163,7 @@ export function listCells(of: () => World, cells: Cells): void {
             token,
           })
           const said = `${withoutRefs(body) ?? text}${JSON.stringify(headers)}`
-          // A file has references as text: what a quote is for is one of them.
+          // A file has references as text; the record of a quote is one of them.
           const shows = (owner: Owner): boolean => id !== 'exportQuotes' && said.includes(mark(owner))
           const found = hidden.filter((owner) => shows(owner) || text.includes(secret(owner)))
           cells.check(`${id} with ${include.join(' and ') || 'nothing else'}, ${view} view`, found, [])
@@ -168,7 +177,8 @@ export function listCells(of: () => World, cells: Cells): void {
       const { url } = request(world, id)
       const all = owners.map((owner) => sets[owner][kind])
       const isBelow = /\/\d+\//.test(url)
-      // Mail of a record is there for whoever sees the record, so below the shared ones there is none of the others.
+      // A caller sees the mail of every record that it sees, so none of the others' mail lies below
+      // the shared records.
       const wanted = isBelow && kind === 'emails' ? [] : seen.map((owner) => sets[owner][kind])
       const { status, body, text } = await send(world, id, {
         method: 'GET',
@@ -244,7 +254,7 @@ export function listCells(of: () => World, cells: Cells): void {
 }
 
 const add = (one: number, other: number): number => one + other
-/** A reply without its references: those show id and label of a record whoever may see it (DOMAIN 3.5). */
+/** A reply without its references, which show id and label of hidden records too (DOMAIN 3.5). */
 function withoutRefs(body: unknown): string | undefined {
   if (body === undefined) return undefined
   const isRef = (value: unknown): boolean =>

@@ -1,5 +1,6 @@
-// Records of another type: every route below a record, every timeline and every `include` of the contract. What comes along is what the
-// caller could read where it is at home: with the permission and the ability of its own type, and in sight.
+// Records of another type: every route below a record, every timeline and every `include`. Each
+// embedded record is one that the caller could read directly: with the permission and ability of
+// its own type, and visible.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listOperations, schemaOf, successOf } from '../../codegen/read.ts'
@@ -16,7 +17,7 @@ const listed = new Map(listOperations(document).map((each) => [each.id, each]))
 const nameOf = (schema: Schema | undefined): string | undefined =>
   (schema?.$ref as string | undefined)?.split('/').at(-1)
 
-/** The schema of the record, or of the records, that an operation answers. */
+/** The schema of the record, or of the records, in an operation's reply. */
 function answeredBy(id: string): string | undefined {
   const operation = listed.get(id)?.operation
   const success = operation && successOf(document, operation)
@@ -24,7 +25,7 @@ function answeredBy(id: string): string | undefined {
   return nameOf(data) ?? nameOf(follow(data).items)
 }
 
-/** By the schema of a record, the operation that shows one. */
+/** The operation that shows a record, by its schema. */
 const shows = new Map(
   facts.flatMap(([id, { method, path }]): [string, string][] => {
     const schema = method === 'get' && path.endsWith('/{id}') ? answeredBy(id) : undefined
@@ -39,7 +40,7 @@ const listOf = (show: string): string => {
 
 interface Nested {
   id: string
-  /** The type of the records it answers. */
+  /** The type of the records in the reply. */
   type: string
   show: string
 }
@@ -52,7 +53,10 @@ const nested = facts.flatMap(([id, { path, public: isPublic }]): Nested[] => {
 })
 const timelines = facts.filter(([id]) => answeredBy(id) === 'TimelineEntry').map(([id]) => id)
 
-/** What an `include` adds of the record's own: its children, or records of its own type. */
+/**
+ * The parts that an `include` adds from the record itself: its children, or records of its own
+ * type.
+ */
 const ofItsOwn = new Set(['inventories', 'children', 'parent', 'custom_labels'])
 const including = facts.flatMap(([id, each]) => {
   const parameter = parametersOf(id, 'query').find(({ name }) => name === 'include')
@@ -66,7 +70,9 @@ const including = facts.flatMap(([id, each]) => {
     : [{ id, names: names.filter((name) => !ofItsOwn.has(name)) }]
 })
 
-/** Links the linked records of the world to each other, so that every route has something to answer. */
+/**
+ * Links the linked records of the world to each other, so that every route has a record to return.
+ */
 async function join({ server: { store }, main }: World): Promise<void> {
   const { db } = store
   const {
@@ -125,7 +131,10 @@ export function nestedCells(of: () => World, cells: Cells): void {
     permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
   const unable = (ability: string): string[] => knownAbilities.filter((each) => !each.includes('*') && each !== ability)
 
-  /** Asks for the record that belongs to the linked one, by linking it again where that is the way. */
+  /**
+   * Reads the record that belongs to the linked one, by linking it again where that is the only
+   * way.
+   */
   async function ask({ id, type }: Nested, text: string): Promise<Answer> {
     const { method, body } = request(own, id)
     const url = urlOf(own, id) + (method === 'GET' ? '?per_page=100' : '')
@@ -137,7 +146,7 @@ export function nestedCells(of: () => World, cells: Cells): void {
   describe.each(nested)('$id', (route) => {
     const { id, type, show } = route
 
-    it(`answers ${type} to those who may read them, and to nobody else`, async () => {
+    it(`answers ${type} only to callers who may read them`, async () => {
       await own.server.rewind()
       await give(own, who.caller)
       const record = own.main[type] ?? 0
@@ -154,7 +163,7 @@ export function nestedCells(of: () => World, cells: Cells): void {
       cells.settle()
     })
 
-    // Everybody sees products, and mail with its lead or person.
+    // Products are visible to every caller, and mail with its lead or person.
     if (['leads', 'persons', 'quotes'].includes(type))
       it(`answers no ${type} out of sight`, async () => {
         await own.server.rewind()
@@ -195,7 +204,7 @@ export function nestedCells(of: () => World, cells: Cells): void {
       const narrow = await holding(withAncestors([permission ?? '']), [ability ?? ''])
       const wide = await holding(permissionKeys)
       for (const name of names) {
-        // A record of its own has the time it was made; a reference has not.
+        // A full record has a creation time, a reference has none.
         const isFull = async (text: string): Promise<boolean> => {
           const { method, url } = request(own, id)
           const { body } = await send(own, id, { method, url: `${url}?include=${name}`, token: text })

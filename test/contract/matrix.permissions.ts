@@ -1,5 +1,5 @@
-// May they: every operation, called by a role that holds all keys but its own, by one without any, by a token without its ability, and by
-// a role and token that hold exactly these.
+// Permissions: every operation, called by a role that holds all keys but its own, by a role without
+// keys, by a token without its ability, and by a role and token that hold exactly these.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { facts } from '../support/schema.ts'
@@ -7,7 +7,7 @@ import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** What is done in the background later, without the token, must be covered by it at once. */
+/** Background work without the token needs these permissions when it is requested. */
 const alsoNeeded: Record<string, string[]> = {
   validateImport: ['persons:write'],
   startImport: ['persons:write'],
@@ -18,7 +18,7 @@ const alsoNeeded: Record<string, string[]> = {
   rotateWebhookSecret: ['*:read'],
 }
 
-/** Open to every user, whatever the role (DOMAIN 7.3). What they show is filtered. */
+/** Open to every user, whatever the role (DOMAIN 7.3). Their replies are filtered. */
 const forAnyUser = [
   ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
   ...['listAccountSessions', 'deleteAccountSession'],
@@ -30,7 +30,7 @@ const forAnyUser = [
 const guarded = facts.filter(([, each]) => each.permission !== null)
 const anybody = facts.filter(([, each]) => !each.public && each.permission === null)
 
-/** Abilities that are near the wanted one, and not it. */
+/** Abilities close to the required one that do not include it. */
 function beside(ability: string): string[] {
   const [area, verb] = ability.split(':')
   return [
@@ -55,7 +55,7 @@ export function permissionCells(of: () => World, cells: Cells): void {
     await keep(world)
   })
 
-  /** A token of the walker, whose role holds these keys and no others. */
+  /** A token of the walker, whose role holds exactly these keys. */
   async function holding(permissions: readonly string[], abilities: readonly string[] = ['*']): Promise<string> {
     const world = of()
     const { db } = world.server.store
@@ -118,7 +118,7 @@ export function permissionCells(of: () => World, cells: Cells): void {
       for (const id of forAnyUser) {
         const token = await holding([])
         const { status, body } = await send(world, id, { ...request(world, id), token })
-        // What belongs to somebody else is not there for them.
+        // Another user's token is not found.
         const isRefused = status === 401 || (status === 403 && body.required !== 'settings.user.tokens')
         cells.check(`${id}, no key at all`, isRefused, false)
         await world.server.rewind()

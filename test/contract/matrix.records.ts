@@ -1,5 +1,6 @@
-// Whose is it: every operation on one record, for records of the caller, of a mate, of an outsider and of nobody, in every view. What is
-// out of sight is 404, as if it were not there, and nothing changes; what is in sight answers.
+// Visibility: every operation on one record, for records of the caller, a group mate, an outsider
+// and no owner, in every view. A hidden record is 404, as if it did not exist, and nothing changes;
+// a visible one answers.
 import { beforeAll, describe, it } from 'vitest'
 import { fact, facts, takesHeader } from '../support/schema.ts'
 import {
@@ -34,11 +35,11 @@ export function recordCells(of: () => World, cells: Cells): void {
     own = asHadBy(of(), who)
   })
 
-  // Who sees more sees at least as much: of the wider views, what they show beyond the narrower one.
+  // A wider view shows at least as much: its extra records beyond the narrower one.
   const isMore = (view: View, owner: Owner): boolean =>
     isFull ||
     view === 'individual' ||
-    (view === 'group' ? owner !== 'caller' : owner === 'outsider' || owner === 'nobody')
+    (view === 'group' ? owner !== 'caller' : owner === 'outsider' || owner === 'none')
   const states = views.flatMap((view) =>
     owners.filter((owner) => isMore(view, owner)).map((owner) => ({ view, owner })),
   )
@@ -46,12 +47,12 @@ export function recordCells(of: () => World, cells: Cells): void {
     let token: string
     beforeAll(async () => {
       token = await who.seeing(view)
-      await give(own, owner === 'nobody' ? null : who[owner])
+      await give(own, owner === 'none' ? null : who[owner])
       await giveSome(own, { files: who.upload }, who.caller)
       await keep(own)
     })
 
-    it.each(Object.keys(scopes).filter((entity) => owner !== 'nobody' || !scopes[entity]?.isAlwaysOwned))(
+    it.each(Object.keys(scopes).filter((entity) => owner !== 'none' || !scopes[entity]?.isAlwaysOwned))(
       'of %s',
       async (entity) => {
         for (const id of ofOne(entity)) {
@@ -77,7 +78,7 @@ export function recordCells(of: () => World, cells: Cells): void {
     return { ...wanted, token }
   }
 
-  /** Neither a body nor a version that is wrong tells that it is there. */
+  /** Neither an invalid body nor a wrong version reveals that the record exists. */
   async function isNotThere(name: string, id: string, wanted: Request): Promise<void> {
     const { status, body } = await send(own, id, wanted)
     cells.check(name, [status, body?.code], [404, 'not_found'])
@@ -93,7 +94,7 @@ export function recordCells(of: () => World, cells: Cells): void {
     cells.check(name, [status, body?.code, failed], [422, 'mass_failed', [404]])
   }
 
-  /** What is in sight is answered as the contract says, and is put back. */
+  /** A visible record answers as the contract says, and is restored after the request. */
   async function answers(name: string, id: string, wanted: Request): Promise<void> {
     const isTried = takesHeader(id, 'Accord-Dry-Run')
     const headers: Record<string, string> = isTried ? { 'accord-dry-run': 'true' } : {}

@@ -1,5 +1,6 @@
-// What a body names: an id of a record out of sight is no reference, wherever a body takes one: 422 on that key, as for an id that does
-// not exist (DOMAIN 3.4), and nothing changes. The same with a record in sight is not refused for it.
+// References in a body: the id of a hidden record is refused wherever a body takes one, with 422 on
+// that key, as an unknown id is (DOMAIN 3.4), and nothing changes. The id of a visible record is
+// not refused.
 import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
 import { bodySchema, entityOf, fact, facts, follow, isReference, type Schema, typesOf } from '../support/schema.ts'
@@ -14,7 +15,7 @@ interface Place {
   entity: string
 }
 
-/** Names of ids that say nothing of the kind of record, or another one than the contract's words do. */
+/** Id properties whose names do not follow the contract's words for the type. */
 const kinds: Record<string, string> = {
   parent_id: 'emails',
   'participants.users': 'users',
@@ -24,7 +25,10 @@ const kinds: Record<string, string> = {
 }
 const scoped = new Set<string>([...records, 'users', 'files'])
 
-/** Where the body of an operation, also inside `changes` and inline records, takes ids of scoped records. */
+/**
+ * The places in an operation's body, also inside `changes` and inline records, that take ids of
+ * scoped records.
+ */
 function placesOf(id: string): Place[] {
   const within = (schema: Schema, path: readonly string[]): Place[] =>
     Object.entries(schema.properties ?? {}).flatMap(([name, property]): Place[] => {
@@ -53,7 +57,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
     who = await people(of())
     own = asHadBy(of(), who)
     token = await who.seeing('group')
-    // The linked ones are the caller's, those that nothing refers to the outsider's.
+    // The caller owns the linked records, the outsider those without references.
     await give(own, who.caller)
     await giveSome(own, of().spare, who.outsider)
     await giveSome(own, { files: who.upload }, who.caller)
@@ -80,7 +84,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
       })
       const mine: Record<string, number | undefined> = { ...own.main, users: who.mate, files: who.upload }
       const seen = mine[entity] ?? 0
-      // What a mail answers never changes, whatever it is.
+      // The parent of a mail never changes.
       if (id !== 'updateEmail' || key !== 'parent_id')
         cells.check(`${name} in sight`, told(await send(own, id, naming(place, seen)), seen) === missing, false)
       await own.server.rewind()
@@ -88,13 +92,13 @@ export function referenceCells(of: () => World, cells: Cells): void {
     })
   })
 
-  /** A request that names a record in one place, and has what it must have besides. */
+  /** A request that names a record in one place, with all other required values. */
   function naming({ id, path, isList }: Place, record: number): Request {
     const value = path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), isList ? [record] : record)
     const needed = fact(id).method === 'post' ? validBody(id, (entity) => own.main[entity], 'required') : {}
     const wanted = request(own, id)
     const merged: Record<string, unknown> = { ...needed, ...(value as Record<string, unknown>) }
-    // A person inline is one that could be made.
+    // An inline person that could be created.
     const person = validBody('createPerson', () => undefined, 'required')
     if (path[0] === 'person') merged.person = { ...person, ...(merged.person as object) }
     if (path[0] === 'changes') {
@@ -108,7 +112,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
     return { ...wanted, body: merged, token }
   }
 
-  /** Whether an answer refuses that key; of a mass operation, the record for it. */
+  /** Whether a reply refuses that key; for a mass operation, the record for it. */
   function refusal({ status, body, text }: Answer, key: string): string {
     const [failed] = body?.failed ?? []
     const isOnKey = Object.keys(body?.errors ?? {}).some((each) => each.startsWith(key))
@@ -116,7 +120,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
   }
 }
 
-/** What an answer says, whichever id it was about. */
+/** The reply with the id masked. */
 function told({ status, body }: Answer, id: number): string {
   const said = JSON.stringify([status, body?.code, body?.errors, body?.failed?.[0]?.detail])
   return said.replaceAll(new RegExp(`\\b${id}\\b`, 'g'), 'it')

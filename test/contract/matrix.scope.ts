@@ -1,5 +1,5 @@
-// What DOMAIN 7.4 and 16 say of sight, in a table: which records are scoped, and by whom they are seen. And people to try it: the caller,
-// a mate of a group, an outsider; records of nobody.
+// The visibility rules of DOMAIN 7.4 and 16 as a table: the scoped records, and the callers who see
+// them. And people to test them: the caller, a group mate, an outsider; records without an owner.
 import { sql } from 'kysely'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
@@ -7,25 +7,25 @@ import { token } from './matrix.ts'
 import type { World } from './support.ts'
 
 export type View = 'individual' | 'group' | 'global'
-export type Owner = 'caller' | 'mate' | 'outsider' | 'nobody'
+export type Owner = 'caller' | 'mate' | 'outsider' | 'none'
 export const views: readonly View[] = ['individual', 'group', 'global']
-export const owners: readonly Owner[] = ['caller', 'mate', 'outsider', 'nobody']
+export const owners: readonly Owner[] = ['caller', 'mate', 'outsider', 'none']
 
-/** DOMAIN 7.4: which owners' records a view shows. */
+/** DOMAIN 7.4: the owners whose records a view shows. */
 export const sees = (view: View, owner: Owner): boolean =>
   view === 'global' || owner === 'caller' || (view === 'group' && owner === 'mate')
 
 interface Scope {
   table: string
-  /** Who sees a record of that owner; like the records of 7.4 when left out. */
+  /** The callers who see a record of that owner; by default as in 7.4. */
   sees?: (view: View, owner: Owner) => boolean
-  /** Whether only what changes one asks for sight: all may look. */
+  /** Whether only changes depend on visibility: every caller may read. */
   isOpenToRead?: boolean
-  /** Whether there is none of nobody. */
+  /** Whether every record has an owner. */
   isAlwaysOwned?: boolean
 }
 
-/** By the word before `{id}` in a path. What is not here is not scoped. */
+/** By the word before `{id}` in a path. Types that are missing here are not scoped. */
 export const scopes: Record<string, Scope> = {
   leads: { table: 'leads' },
   persons: { table: 'persons' },
@@ -33,16 +33,17 @@ export const scopes: Record<string, Scope> = {
   quotes: { table: 'quotes' },
   activities: { table: 'activities' },
   emails: { table: 'emails' },
-  // Everybody knows all tags; who does not see everything changes the own ones only.
+  // Every user sees all tags; a user without the global view changes only the own ones.
   tags: { table: 'tags', sees: (view, owner) => view === 'global' || owner === 'caller', isOpenToRead: true },
-  // Of a record, seen with it. An upload that belongs to none yet is its uploader's, whatever the view: that is what can be deleted.
+  // A file is seen with its record. An upload without a record is its uploader's, whatever the
+  // view, and can be deleted.
   files: { table: 'files' },
   tokens: { table: 'tokens', isAlwaysOwned: true },
-  // Of others they are only told of, in events.
+  // Sessions of others appear only in events.
   sessions: { table: 'sessions', isAlwaysOwned: true, sees: (_view, owner) => owner === 'caller' },
 }
 
-/** Those of DOMAIN 7.4 that are records of the business, with an owner and all links. */
+/** The business records of DOMAIN 7.4, with an owner and all links. */
 export const records = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'] as const
 
 export interface People {
@@ -57,7 +58,10 @@ export interface People {
 
 const known = new WeakMap<World, Promise<People>>()
 
-/** The caller's role holds every key, so that nothing but sight is in the way. Made once for all parts. */
+/**
+ * The caller's role holds every permission, so that only visibility restricts it. Created once for
+ * all parts.
+ */
 export function people(world: World): Promise<People> {
   const found = known.get(world) ?? make(world)
   known.set(world, found)
@@ -88,13 +92,13 @@ async function make(world: World): Promise<People> {
   }
 }
 
-/** Who sees the record that an operation is about. */
+/** The callers who see the record of an operation. */
 export function seesFor(id: string, entity: string): (view: View, owner: Owner) => boolean {
   if (id === 'deleteFile') return (_view, owner) => owner === 'caller'
   return scopes[entity]?.sees ?? sees
 }
 
-/** Makes all records those of one owner: also deleted ones, by what is known of how they were last. */
+/** Gives all records to one owner, deleted ones too, by their last known state. */
 export async function give({ server: { store }, main, spare }: World, owner: number | null): Promise<void> {
   for (const [entity, { table, isAlwaysOwned }] of Object.entries(scopes)) {
     const given = store.db.updateTable(table as 'leads').set({ user_id: isAlwaysOwned ? (owner ?? 1) : owner })
@@ -112,7 +116,7 @@ const ownedBy = (column: 'before' | 'after', owner: number | null) =>
   sql<string | null>`case when json_type(${sql.ref(column)}, '$.user_id') is null then ${sql.ref(column)}
     else json_set(${sql.ref(column)}, '$.user_id', ${owner}) end`
 
-/** Makes some records those of another owner. */
+/** Gives some records to another owner. */
 export async function giveSome(
   { server: { store } }: World,
   ids: Record<string, number>,
@@ -129,13 +133,13 @@ export async function giveSome(
   }
 }
 
-/** Users that bodies name are the caller, who sees no others in every view. */
+/** Users in bodies become the caller, because no view of the test shows other users. */
 export function asHadBy(world: World, { caller, upload }: People): World {
   const own = (ids: Record<string, number>) => ({ ...ids, users: caller })
   return { ...world, main: own(world.main), spare: { ...own(world.spare), upload }, plain: own(world.plain) }
 }
 
-/** The record of an operation's path that sight is asked about; undefined when none is. */
+/** The record in an operation's path whose visibility counts; undefined without one. */
 export function scopeOf(id: string): string | undefined {
   const fact = facts.find(([name]) => name === id)?.[1]
   const entity = /\/([\w-]+)\/\{id\}/.exec(fact?.path ?? '')?.[1] ?? ''

@@ -1,15 +1,16 @@
-// What nobody is shown: no reply has a property for a secret column, and the secrets that are stored, in clear or as a hash, are in no
-// answer to any reading operation, in no header, in no event, and in nothing that is made from events.
+// Secrets: no reply has a property for a secret column, and stored secrets, in clear or as a hash,
+// appear in no reply to any reading operation, no header, no event, and nothing derived from
+// events.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { document, facts, follow, type Schema } from '../support/schema.ts'
 import { type Cells, keep } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** Columns that hold what nobody is shown, by their names. */
+/** Columns that hold secrets, by their names. */
 const isSecretColumn = (name: string): boolean => /(_hash|_sealed)$|^(password|secret)/.test(name)
 
-/** Properties of replies with such a name, and why they are there. */
+/** Properties of replies with such a name, and the reason for each. */
 const shownOnce: Record<string, string> = {
   'createWebhook secret': 'shown once, when it is made',
   'rotateWebhookSecret secret': 'shown once, when it is made',
@@ -133,7 +134,7 @@ export function secretCells(of: () => World, cells: Cells): void {
       }
       for (const id of ['login', 'createSession', 'updateAccount', 'createUser', 'updateUser', 'resetPassword']) {
         const wanted = request(world, id)
-        const { text } = await send(world, id, { ...wanted, body: { email: 'nobody@example.com', ...fields } })
+        const { text } = await send(world, id, { ...wanted, body: { email: 'unknown@example.com', ...fields } })
         cells.check(`${id}, refused`, text.includes(secret), false)
       }
       cells.settle()
@@ -141,7 +142,7 @@ export function secretCells(of: () => World, cells: Cells): void {
   })
 
   describe('what is kept of what happened', () => {
-    it('has no secret: events, and what is searched, run, delivered and queued because of them', async () => {
+    it('has no secret: events, and the searches, runs, deliveries and jobs that follow from them', async () => {
       const { store } = of().server
       for (const table of ['events', 'search_index', 'workflow_runs', 'webhook_deliveries', 'jobs']) {
         const { rows } = await sql`select * from ${sql.table(table)}`.execute(store.db)
@@ -157,7 +158,7 @@ export function secretCells(of: () => World, cells: Cells): void {
   })
 }
 
-/** Every value of a secret column that is long enough to be told from a word. */
+/** Every value of a secret column that is too long to be an ordinary word. */
 async function valuesOfSecretColumns({ server: { store } }: World): Promise<[string, string][]> {
   const found: [string, string][] = []
   for (const { name: table, columns } of await store.db.introspection.getTables()) {

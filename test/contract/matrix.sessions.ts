@@ -1,5 +1,5 @@
-// A session as the credential (DOMAIN 6.5): the same operations, called from a page of ours, of somebody else, without the value that a
-// forged call lacks, and with a session that is over.
+// A session as the credential (DOMAIN 6.5): the same operations, called from a page of ours, from
+// another site, without the CSRF value that a forged call lacks, and with an ended session.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
@@ -10,7 +10,10 @@ import { request, send, type World } from './support.ts'
 
 const guarded = facts.filter(([, each]) => !each.public)
 const ours = 'http://localhost'
-/** Who is let in is found out in one place: of all that it refuses, these see everything every day. */
+/**
+ * Authentication happens in one place, so the daily run tries each refusal on these operations
+ * only.
+ */
 const some = new Set([
   'getAccount',
   'updateAccount',
@@ -37,7 +40,7 @@ export function sessionCells(of: () => World, cells: Cells): void {
     const world = of()
     await world.server.rewind()
     good = await signIn(world, 'admin@example.com')
-    const { id: nobody } = await addUser(world.server, 'Keyless', { permissions: [] })
+    const { id: keylessId } = await addUser(world.server, 'Keyless', { permissions: [] })
     const { id: gone } = await addUser(world.server, 'Gone', { isActive: false })
     const change = async (changes: object): Promise<Session> => {
       const session = await signIn(world, 'admin@example.com')
@@ -46,7 +49,7 @@ export function sessionCells(of: () => World, cells: Cells): void {
       await world.server.store.db.updateTable('sessions').set(changes).where('secret_hash', '=', hash).execute()
       return session
     }
-    keyless = await change({ user_id: nobody })
+    keyless = await change({ user_id: keylessId })
     inactive = await change({ user_id: gone })
     over['idle for 8 hours'] = await change({ last_used_at: '2026-03-01T01:30:00.000Z' })
     over['older than it may be'] = await change({ expires_at: '2026-03-01T09:30:00.000Z' })
@@ -54,7 +57,7 @@ export function sessionCells(of: () => World, cells: Cells): void {
     const headers = { cookie: over.ended.cookie, 'x-xsrf-token': over.ended.csrf, origin: ours }
     const { status } = await world.server.anonymous.delete('/session', { headers })
     cells.check('deleteSession', status, 200)
-    over['nobody knows'] = { cookie: `accord_session=${'x'.repeat(43)}`, csrf: good.csrf }
+    over.unknown = { cookie: `accord_session=${'x'.repeat(43)}`, csrf: good.csrf }
     await keep(world)
   })
 
@@ -98,7 +101,7 @@ export function sessionCells(of: () => World, cells: Cells): void {
   })
 }
 
-/** As a page does it: asks for the value, then signs in with it. */
+/** As a page does it: requests the CSRF value, then signs in with it. */
 async function signIn({ server }: World, email: string): Promise<Session> {
   const pairs = (headers: Record<string, unknown>): string[] =>
     [headers['set-cookie'] ?? []].flat().map((each) => String(each).split(';')[0] ?? '')

@@ -1,5 +1,5 @@
-// The authorisation matrix: every operation of the contract against everything a caller can lack, and every record against who may
-// see it. One world for all parts; the last line says how many cells there are and how many are wrong.
+// The authorization matrix: every operation against everything a caller can lack, and
+// every record against the callers who may see it. All parts share one world.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { assignmentCells, writing } from './matrix.assignment.ts'
@@ -59,14 +59,14 @@ function columnsOf(id: string, fact: (typeof facts)[number][1]): string[] {
     ...(entity === undefined
       ? []
       : owners
-          .filter((owner) => owner !== 'nobody' || scopes[entity]?.isAlwaysOwned !== true)
+          .filter((owner) => owner !== 'none' || scopes[entity]?.isAlwaysOwned !== true)
           .map((owner) => ` of ${owner}, individual view`)),
     ...(writing.some(([name]) => name === id) ? [', __proto__'] : []),
     ' does nothing',
   ]
 }
 const badTokens = [
-  ...['no token', 'garbage', 'an id nobody has', 'a wrong secret', 'revoked', 'expired', 'idle for too long'],
+  ...['no token', 'garbage', 'an unknown id', 'a wrong secret', 'revoked', 'expired', 'idle for too long'],
   ...['from another address', 'of an inactive user'],
 ]
 

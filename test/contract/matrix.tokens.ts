@@ -1,5 +1,6 @@
-// No credential makes a greater one (DOMAIN 6.4, 7.1): tokens give on what they have, roles what their holders have; tokens of others are
-// not there; and what is open on this machine alone is.
+// No credential creates a more powerful one (DOMAIN 6.4, 7.1): tokens pass on at most their
+// abilities, roles at most their holders' permissions; tokens of other users are not found;
+// /metrics without a token is open on the loopback alone.
 import { beforeAll, describe, it } from 'vitest'
 import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
@@ -7,7 +8,7 @@ import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'
 
-/** DOMAIN 6.4, in the words of the chapter: what a token with this ability may give on. */
+/** DOMAIN 6.4: the abilities that a token with this ability may pass on. */
 function gives(held: string, wanted: string): boolean {
   const [area, verb] = held.split(':')
   if (held === '*' || held === wanted) return true
@@ -84,7 +85,7 @@ export function tokenCells(of: () => World, cells: Cells): void {
       cells.settle()
     })
 
-    it('makes none for somebody else, and those of others are not there', async () => {
+    it('creates none for another user, and does not find those of others', async () => {
       const caller = await holding([])
       const [, other] = await Promise.all([token(of()), token(of())])
       const id = other.split('|')[0]

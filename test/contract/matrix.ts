@@ -1,5 +1,6 @@
-// Cells of the authorisation matrix: each is one look at what an answer is and what it has to be. What it has to be comes from the
-// contract and from what is declared here and in matrix.scope.ts (DOMAIN 7), never from what the server happens to do.
+// Cells of the authorization matrix: each compares one aspect of a reply with its required value.
+// The required values come from the contract and from matrix.scope.ts (DOMAIN 7), never from the
+// server's behavior.
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
@@ -8,7 +9,9 @@ import { start } from '../support/app.ts'
 import { keptBytes } from '../support/pictures.ts'
 import { short, stored, type World } from './support.ts'
 
-/** Every cell; of what says the same of many operations in many ways, the daily run looks at some of the ways. */
+/**
+ * Every cell. Where many operations share a rule, the daily run checks only some of its variants.
+ */
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
 /** Records the cells of one run of the matrix. */
@@ -43,7 +46,10 @@ export class Cells {
   }
 }
 
-/** The stored state that a refused request must leave as it is, by the world that `keep` was called for. */
+/**
+ * The stored state that a refused request must leave as it is, by the world that `keep` was called
+ * for.
+ */
 const baselines = new WeakMap<World, string>()
 
 /** Keeps the state of the world, to compare with after a refused request. */
@@ -53,19 +59,21 @@ export async function keep(world: World): Promise<void> {
   baselines.set(world, await stored(world))
 }
 
-/** Changed rows since the connection was opened, those of transactions that were rolled back too. */
+/** Rows changed since the connection was opened, rolled-back transactions included. */
 async function changes({ server: { store } }: World): Promise<number> {
   const { rows } = await sql<{ n: number }>`select total_changes() as n`.execute(store.db)
   return rows[0]?.n ?? 0
 }
 
-/** A cell for requests that must change nothing: no byte of the database or of the files, no event. */
+/**
+ * A cell for requests that must change nothing: no byte of the database or of the files, no event.
+ */
 export async function untouched(cells: Cells, name: string, world: World, work: () => Promise<void>): Promise<void> {
   const [before, files] = [await changes(world), await keptBytes(world.server)]
   world.server.events()
   await work()
   const found = world.server.events()
-  // Where no row was written there is nothing to compare, which is nearly always.
+  // Without a changed row, which is the usual case, no comparison is needed.
   if ((await changes(world)) !== before && baselines.has(world) && (await stored(world)) !== baselines.get(world))
     found.push('wrote to the database')
   if (!isDeepStrictEqual(await keptBytes(world.server), files)) found.push('kept bytes')
@@ -78,11 +86,14 @@ export interface TokenLike {
   abilities?: readonly string[]
   expiresAt?: string | null
   allowedIps?: readonly string[]
-  /** When it was made and last used; now, when left out. */
+  /** When it was created and last used; now by default. */
   usedAt?: string
 }
 
-/** A token straight in the table, used just now unless it is said otherwise, so that using it writes nothing. */
+/**
+ * A token inserted straight into the table, by default used just now, so that using it writes
+ * nothing.
+ */
 export async function token({ server: { store } }: World, about: TokenLike = {}): Promise<string> {
   const { userId = 1, abilities = ['*'], expiresAt = null, allowedIps = [], usedAt = start } = about
   const issued = await issueToken(

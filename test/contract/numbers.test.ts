@@ -1,4 +1,5 @@
-// Numbers as they are written in a body: what JSON.parse would round is found, with the path of its field, and nothing else.
+// Numbers in a body: those that JSON.parse would round are found, with the path of their field, and
+// no others.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { inexactNumbers, isExactNumber } from '../../src/contract/input/unsafe-numbers.ts'
@@ -50,7 +51,7 @@ const tricky = fc.oneof(
 const marker = 'the inexact one'
 
 describe('inexactNumbers', () => {
-  it('finds nothing in what was printed from a value', () => {
+  it('finds nothing in the JSON of a value', () => {
     fc.assert(
       fc.property(fc.json({ stringUnit: 'binary' }), fc.boolean(), (text, indented) => {
         const value: unknown = JSON.parse(text)
@@ -81,7 +82,8 @@ describe('inexactNumbers', () => {
           else if (typeof each === 'object' && each !== null)
             for (const [key, inner] of Object.entries(each)) walk(inner, [...path, key])
         }
-        // JSON.parse orders keys that look like positions; so does a value that went through it
+        // JSON.parse orders keys that look like array indexes; so does a value that went through
+        // it.
         walk(JSON.parse(JSON.stringify([value])), [])
         expect(inexactNumbers(text, 1000).map(String).sort()).toEqual(expected.map(String).sort())
       }),
@@ -98,7 +100,7 @@ describe('inexactNumbers', () => {
       `[0.${'0'.repeat(1_000_000)}1]`,
     ])
       inexactNumbers(text, 100)
-    // milliseconds; minutes for what takes the square of the length
+    // Milliseconds; quadratic work would take minutes.
     expect(performance.now() - started).toBeLessThan(10_000)
   })
 })

@@ -1,5 +1,5 @@
-// The order of checks (DOMAIN 4.3) where it is easily lost: before it is known who asks only the size counts, a method comes
-// before a body, a record in the path before what is wrong with the body.
+// The order of checks (DOMAIN 4.3) where it is easily broken: before authentication only the size
+// counts, the method comes before the body, and the record in the path before errors in the body.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { fact } from '../support/schema.ts'
@@ -73,7 +73,7 @@ describe('a method that a path does not know', () => {
     }
   })
 
-  it('is no method of a path that is none', async () => {
+  it('is not refused at an unknown path', async () => {
     for (const method of others.slice(0, 4)) {
       const { statusCode } = await server.inject({ method: method as 'GET', url: '/api/admin/nothing' })
       expect.soft([method, statusCode]).toEqual([method, 404])

@@ -1,12 +1,13 @@
-// How the lists are read: the engine says of each filter and sort key of the contract which index serves it, so that a list of a
-// million records takes no longer than one of ten thousand. What has no index is named here, with the reason.
+// The query plans of the lists: SQLite names the index that serves each filter and sort key of the
+// contract, so a list of a million records takes no longer than one of ten thousand. Exceptions
+// without an index are listed here with the reason.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { fact, parametersOf, sample } from '../support/schema.ts'
 import { statementsOf } from '../support/statements.ts'
 
-/** Those that grow with the business; the others are lists of settings. */
+/** Tables that grow with the business; the other lists hold settings. */
 const tables = {
   listLeads: 'leads',
   listPersons: 'persons',
@@ -20,17 +21,18 @@ const tables = {
 type List = keyof typeof tables
 const lists = Object.keys(tables) as List[]
 
-/** Sorted by a column of another table: each record is looked at, of which the first are kept. */
+/** Sorted by a column of another table: every record is read, and the first ones are kept. */
 const sortedElsewhere: Partial<Record<List, string[]>> = {
   listLeads: ['person_name', 'user_name', 'stage_sort_order'],
   listPersons: ['organization_name'],
 }
 
-/** Counted by a look at each record. */
+/** Counted by reading each record. */
 const looked: Partial<Record<List, string[]>> = {
-  // Its age, its status and its pipeline together: an index of these misleads the engine where it knows little of the rows.
+  // Age, status and pipeline together: an index on these misleads the planner when it has few
+  // statistics.
   listLeads: ['is_rotten'],
-  // A part of its address, few of which differ.
+  // A part of the address with few distinct values.
   listOrganizations: ['country'],
   listEmails: ['has_attachments'],
 }
@@ -60,7 +62,7 @@ interface Plan {
   steps: string[]
 }
 
-/** How each statement is run that finds or counts records of the list. */
+/** The plan of each statement that finds or counts records of the list. */
 async function plansOf(list: List, query: string): Promise<Plan[]> {
   const statements = await statementsOf(async () => {
     const { status, text } = await server.admin.get(`${fact(list).path.replace('/api/admin', '')}?${query}`)
@@ -82,7 +84,7 @@ async function plansOf(list: List, query: string): Promise<Plan[]> {
 
 const told = ({ statement, steps }: Plan): string => `${statement}\n  ${steps.join('\n  ')}`
 const sorts = ({ steps }: Plan): boolean => steps.some((step) => step.includes('TEMP B-TREE FOR ORDER BY'))
-/** Whole rows, one after the other. */
+/** Reads whole rows one after another. */
 const scans = (list: List, { steps }: Plan): boolean => steps.includes(`SCAN ${tables[list]}`)
 
 const sortKeys = (list: List): string[] => {
@@ -91,7 +93,7 @@ const sortKeys = (list: List): string[] => {
   return keys.filter((key) => !key.startsWith('-') && !sortedElsewhere[list]?.includes(key))
 }
 
-/** The parameters that choose records, each with a value of its kind. */
+/** The filters, each with a value of its type. */
 const filters = (list: List): [name: string, value: string][] =>
   parametersOf(list, 'query')
     .filter(({ name }) => !/^(page|per_page|count|cursor|sort|include|fields|q|custom_attributes)$|\[not\]$/.test(name))
@@ -150,7 +152,7 @@ describe.each(lists)('%s', (list) => {
         .raw<{ detail: string }>(`explain query plan ${statement.replaceAll('?', '1')}`)
         .execute(server.store.db)
       const steps = rows.map(({ detail }) => detail)
-      // The rows of a question in the middle of another one are there already.
+      // The rows of a subquery inside the statement are materialized already.
       const scanned = steps.filter((step) => /^SCAN (?!agg$)/.test(step))
       expect(scanned, `${statement}\n  ${steps.join('\n  ')}`).toEqual([])
     }

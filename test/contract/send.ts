@@ -1,5 +1,5 @@
-// One request to the server of a walker, and the checks every answer has to pass: a status the contract lists, a problem it
-// describes, a request id. Kept apart from the world, because it knows no record.
+// One request to the server of a walker, with the checks that every reply must pass: a listed
+// status, a described problem, a request id. Separate from the world because it knows no record.
 import type { InjectOptions } from 'fastify'
 import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { signatureOf } from '../../src/resources/files/signed.ts'
@@ -23,10 +23,13 @@ export interface Answer {
   text: string
 }
 
-/** Sends one request. Throws when the answer breaks the contract: a status it does not list, a problem it does not describe. */
+/**
+ * Sends one request. Throws when the reply breaks the contract: an unlisted status, or an
+ * undescribed problem.
+ */
 export async function send({ server }: { server: TestServer }, id: string, request: Request): Promise<Answer> {
   const { method, url, body, headers = {} } = request
-  // What ends a session can only be done in one.
+  // Only a session can end a session.
   const isInSession = id === 'deleteSession' && request.token === undefined
   const { token = isInSession ? null : server.admin.token } = request
   const isForm = takesFormOnly(id) && typeof body === 'object' && !Buffer.isBuffer(body)
@@ -39,7 +42,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
     ...form?.headers,
     ...headers,
   }
-  // How often an address may call what is open to everybody is a promise of its own.
+  // The call limits of public operations have tests of their own.
   if (fact(id).public) await server.store.db.deleteFrom('call_counts').execute()
   const before = server.seen.length
   const payload = form?.body ?? (typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body))
@@ -66,7 +69,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
   return answer
 }
 
-/** A body as a form: what the schema says is a file goes as one. */
+/** A body as a form: properties that the schema declares as files become file parts. */
 async function formOf(id: string, body: Record<string, unknown>) {
   const data = new FormData()
   const properties = bodySchema(id)?.properties ?? {}
@@ -80,13 +83,13 @@ async function formOf(id: string, body: Record<string, unknown>) {
   return encode(data)
 }
 
-/** The URL with the query parameters that must be there, unless the request says something of them. */
+/** The URL with the required query parameters that the request does not set. */
 function complete(server: TestServer, id: string, url: string): string {
   const [path = '', query] = url.split('?')
   const given = new URLSearchParams(query)
   const values: Record<string, () => unknown> = {
     expires: () => Math.floor(server.clock.now().getTime() / 1000) + 60,
-    // What proves a link is made as the server makes it.
+    // Signatures of links are computed as the server does.
     signature: () =>
       signatureOf(server.app.services, Number(/\/(\d+)\//.exec(path)?.[1] ?? 0), Number(given.get('expires'))),
   }
@@ -100,7 +103,10 @@ function complete(server: TestServer, id: string, url: string): string {
   return added.reduce((whole, each) => `${whole}${whole.includes('?') ? '&' : '?'}${each}`, url)
 }
 
-/** OPTIONS and wrong methods are no operation's; a reply kept under a key, or to HEAD, is the operation's own. */
+/**
+ * OPTIONS and wrong methods belong to no operation; a replayed reply, or one to HEAD, belongs to
+ * its operation.
+ */
 function isListed(id: string, method: string, { status }: Answer): boolean {
   if (method === 'OPTIONS') return status === 204
   const { path, statuses } = fact(id)
@@ -120,14 +126,14 @@ function breachesOf(id: string, method: string, answer: Answer): string[] {
   return breaches
 }
 
-/** What an operation fires is what the contract says it can fire, whatever it was sent. */
+/** An operation fires only events that the contract declares for it. */
 const undeclared = (id: string, fired: readonly { name: string }[]): string[] =>
   fired
     .map(({ name }) => name.replace(/\.(before|after)$/, ''))
     .filter((base) => !fact(id).events.some((each) => each === base))
     .map((base) => `fired ${base}, which the contract does not list for ${id}.`)
 
-/** Schemas by name, closed: a key the contract lacks is a finding. */
+/** Schemas by name, closed: an undeclared key is a finding. */
 const schemas = createReplyChecker({
   ...document,
   paths: Object.fromEntries(

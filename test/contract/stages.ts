@@ -1,5 +1,5 @@
-// What the walkers' world cannot make through the API alone: records in a state that only the background, or time, brings about, such
-// as a delivery that failed or an import that runs. Written straight into the tables, each for the operations that need it.
+// Records in states that only background work or time produces, such as a failed delivery or a
+// running import. Inserted straight into the tables, each for the operations that need it.
 import { createHash } from 'node:crypto'
 import type { OperationId } from '../../src/contract/types.ts'
 import { digestOf } from '../../src/resources/authentication/links.ts'
@@ -10,7 +10,10 @@ import type { World } from './support.ts'
 
 const timestamps = { created_at: start, updated_at: start }
 
-/** Fills `world.main`, `world.spare` and `world.texts`, and `world.at` for operations that need a record of their own. */
+/**
+ * Fills `world.main`, `world.spare` and `world.texts`, and `world.at` for operations that need a
+ * record of their own.
+ */
 export async function stage(world: World): Promise<void> {
   await stageJobs(world)
   await stageDelivery(world)
@@ -58,7 +61,7 @@ async function stageDelivery({ server: { store }, main }: World): Promise<void> 
   main.deliveries = id
 }
 
-/** Copies of the import in the states that only the worker gives one. */
+/** Copies of the import in the states that only the worker sets. */
 async function stageImports(world: World): Promise<void> {
   const { server, main, at } = world
   const { store } = server
@@ -85,7 +88,7 @@ async function stageImports(world: World): Promise<void> {
     .execute()
 }
 
-/** Another file with the bytes of one that is there. */
+/** Another file with the bytes of an existing one. */
 async function stageFile({ server: { store } }: World, changes: object): Promise<number> {
   const { id: _id, ...like } = await store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
   const { id } = await store.db
@@ -151,7 +154,7 @@ const sessionSecret = 'walker'.padEnd(43, '-')
 const sessionHash = createHash('sha256').update(sessionSecret).digest('hex')
 const always = '2100-01-01T00:00:00.000Z'
 
-/** A session that lasts, and the link to a new password that the example of the contract has. */
+/** A lasting session, and the password reset link of the contract's example. */
 async function stageSignIn({ server: { store }, main, spare }: World): Promise<void> {
   const session = { user_id: 1, is_remembered: 1, last_used_at: start, expires_at: always, ...timestamps }
   const begin = async (secret_hash: string): Promise<number> => {
@@ -162,7 +165,7 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
     return (await row.executeTakeFirstOrThrow()).id
   }
   main.sessions = await begin(sessionHash)
-  spare.sessions = await begin('of a session that nobody has the cookie of')
+  spare.sessions = await begin('of a session whose cookie is lost')
   const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
   const [example] = (schemas.ResetPassword?.examples ?? []) as [{ email: string; token: string }?]
   const { email, token } = example ?? { email: '', token: '' }
@@ -170,7 +173,10 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
   await store.db.insertInto('password_resets').values(reset).execute()
 }
 
-/** What a browser sends along: of a page on which nobody has signed in yet, and of one on which the administrator has. */
+/**
+ * The cookies of a browser: on a page before anyone signed in, or on one where the administrator
+ * has.
+ */
 export function cookies({ app }: TestServer, isSignedIn: boolean): Record<string, string> {
   const { seal } = app.services
   const value = isSignedIn ? seal.hmac(`csrf:session:${sessionHash}`) : `nonce.${seal.hmac('csrf:visitor:nonce')}`

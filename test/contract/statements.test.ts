@@ -1,5 +1,6 @@
-// No list asks once per row: a page of many records takes as many SQL statements as a page of a few, with references in full
-// and without. Walks every list of the contract; what a list shows is made through the API.
+// No list runs a query per row: a page of many records takes as many SQL statements as a page of a
+// few, with and without embedded references. Walks every list of the contract; the records are
+// created through the API.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seeded, unique, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, isReference, parametersOf, typesOf } from '../support/schema.ts'
@@ -10,7 +11,7 @@ const few = 3
 const many = 12
 
 const lists = facts.filter(([id, { query }]) => id.startsWith('list') && 'per_page' in query).map(([id]) => id)
-/** Lists that hold too few records here for two pages of different sizes to be compared. */
+/** Lists with too few records to compare two page sizes. */
 const thin = new Set<string>()
 
 let world: World
@@ -28,7 +29,7 @@ const attempt = (id: string, url: string, body: Json | undefined, method = 'POST
 
 const known = (entity: string): number | undefined => world.main[entity] ?? seeded(entity)
 
-/** Makes more records of a kind that refer to the main ones wherever they can. */
+/** Creates more records of a kind that refer to the main ones wherever they can. */
 async function fill(entity: string, id: string): Promise<void> {
   for (let made = 0; made < many; made++) {
     const { path } = fact(id)
@@ -36,7 +37,7 @@ async function fill(entity: string, id: string): Promise<void> {
     const answers = [await attempt(id, path, { ...plain, ...references(id) })]
     if (answers[0]?.status === 422) answers.push(await attempt(id, path, validBody(id, known)))
     const created = answers.find((answer) => answer?.status === 201)
-    // What cannot be made twice from its example stays as thin as it is.
+    // A record that cannot be created twice from its example stays alone.
     if (!created) return
     await link(entity, path, created.body.data.id)
   }
@@ -97,7 +98,7 @@ describe.each(lists)('%s', (id) => {
   })
 })
 
-/** What the longer run asks more often. */
+/** The statements that the longer run executes more often. */
 function differing(short: readonly string[], long: readonly string[]): string {
   const times = (all: readonly string[], text: string): number => all.filter((each) => each === text).length
   const more = [...new Set(long)].filter((text) => times(long, text) > times(short, text))

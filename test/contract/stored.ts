@@ -1,4 +1,4 @@
-// Everything the walkers' server has stored, to see that a request changed nothing of it.
+// All data that the walkers' server has stored, to check that a request changed nothing.
 import { createHash } from 'node:crypto'
 import { sql } from 'kysely'
 import { keptBytes } from '../support/pictures.ts'
@@ -6,11 +6,11 @@ import type { World } from './support.ts'
 
 let tables: string[] | undefined
 
-/** Everything that is stored, as one text to compare. */
+/** All stored data as one text to compare. */
 export async function stored({ server }: World): Promise<string> {
   const { store } = server
   const hash = createHash('sha256')
-  // Calls are counted whatever becomes of them.
+  // Calls are counted whatever their outcome.
   tables ??= (await store.db.introspection.getTables()).flatMap(({ name }) => (name === 'call_counts' ? [] : [name]))
   for (const name of tables) {
     const { rows } = await sql`select * from ${sql.table(name)}`.execute(store.db)

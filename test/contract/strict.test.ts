@@ -1,5 +1,5 @@
-// The served document in the hands of programs that are stricter than ours: a validator that knows JSON Schema and the standard
-// formats, and nothing of the house.
+// The served document in stricter programs: a validator that knows JSON Schema and the standard
+// formats, and none of our extensions.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -23,12 +23,12 @@ describe('the served document', () => {
     const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, validateSchema: false, addUsedSchema: false })
     ajvFormats.default(ajv)
     for (const { name, kind } of extensionKeys) if (kind === 'schema') ajv.addKeyword(name)
-    // Of the document itself; no schema has them.
+    // Keywords of the document itself, which no schema has.
     for (const name of Object.keys(document)) ajv.addKeyword(name)
     ajv.addSchema(document, 'contract')
     const found: string[] = []
     for (const { kind, at } of partsOf(document)) {
-      // A schema within another is compiled with it.
+      // A nested schema is compiled with its parent.
       const isWhole = kind === 'schema' && (at.at(-1) === 'schema' || at.length === 3)
       if (!isWhole) continue
       try {

@@ -1,5 +1,6 @@
-// A world with one of everything, made through the API once per file, and a valid request for any operation in it. Nothing
-// here names an operation: what the contract gains is walked without an edit.
+// A world with one of everything, created through the API once per file, and a valid request for
+// any operation in it. It names no operation, so additions to the contract are walked without an
+// edit.
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
@@ -11,27 +12,29 @@ export { changesNothing, stored } from './stored.ts'
 
 export interface World {
   server: TestServer
-  /** Linked records: what is shown and changed. */
+  /** Linked records, for reading and changing. */
   main: Record<string, number>
-  /** Records nothing refers to: what is deleted, or linked anew. */
+  /** Records without references to them, for deleting and linking anew. */
   spare: Record<string, number>
-  /** What others must refer to, with nothing in it but what it must have. */
+  /** Records for others to refer to, with only their required values. */
   plain: Record<string, number>
-  /** Deleted records: what is restored. */
+  /** Deleted records, for restoring. */
   gone: Record<string, number>
-  /** Records in the trash: what comes back from there, or is deleted for good. */
+  /** Records in the trash, for restoring and deleting for good. */
   trashed: Record<string, number>
-  /** What belongs to a linked record, such as its attachments, by the path it has below it. */
+  /** Parts of a linked record, such as its attachments, by the path below it. */
   parts: Record<string, number>
-  /** Texts in paths that are no ids, by parameter. */
+  /** Path parameters that are not ids, by name. */
   texts: Record<string, string>
-  /** Records in the state that an operation needs, which only the background gives them (stages.ts). */
+  /** Records in a state that an operation needs and only background work produces (stages.ts). */
   at: Partial<Record<string, Record<string, number>>>
-  /** What could not be made, and the answer that says why. */
+  /** Records that could not be created, each with the reply that gives the reason. */
   missing: string[]
 }
 
-/** A world with one linked and one spare record of every resource, and every link of the contract. */
+/**
+ * A world with one linked and one spare record of every resource, and every link of the contract.
+ */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
   const world: World = {
@@ -47,7 +50,8 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
     missing: [],
   }
   let waiting = [...creators]
-  // First those whose example has all it names, then those that have all they need, at last whatever is left.
+  // First records whose example's references all exist, then those whose required references exist,
+  // then the rest.
   for (const named of [wants, needs, () => []]) {
     for (let before = -1; waiting.length !== before; ) {
       before = waiting.length
@@ -63,7 +67,7 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   for (const id of links()) {
     const attached = await attempt(world, id, { ...request(world, id), body: validBody(id, knownIn(world.main)) })
     if (attached?.status !== fact(id).status) world.missing.push(`${id}: ${attached?.text}`)
-    // What had to be copied for the link is what is shown and taken away from now on.
+    // Attaching copied the file: from now on the copy is read and detached.
     else if (attached.status === 201) world.main[fact(id).path.split('/').at(-1) ?? ''] = attached.body.data.id
   }
   for (const [entity, id] of creators)
@@ -76,10 +80,10 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   return world
 }
 
-/** Records an operation's body must name. */
+/** Records that an operation's body must name. */
 const needs = (id: string): string[] => requiredOf(bodySchema(id) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
-/** Records its example names. */
+/** Records that its example names. */
 const wants = (id: string): string[] =>
   Object.keys((validBody(id, () => 1) as object | undefined) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
@@ -99,7 +103,7 @@ async function populate(world: World, entity: string, id: string): Promise<void>
 
 const isRestoreOf = (creator: string, path: string): boolean => path === `${fact(creator).path}/{id}/restore`
 
-/** Makes a record and deletes it; what goes to the trash first is deleted from there. */
+/** Creates a record and deletes it, from the trash too where there is one. */
 async function bury(world: World, entity: string, creator: string): Promise<void> {
   const { path } = fact(creator)
   const remover = facts.find(([, { method, path: each }]) => method === 'delete' && each === `${path}/{id}`)?.[0] ?? ''
@@ -115,7 +119,7 @@ async function bury(world: World, entity: string, creator: string): Promise<void
   world.trashed[entity] = thrown?.body?.data?.id
 }
 
-/** The first of the parts that the reply of a linked record shows: they may have ids of their own. */
+/** The first of the parts in the reply of a linked record: they may have ids of their own. */
 async function findParts(world: World): Promise<void> {
   for (const { path } of facts.map(([, each]) => each)) {
     const [part, record, parts = ''] = /^(.*\/\{id\})\/(\w+)\/\{\w+\}/.exec(path) ?? []
@@ -141,7 +145,7 @@ const knownIn =
   (entity) =>
     ids[entity] ?? seeded(entity)
 
-/** Operations that link two records: POST where the link below can be taken away again. */
+/** Operations that link two records: a POST whose link can be removed by a DELETE below it. */
 export const links = (): string[] =>
   facts
     .filter(
@@ -158,7 +162,10 @@ export const links = (): string[] =>
 
 const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-/** A request the operation answers with success. `required`: with nothing in the body but what it must have. */
+/**
+ * A request that the operation answers with success. `required`: only the required values in the
+ * body.
+ */
 export function request(
   world: World,
   id: string,
@@ -210,10 +217,14 @@ export function urlOf(
     .join('/')
 }
 
-/** Runs an operation so that something changes: when its example says what already is, it is made to say the opposite. */
+/**
+ * Runs an operation so that it changes something: where its example equals the current state, the
+ * opposite is set first.
+ */
 export async function change(world: World, id: string): Promise<Answer> {
   const wanted = request(world, id)
-  // Signing out ends the tokens that the calling one made, so the caller here is one that made none.
+  // Signing out revokes the tokens that the calling one created, so the caller here is one without
+  // any.
   if (id === 'logout') wanted.token = (await world.server.as(1)).token
   const answer = await send(world, id, wanted)
   const changes = world.server.seen

@@ -1,8 +1,8 @@
-// Requests that can hardly be read, to every operation: bodies that are no JSON object, ids that are none, wrong methods,
-// broken encoding. Each gets its documented problem, never a 5xx, and nothing is written.
+// Unreadable requests to every operation: bodies that are not a JSON object, invalid ids, wrong
+// methods, broken encoding. Each gets its documented problem, never a 5xx, and nothing is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesFormOnly } from '../support/schema.ts'
-import { nobody } from './breakages.ts'
+import { unknownId } from './breakages.ts'
 import { changesNothing, request, send, short, startWorld, urlOf, type World } from './support.ts'
 
 let world: World
@@ -76,7 +76,7 @@ describe.each(ids.filter((id) => fact(id).consumes.includes('multipart/form-data
 })
 
 describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id) => {
-  it('answers 404 to an id that is none, and to an id nobody has', async () => {
+  it('answers 404 to a malformed id and to an unknown one', async () => {
     const findings = await changesNothing(world, async () => {
       for (const { name } of parametersOf(id, 'path')) {
         for (const text of [
@@ -90,7 +90,7 @@ describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id
           '0x1',
           '%20',
           'null',
-          String(nobody),
+          String(unknownId),
         ]) {
           const { status, body } = await send(world, id, {
             ...request(world, id),
@@ -103,11 +103,11 @@ describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id
     expect(findings).toEqual([])
   })
 
-  it('is not where an id is left out: 404 as at any unknown path, whoever asks', async () => {
+  it('is not refused where an id is left out: every caller gets 404 as at any unknown path', async () => {
     const { method } = fact(id)
     const { token } = world.server.admin
     for (const { name } of parametersOf(id, 'path')) {
-      // With one slash more than the one at the end that is treated as absent.
+      // With one slash more than the trailing one that is ignored.
       const url = `${urlOf(world, id, world.main, { [name]: '' })}/`
       for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
         const { statusCode, body } = await world.server.inject({ method: method.toUpperCase() as 'GET', url, headers })
@@ -139,7 +139,7 @@ describe.each(paths)('%s', (path, id) => {
       const { status } = await send(world, id, { method: method.toUpperCase(), url: `${urlOf(world, id)}?${query}` })
       expect.soft(isDocs ? [200, 400, 404] : [400], query).toContain(status)
     }
-    // A path that cannot be decoded is nobody's, so no operation lists the answer.
+    // A path that cannot be decoded belongs to no operation, so none lists the reply.
     for (const { name } of parametersOf(id, 'path')) {
       const url = urlOf(world, id, world.main, { [name]: '%zz' })
       const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url })
@@ -156,10 +156,10 @@ describe('a mass operation', () => {
         const wanted = request(world, id)
         const { status, body } = await send(world, id, {
           ...wanted,
-          body: { ...wanted.body, indices: [nobody, nobody] },
+          body: { ...wanted.body, indices: [unknownId, unknownId] },
         })
         expect.soft([status, body.code]).toEqual([422, 'mass_failed'])
-        expect.soft(body.failed).toMatchObject([{ id: nobody, status: 404, code: 'not_found' }])
+        expect.soft(body.failed).toMatchObject([{ id: unknownId, status: 404, code: 'not_found' }])
       })
       expect(findings).toEqual([])
     },

@@ -33,44 +33,40 @@ describe('a clock that jumps', () => {
   it.concurrent.each([
     ['ahead', tenYearsMs],
     ['back', -tenYearsMs],
-  ])(
-    'ten years %s stops neither replies nor the scheduler',
-    { timeout: 2 * latestMs },
-    async (_name, byMs) => {
-      const folder = await workingFolder()
-      const clock = join(folder, 'clock')
-      const serving = await accordServing(folder, 'serve', {
-        NODE_OPTIONS: `--import ${shifted}`,
-        ACCORD_CLOCK_LEAD_MS: String(leadMs),
-        ACCORD_CLOCK_FILE: clock,
-      })
-      try {
-        const answers = async (): Promise<number> =>
-          (await fetch(`${serving.url}/healthz`, { signal: AbortSignal.timeout(30_000) })).status
-        await until(() => lockedUntil(folder) !== '')
-        const before = Date.parse(lockedUntil(folder))
-        // The server finishes the work that follows its start.
-        expect(await answers()).toBe(200)
-        await new Promise((resolve) => setTimeout(resolve, 4_000))
+  ])('ten years %s stops neither replies nor the scheduler', { timeout: 2 * latestMs }, async (_name, byMs) => {
+    const folder = await workingFolder()
+    const clock = join(folder, 'clock')
+    const serving = await accordServing(folder, 'serve', {
+      NODE_OPTIONS: `--import ${shifted}`,
+      ACCORD_CLOCK_LEAD_MS: String(leadMs),
+      ACCORD_CLOCK_FILE: clock,
+    })
+    try {
+      const answers = async (): Promise<number> =>
+        (await fetch(`${serving.url}/healthz`, { signal: AbortSignal.timeout(30_000) })).status
+      await until(() => lockedUntil(folder) !== '')
+      const before = Date.parse(lockedUntil(folder))
+      // The server finishes the work that follows its start.
+      expect(await answers()).toBe(200)
+      await new Promise((resolve) => setTimeout(resolve, 4_000))
 
-        writeFileSync(clock, String(byMs))
-        process.kill(serving.pid, 'SIGUSR2')
-        const years = (): number => (Date.parse(lockedUntil(folder)) - before) / tenYearsMs
-        let end = performance.now() + latestMs
-        let hasLooked = false
-        while (performance.now() < end) {
-          // A blocked server would not answer at all.
-          expect(await answers()).toBe(200)
-          await new Promise((resolve) => setTimeout(resolve, 10))
-          if (hasLooked || Math.round(years()) !== Math.sign(byMs)) continue
-          hasLooked = true
-          end = performance.now() + 3_000
-        }
-        expect(hasLooked).toBe(true)
-      } finally {
-        await serving.stop('SIGKILL')
-        rmSync(folder, { recursive: true, force: true })
+      writeFileSync(clock, String(byMs))
+      process.kill(serving.pid, 'SIGUSR2')
+      const years = (): number => (Date.parse(lockedUntil(folder)) - before) / tenYearsMs
+      let end = performance.now() + latestMs
+      let hasLooked = false
+      while (performance.now() < end) {
+        // A blocked server would not answer at all.
+        expect(await answers()).toBe(200)
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        if (hasLooked || Math.round(years()) !== Math.sign(byMs)) continue
+        hasLooked = true
+        end = performance.now() + 3_000
       }
-    },
-  )
+      expect(hasLooked).toBe(true)
+    } finally {
+      await serving.stop('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })

@@ -1,4 +1,5 @@
-// What counts as a date, a timestamp, an address, a telephone number, and the one form each is kept in.
+// The accepted forms of dates, timestamps, addresses and phone numbers, and the one stored form of
+// each.
 
 import type { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -29,7 +30,7 @@ describe('canonicalTime', () => {
     ['2024-02-29T00:00:00Z', 'UTC', '2024-02-29T00:00:00.000Z'],
     ['2026-03-01', 'UTC', '2026-03-01T00:00:00.000Z'],
     ['2026-07-01', 'America/New_York', '2026-07-01T04:00:00.000Z'],
-    // Where the clocks go forward at midnight the day starts an hour later.
+    // Where clocks go forward at midnight, the day starts an hour later.
     ['2026-09-06', 'America/Santiago', '2026-09-06T04:00:00.000Z'],
   ])('reads %s in %s as %s', (text, zone, time) => {
     expect(canonicalTime(text, zone)).toBe(time)

@@ -1,4 +1,4 @@
-// Accepted spellings are brought into one form before validation; what is not recognised is left for the validator to refuse.
+// Accepted spellings get one form before validation; other values are left to the validator.
 import { describe, expect, it } from 'vitest'
 import { normaliseBody, plainIntake, type Shape } from '../../../src/contract/input/normalise.ts'
 import { readQuery } from '../../../src/contract/input/query.ts'
@@ -230,7 +230,7 @@ describe('a query string', () => {
     expect(query('lead_source_id=1&lead_source_id=2,3')).toEqual({ lead_source_id: ['1', '2', '3'] })
   })
 
-  it('keeps both values of a parameter that is no list, so that it is refused', () => {
+  it('keeps both values of a parameter that is not a list, so that it is refused', () => {
     expect(query('page=1&page=2')).toEqual({ page: ['1', '2'] })
   })
 
