@@ -67,4 +67,5 @@ const styleRules: readonly Rule[] = [
   style.descriptionsStandAlone,
   style.partsStandAlone,
   style.keysAreInOrder,
+  style.commonErrorsAreShared,
 ]

@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isAlias, isMap, isNode, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { withCommonErrors } from './common-errors.ts'
 
 export const contractFile = 'openapi.yaml'
 
@@ -79,7 +80,10 @@ export interface Document {
 export interface Contract {
   text: string
   hash: string
+  /** The document as it is served, with the exact statuses of errors. */
   document: Document
+  /** The document as it is written. */
+  source: Document
   /** Sentences of the YAML parser; when there are any, the document is not to be trusted. */
   problems: string[]
   /** Objects and lists of the document that are written with braces or brackets; an empty one does not count. */
@@ -103,13 +107,15 @@ export function parseContract(source: string | Buffer): Contract {
   const text = source.toString()
   const lines = new LineCounter()
   const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false })
-  const document = parsed.errors.length === 0 ? parsed.toJS() : {}
+  const value = parsed.errors.length === 0 ? parsed.toJS() : {}
+  const written: Document = isObject(value) ? value : {}
   const flowParts = new WeakSet<object>()
-  collectFlowParts(parsed.contents, document, flowParts)
+  collectFlowParts(parsed.contents, written, flowParts)
   return {
     text,
     hash: createHash('sha256').update(source).digest('hex'),
-    document: isObject(document) ? document : {},
+    document: withCommonErrors(written),
+    source: written,
     problems: parsed.errors.map((error) => `${contractFile}:${lines.linePos(error.pos[0]).line} ${error.message}`),
     flowParts,
     lineOf: (path) => {

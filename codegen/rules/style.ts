@@ -1,7 +1,8 @@
 // Rules about openapi.yaml as a text: narrow lines, one thing a line, the same order of keys everywhere.
 
+import { commonErrors, commonErrorsOf } from '../common-errors.ts'
 import { grammar, partsOf } from '../grammar.ts'
-import { isObject, placeOf } from '../read.ts'
+import { isObject, listOperations, placeOf } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
 export const maxColumns = 120
@@ -17,27 +18,27 @@ export const linesAreNarrow: Rule = ({ contract, report }) => {
   }
 }
 
-export const descriptionsStandAlone: Rule = ({ document, contract, report }) => {
-  for (const { node, at } of partsOf(document)) {
-    if (node.description === undefined || !contract.flowParts.has(node)) continue
-    report(at, placeOf(document, at), 'a description stands among braces; write one key a line.')
+export const descriptionsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
+  for (const { node, at } of partsOf(source)) {
+    if (node.description === undefined || !flowParts.has(node)) continue
+    report(at, placeOf(source, at), 'a description stands among braces; write one key a line.')
   }
 }
 
 /** Lists and maps of parts that people scan from top to bottom. `content` has one entry and stays in a line. */
-export const partsStandAlone: Rule = ({ document, contract, report }) => {
-  for (const { kind, node, at } of partsOf(document)) {
+export const partsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
+  for (const { kind, node, at } of partsOf(source)) {
     for (const [name, value] of Object.entries(node)) {
       const key = grammar.get(kind)?.get(name)
       const isMany = key?.holds === 'list' || (key?.holds === 'names' && name !== 'content')
-      if (!isMany || (!isObject(value) && !Array.isArray(value)) || !contract.flowParts.has(value)) continue
-      report([...at, name], placeOf(document, at), `${name} stand in one line; write one a line.`)
+      if (!isMany || (!isObject(value) && !Array.isArray(value)) || !flowParts.has(value)) continue
+      report([...at, name], placeOf(source, at), `${name} stand in one line; write one a line.`)
     }
   }
 }
 
-export const keysAreInOrder: Rule = ({ document, report }) => {
-  for (const { kind, node, at } of partsOf(document)) {
+export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
+  for (const { kind, node, at } of partsOf(source)) {
     const order = [...(grammar.get(kind)?.keys() ?? [])]
     const names = Object.keys(node).filter((name) => order.includes(name))
     const index = names.findIndex((name, place) => order.indexOf(name) < order.indexOf(names[place - 1] ?? ''))
@@ -45,8 +46,24 @@ export const keysAreInOrder: Rule = ({ document, report }) => {
     const [before, name] = names.slice(index - 1)
     report(
       [...at, String(name)],
-      placeOf(document, at),
+      placeOf(source, at),
       `${name} stands after ${before}; one order of keys makes parts comparable, so move it up.`,
     )
+  }
+}
+
+/** Errors that codegen adds for `default` are not listed by hand, or the two would drift apart. */
+export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
+  for (const { id, method, operation, at } of listOperations(source)) {
+    const statuses = Object.keys(operation.responses ?? {})
+    const common = Object.keys(commonErrorsOf(method, operation))
+    const listed = common.filter((status) => statuses.includes(status))
+    const place = [...at, 'responses']
+    if (!statuses.includes('default')) {
+      if (listed.length < common.length) continue
+      report(place, id, `every common error stands here by itself; write default: ${commonErrors} instead.`)
+    } else if (listed.length > 0) {
+      report(place, id, `default stands for ${listed.join(', ')} here; delete what is listed twice.`)
+    }
   }
 }

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { withHeaders } from '../../codegen/headers.ts'
 import { lint } from '../../codegen/lint.ts'
 import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
-import { parseContract, type Schema } from '../../codegen/read.ts'
+import { listOperations, parseContract, type Schema } from '../../codegen/read.ts'
 import { outputs, regenerate } from '../../codegen/regenerate.ts'
 
 const contract = `openapi: 3.1.0
@@ -356,6 +356,21 @@ describe('lint', () => {
       'description: All of them.\n      summary: List sources',
       'summary stands after description',
     ],
+    [
+      'common errors one by one',
+      "        '403': { $ref: '#/components/responses/Problem' }\n  /sources/{id}",
+      ['400', '403', '422', '429', '503']
+        .map((status) => `        '${status}': { $ref: '#/components/responses/Problem' }\n`)
+        .join('')
+        .concat('  /sources/{id}'),
+      'listSources: every common error stands here by itself',
+    ],
+    [
+      'a common error beside default',
+      "        '403': { $ref: '#/components/responses/Problem' }\n  /sources/{id}",
+      "        default: { $ref: '#/components/responses/CommonErrors' }\n  /sources/{id}",
+      'listSources: default stands for 401 here',
+    ],
     ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
       'an unknown server of it',
@@ -397,6 +412,34 @@ describe('lint', () => {
         '  schemas:\n    Spare:\n      description: Idle.\n      type: string\n      example: a\n',
       ).join(),
     ).toContain('Spare: no operation reaches it')
+  })
+})
+
+describe('common errors', () => {
+  const shared = "        default: { $ref: '#/components/responses/CommonErrors' }\n"
+  const withDefault = contract
+    .replace(/ {8}'(401|403)': .+\n(?= {8}'403'| {2}\/)/g, '')
+    .replace('  /sources/{id}:', `${shared}  /sources/{id}:`)
+    .replace(/( {8}'4\d\d': .+\n)+components/, `${shared}components`)
+    .replace('  schemas:', '    CommonErrors:\n      description: Others.\n  schemas:')
+
+  it('are exact statuses in the served contract: who signs in, and what takes a body', () => {
+    const { document } = parseContract(withDefault)
+    const [read, write] = listOperations(document).map(({ operation }) => Object.keys(operation.responses ?? {}))
+    expect(read).toEqual(['200', '400', '401', '403', '422', '429', '503'])
+    expect(write).toEqual(['200', '400', '401', '403', '413', '415', '422', '429', '503'])
+    expect(document.components?.responses).not.toHaveProperty('CommonErrors')
+  })
+
+  it('leave out what a public operation never answers', () => {
+    const { document } = parseContract(withDefault.replace('x-ability: settings:read', 'security: []'))
+    expect(Object.keys(listOperations(document)[0]?.operation.responses ?? {})).toEqual([
+      '200',
+      '400',
+      '422',
+      '429',
+      '503',
+    ])
   })
 })
 

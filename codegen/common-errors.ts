@@ -1,0 +1,52 @@
+// Replaces `default` of an operation by the exact statuses of the errors that many operations share. The file stays
+// short, and clients that are generated from the served contract still get one type for each status.
+import type { Document, Operation } from './read.ts'
+
+/** The component that `default` of an operation refers to. It is not in the served contract. */
+export const commonErrors = 'CommonErrors'
+
+const isPublic = ({ security }: Operation): boolean => Array.isArray(security) && security.length === 0
+
+/** The shared component of each common error, and which operations can answer it. */
+const rules: Record<string, { component: string; applies: (method: string, operation: Operation) => boolean }> = {
+  400: { component: 'BadRequest', applies: () => true },
+  401: { component: 'Unauthenticated', applies: (_method, operation) => !isPublic(operation) },
+  403: { component: 'Forbidden', applies: (_method, operation) => !isPublic(operation) },
+  413: { component: 'TooLarge', applies: (method) => method !== 'get' },
+  415: { component: 'UnsupportedMediaType', applies: (method) => method !== 'get' },
+  422: { component: 'Invalid', applies: () => true },
+  429: { component: 'RateLimited', applies: () => true },
+  503: { component: 'Unavailable', applies: () => true },
+}
+
+/** The responses that `default` stands for, by status. */
+export function commonErrorsOf(method: string, operation: Operation): Record<string, { $ref: string }> {
+  return Object.fromEntries(
+    Object.entries(rules)
+      .filter(([, { applies }]) => applies(method, operation))
+      .map(([status, { component }]) => [status, { $ref: `#/components/responses/${component}` }]),
+  )
+}
+
+/** The document with exact statuses; the one given stays as it is. */
+export function withCommonErrors(document: Document): Document {
+  const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
+  const components = mapValues(document.components, (section, parts) =>
+    section === 'responses' ? mapValues(parts, (name, part) => (name === commonErrors ? undefined : part)) : parts,
+  )
+  return { ...document, ...(paths && { paths }), ...(components && { components }) } as Document
+}
+
+function withExactStatuses(method: string, part: unknown): unknown {
+  const operation = (part ?? {}) as Operation
+  if (operation.responses?.default === undefined) return part
+  const { default: _common, ...own } = operation.responses
+  return { ...operation, responses: { ...commonErrorsOf(method, operation), ...own } }
+}
+
+/** Every entry changed; undefined leaves it out. What is no object stays as it is, for the lint to refuse. */
+function mapValues<Value>(entries: Record<string, Value> | undefined, change: (key: string, value: Value) => unknown) {
+  if (typeof entries !== 'object' || entries === null || Array.isArray(entries)) return entries
+  const changed = Object.entries(entries).map(([key, value]) => [key, change(key, value)] as const)
+  return Object.fromEntries(changed.filter(([, value]) => value !== undefined))
+}
