@@ -39,6 +39,7 @@ const together = [
   'fastify-plugin',
   'ipaddr.js',
   'kysely',
+  'lru-cache',
   'luxon',
   'mitt',
   'negotiator',

@@ -1,6 +1,7 @@
 // Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
+import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
 import { jobs, readers, schedules } from './background.ts'
 import { type Config, statefulDomains } from './config/config.ts'
@@ -68,6 +69,8 @@ export interface AppOptions {
   /** The file system, and what is logged, when a test looks on. */
   volume?: Volume
   lines?: LogSink
+  /** Checks each use of a cached statement. */
+  checkStatement?: StatementCheck
   /** Hears of every reply that breaks the contract, instead of its caller. */
   onBreach?: (findings: string[]) => void
 }
@@ -119,6 +122,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     clock,
     log: http.log,
     seal: createEncryption(options.secret),
+    checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     moveLeads,
     formsLacking,

@@ -3,10 +3,10 @@
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { housekeepingTables, searchIndex } from '../housekeeping-tables.ts'
 
-/** Half of what is kept at most. */
-const KEPT = 400
+const maxStatements = 800
 
 export interface SqlQuery {
   readonly sql: string
@@ -47,40 +47,18 @@ const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`
 export const mayBeRead = (text: string): boolean => reading.test(text)
 
 export function createPreparedStatements(database: Database.Database): PreparedStatements {
-  // What was asked for lately, and what was before that: whatever neither holds is prepared again.
-  let recent = new Map<string, Statement>()
-  let older = new Map<string, Statement>()
-
-  function known(text: string): Statement | undefined {
-    const found = recent.get(text)
-    if (found !== undefined) return found
-    const before = older.get(text)
-    if (before !== undefined) keep(text, before)
-    return before
-  }
-
-  function keep(text: string, statement: Statement): void {
-    if (recent.size >= KEPT) {
-      older = recent
-      recent = new Map()
-    }
-    recent.set(text, statement)
-  }
-
+  const statements = new LRUCache<string, Statement>({ max: maxStatements })
   return {
-    cached: known,
+    cached: (text) => statements.get(text),
     prepare(text) {
-      const found = known(text)
+      const found = statements.get(text)
       if (found !== undefined) return found
       // A transaction that reads first and writes later would fail at once when another process writes in between.
       const made = described(text, database.prepare<unknown[]>(text === 'begin' ? 'begin immediate' : text))
-      if (!made.isSchema) keep(text, made)
+      if (!made.isSchema) statements.set(text, made)
       return made
     },
-    clear() {
-      recent = new Map()
-      older = new Map()
-    },
+    clear: () => statements.clear(),
   }
 }
 

@@ -1,6 +1,7 @@
 // How often somebody may call (DOMAIN 25.2): a bucket for each token, session and address, refilled all the time, from which
 // every call takes one. Counted in memory, by each process for itself; what must hold for all of them is in attempt-limits.ts.
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Passage } from '../contract/backend.ts'
 import { networkOf } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
@@ -118,7 +119,7 @@ interface Buckets {
 }
 
 function createBuckets(rate: Rate): Buckets {
-  const known = new Map<string, { left: number; atMs: number }>()
+  const known = new LRUCache<string, { left: number; atMs: number }>({ max: maxKnown })
   const standing = (left: number): BucketState => ({
     rate,
     left,
@@ -139,7 +140,7 @@ function createBuckets(rate: Rate): Buckets {
       const before = leftOf(key, at.getTime())
       const isOver = before < 1
       const left = isOver ? before : before - 1
-      remember(known, key, { left, atMs: at.getTime() })
+      known.set(key, { left, atMs: at.getTime() })
       return { ...standing(left), isOver }
     },
   }
@@ -147,19 +148,11 @@ function createBuckets(rate: Rate): Buckets {
 
 /** Credentials that were accepted, none of them in plain. They are looked up again all the same. */
 function createAccepted() {
-  const known = new Map<string, true>()
+  const known = new LRUCache<string, true>({ max: maxKnown })
   const digest = (credential: string): string => createHash('sha256').update(credential).digest('base64')
   return {
     has: (credential: string): boolean => known.has(digest(credential)),
-    add: (credential: string): void => remember(known, digest(credential), true),
+    add: (credential: string): void => void known.set(digest(credential), true),
     drop: (credential: string): void => void known.delete(digest(credential)),
   }
-}
-
-/** The newest last, so that the first is the one to go. */
-function remember<T>(known: Map<string, T>, key: string, value: T): void {
-  known.delete(key)
-  known.set(key, value)
-  const [oldest] = known.keys()
-  if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
 }

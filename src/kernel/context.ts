@@ -1,6 +1,7 @@
 // What every handler receives first: who is calling, through which database, at what time. Plain data and functions;
 // inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
 import { randomUUID } from 'node:crypto'
+import type { StatementCheck } from '../../db/compiled-queries.ts'
 import type { Db, Store } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { operations } from '../contract/operations.gen.ts'
@@ -99,6 +100,8 @@ export interface Services {
   jobs: ReadonlyMap<string, JobHooks>
   /** Something may be due for the worker of this process. */
   wake: () => void
+  /** Checks each use of a cached statement. */
+  checkStatement?: StatementCheck | undefined
   /** Whether the published contract is there and current. */
   readiness: () => 'ok' | 'missing' | 'outdated'
 }

@@ -22,6 +22,7 @@ const needed = [
   'ical-generator',
   'ipaddr.js',
   'kysely',
+  'lru-cache',
   'luxon',
   'mitt',
   'negotiator',

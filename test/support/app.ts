@@ -20,6 +20,7 @@ import { createOffload } from '../../src/kernel/runtime/offload.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/write/events.ts'
 import { contract } from './contract.ts'
 import { headerChecker } from './headers.ts'
+import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
 
 export { contract } from './contract.ts'
@@ -152,10 +153,16 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
   const headers = headerChecker((options.contract ?? contract) as Document)
+  // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
+  // set this otherwise.
+  const config = testConfig({
+    dataDir,
+    inboundOpen: true,
+    ...(options.lines && { logLevel: 'info' }),
+    ...options.config,
+  })
   const app = await buildApp({
-    // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
-    // set this otherwise.
-    config: testConfig({ dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config }),
+    config,
     store,
     secret: 'test secret of at least thirty-two characters',
     contract: options.contract ?? contract,
@@ -167,6 +174,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     offload: options.offload ?? createOffload({ maxRunMs: 100_000, maxWaitMs: 100_000, idleMs: 3_000 }),
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
+    ...(config.env === 'test' && { checkStatement }),
     extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
     ...(!options.refusesBreaches && { onBreach: (findings: string[]) => void breaches.push(...findings) }),
   })

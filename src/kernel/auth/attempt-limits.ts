@@ -1,9 +1,11 @@
 // How often a network may call what is open to everybody (DOMAIN 25.2). Calls are counted in rows, so that every process counts the
 // same. The brake on guessing passwords is in brute-force-delay.ts.
 
+import { LRUCache } from 'lru-cache'
 import type { Context } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
 import { networkOf } from './ip-ranges.ts'
 
@@ -11,14 +13,8 @@ import { networkOf } from './ip-ranges.ts'
  * Who is refused, and for which window, as far as this server has seen it: whoever asks all the more then costs no write. By the
  * database that counts; no more than so many, the oldest go first.
  */
-const refusals = new WeakMap<object, Map<string, number>>()
 const maxRefusals = 10_000
-
-function refusalsOf({ services: { store } }: Context): Map<string, number> {
-  const known = refusals.get(store.db) ?? new Map<string, number>()
-  refusals.set(store.db, known)
-  return known
-}
+const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
 
 /**
  * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
@@ -33,7 +29,7 @@ export async function countCall(
   address: string = networkOf(ctx.ip ?? ''),
 ): Promise<void> {
   const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
-  const refused = refusalsOf(ctx)
+  const refused = refusals(ctx.services.store.db)
   const key = `${scope} ${address}`
   const refuse = (): Problem => {
     const seconds = Math.max(1, Math.ceil((start + windowMs - ctx.time.getTime()) / 1000))
@@ -56,9 +52,6 @@ export async function countCall(
     ;({ count } = await counting.executeTakeFirstOrThrow())
   })
   if (count <= most) return
-  refused.delete(key)
   refused.set(key, start)
-  const [oldest] = refused.keys()
-  if (refused.size > maxRefusals && oldest !== undefined) refused.delete(oldest)
   throw refuse()
 }

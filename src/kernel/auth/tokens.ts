@@ -1,10 +1,12 @@
 // Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
 // tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
+import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
 import { Problem } from '../errors.ts'
-import { mapFor, untilNextCommit } from '../query/statement-cache.ts'
+import { untilNextCommit } from '../query/statement-cache.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 import { writeAside } from '../runtime/unavailable.ts'
 import { isInRanges } from './ip-ranges.ts'
 import { abilityAreas } from './permissions.ts'
@@ -147,20 +149,19 @@ export const userOfCaller = async (
   row: Omit<UserRow, 'id'> & { user_id: number },
 ): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
 
-const lastSeen = new WeakMap<Store, Map<number, { text: string; user: CurrentUser }>>()
-
-/** What is kept for others goes with them. */
+/** The statements cached for a user are collected with the user's object. */
 const maxUsers = 300
+const lastSeen = perOwner(
+  (_store: Store) => new LRUCache<number, { text: string; user: CurrentUser }>({ max: maxUsers }),
+)
 
 /** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (statement-cache.ts). */
 function internUser(store: Store, user: CurrentUser): CurrentUser {
-  const users = mapFor(lastSeen, store)
+  const users = lastSeen(store)
   const { permissions } = user
   const text = JSON.stringify({ ...user, permissions: permissions === 'all' ? permissions : [...permissions] })
   const before = users.get(user.id)
   if (before?.text === text) return before.user
-  const [oldest] = users.size >= maxUsers ? users.keys() : []
-  if (oldest !== undefined) users.delete(oldest)
   users.set(user.id, { text, user })
   return user
 }

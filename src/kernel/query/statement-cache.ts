@@ -1,50 +1,43 @@
-// What is kept in memory so that it need not be asked for or built again: statements by caller and shape, and what the database said
-// until anything committed changes it (`Store.commitGeneration`). Nothing here outlives a user, a store or a change.
-import type { Compilable, CompiledQuery, QueryResult } from 'kysely'
-import { padToBucket, textOnly, withParameters } from '../../../db/compiled-queries.ts'
+// What a caller need not compile or read again: compiled statements by caller and query name, and
+// query results until the next commit (`Store.commitGeneration`). Both are collected with their owner.
+
+import type { Compilable, QueryResult } from 'kysely'
+import { LRUCache } from 'lru-cache'
+import {
+  type CachedQuery,
+  createStatementCache,
+  padToBucket,
+  type StatementCache,
+} from '../../../db/compiled-queries.ts'
 import type { Store } from '../../../db/store.ts'
 import type { Context } from '../context.ts'
+import { perOwner } from '../runtime/per-owner.ts'
 
-/** A query that differs from one time to the next only by what is bound last in it. */
-export interface Shape<Row> {
-  /** The same name, caller and number of values: the same text, and the same values before those. Null when that is not so. */
-  name: string | null
-  /** Bound last, in this order. */
-  values: readonly unknown[]
-  build: () => Compilable<Row> | Promise<Compilable<Row>>
+/** For each caller. */
+const maxStatements = 500
+const maxResults = 300
+
+/** A query whose SQL follows from its caller, its name and the number of its values; without a name it is not cached. */
+export type CallerQuery<Row> = Omit<CachedQuery<Row>, 'name'> & { name: string | null }
+
+/** Visibility and permissions change the SQL, so each user has statements of their own. */
+const ownerOf = ({ user, services }: Context): object => user ?? services
+const statements = new WeakMap<object, StatementCache>()
+
+function statementsOf(ctx: Context): StatementCache {
+  const owner = ownerOf(ctx)
+  const known = statements.get(owner)
+  if (known !== undefined) return known
+  const created = createStatementCache(maxStatements, ctx.services.checkStatement)
+  statements.set(owner, created)
+  return created
 }
 
-interface Statement {
-  query: CompiledQuery
-  /** What is bound before the values. */
-  first: readonly unknown[]
-  asked: number
-}
+const callTexts = perOwner(() => new Map<string | null, string>())
 
-/** What is kept for one owner, and goes with it. */
-export function mapFor<Owner extends object, Key, Value>(
-  maps: WeakMap<Owner, Map<Key, Value>>,
-  owner: Owner,
-): Map<Key, Value> {
-  const known = maps.get(owner)
-  if (known) return known
-  const made = new Map<Key, Value>()
-  maps.set(owner, made)
-  return made
-}
-
-/** For one caller: so many calls, and so many for each of them. */
-const maxCalls = 50
-const maxStatements = 100
-const statements = new WeakMap<object, Map<string, Map<string, Statement>>>()
-
-/** What rows are seen, and of what they are told, follows from the caller and the call: what is asked for, and what the token may do. */
-const callerOf = ({ user, services }: Context): object => user ?? services
-const calls = new WeakMap<object, Map<string | null, string>>()
-
-/** The same text each time, since engines look up a new one letter by letter. */
+/** Operation and abilities of the call, which decide the SQL as well. The same string each time, so its hash is known. */
 function callOf({ token, operation, services }: Context): string {
-  const known = mapFor(calls, token ?? services)
+  const known = callTexts(token ?? services)
   const found = known.get(operation)
   if (found !== undefined) return found
   const text = `${operation} ${token?.abilities.toSorted().join() ?? ''}`
@@ -52,82 +45,21 @@ function callOf({ token, operation, services }: Context): string {
   return text
 }
 
-interface Asking extends Pick<Context, 'user' | 'token' | 'operation'> {
-  statements: Map<string, Statement>
+/** After a write the caller may see this one record whoever owns it, so its query differs and must not be cached. */
+const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
+  visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
+
+/** The rows of a query that is compiled once for each caller and name. */
+export async function queryCached<Row>(ctx: Context, query: CallerQuery<Row>): Promise<Row[]> {
+  return (await execute(ctx, query)).rows
 }
 
-/** Of each server the call that asked last: calls ask again and again. */
-const lastCaller = new WeakMap<object, Asking>()
-
-function statementsOf(ctx: Context): Map<string, Statement> {
-  const { user, token, operation, services } = ctx
-  const last = lastCaller.get(services)
-  if (last?.user === user && last.token === token && last.operation === operation) return last.statements
-  const found = statementsFor(ctx)
-  lastCaller.set(services, { user, token, operation, statements: found })
-  return found
+async function execute<Row>(ctx: Context, { name, values, build }: CallerQuery<Row>): Promise<QueryResult<Row>> {
+  if (name === null || bypassesCache(ctx)) return ctx.db.executeQuery((await build()).compile())
+  return statementsOf(ctx).run(ctx.db, { name: `${callOf(ctx)} ${name}`, values, build })
 }
 
-function statementsFor(ctx: Context): Map<string, Statement> {
-  const known = mapFor(statements, callerOf(ctx))
-  const call = callOf(ctx)
-  const found = known.get(call)
-  if (found !== undefined) return found
-  if (known.size >= maxCalls) known.clear()
-  const made = new Map<string, Statement>()
-  known.set(call, made)
-  return made
-}
-
-/** The record just written is seen whoever owns it, by some: that makes a query of its own. */
-const bypassesCache = ({ visibleRecord: admitted, user }: Context): boolean =>
-  admitted !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
-
-/** The rows of a query that is built and compiled once for each caller and shape, and only bound after that. */
-export async function queryCached<Row>(ctx: Context, shape: Shape<Row>): Promise<Row[]> {
-  return (await execute(ctx, shape)).rows
-}
-
-async function execute<Row>(ctx: Context, { name, values, build }: Shape<Row>): Promise<QueryResult<Row>> {
-  if (name === null || bypassesCache(ctx)) return run<Row>(ctx, (await build()).compile())
-  const known = statementsOf(ctx)
-  const key = keyOf(name, values.length)
-  const found = known.get(key)
-  if (found) {
-    if (ctx.services.config.env === 'test') await compare(found, { name, values, build })
-    return run<Row>(ctx, bound<Row>(found, values))
-  }
-  const query = (await build()).compile()
-  const first = query.parameters.slice(0, query.parameters.length - values.length)
-  const last = query.parameters.slice(first.length)
-  // What is bound elsewhere cannot be bound anew: such a query is built each time.
-  if (last.length === values.length && last.every((value, index) => Object.is(value, values[index]))) {
-    if (known.size >= maxStatements) known.clear()
-    known.set(key, { query: shared(query.sql), first, asked: 0 })
-  }
-  return run<Row>(ctx, query)
-}
-
-/** Those that bind one value are looked up by their name as it is, which saves engines a new text. No name begins with a number. */
-const keyOf = (name: string, count: number): string => (count === 1 ? name : `${count} ${name}`)
-
-const bound = <Row>({ query, first }: Statement, values: readonly unknown[]): CompiledQuery<Row> =>
-  withParameters(query, first.length === 0 ? values : [...first, ...values])
-
-const maxTexts = 4_000
-let texts = new Map<string, CompiledQuery>()
-
-/** Most callers ask in the same words: they are kept once. */
-function shared(text: string): CompiledQuery {
-  const known = texts.get(text)
-  if (known !== undefined) return known
-  if (texts.size >= maxTexts) texts = new Map()
-  const made = textOnly(text)
-  texts.set(text, made)
-  return made
-}
-
-/** The rows of a query that names ids, in any number; `build` gets each of them at least once. Nothing is asked for none. */
+/** The rows of a query by ids, however many; `build` gets each id at least once. Without ids nothing is asked. */
 export async function queryByIds<Row>(
   ctx: Context,
   name: string,
@@ -139,7 +71,7 @@ export async function queryByIds<Row>(
   return queryCached(ctx, { name, values, build: () => build(values) })
 }
 
-/** By table, what was added last: most rows of a table have the same columns. */
+/** The name of the last insert into each table: most rows of a table have the same columns. */
 const insertions = new Map<string, { columns: readonly string[]; name: string }>()
 
 function insertionOf(table: string, columns: readonly string[]): string {
@@ -151,7 +83,7 @@ function insertionOf(table: string, columns: readonly string[]): string {
   return name
 }
 
-/** Adds a row, and answers its id. Keys that are undefined are columns left out. */
+/** Adds a row and answers its id. Columns whose value is undefined are left out. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
   const columns: string[] = []
   const values: unknown[] = []
@@ -163,52 +95,36 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
     values.push(value)
     isPlain &&= typeof value !== 'object' || value === null
   }
-  const { returnsInsertId: tellsIds } = ctx.services.store.dialect
+  const { returnsInsertId } = ctx.services.store.dialect
   const build = (): Compilable<{ id: number }> => {
     const insertion = ctx.db.insertInto(table as never).values(row as never)
-    return (tellsIds ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>
+    return (returnsInsertId ? insertion : insertion.returning('id' as never)) as Compilable<{ id: number }>
   }
   const name = isPlain ? insertionOf(table, columns) : null
   const { rows, insertId } = await execute(ctx, { name, values, build })
-  const id = tellsIds ? insertId : rows[0]?.id
+  const id = returnsInsertId ? insertId : rows[0]?.id
   if (id === undefined) throw new Error(`No row was added to ${table}.`)
   return Number(id)
 }
 
-const run = <Row>({ db }: Context, query: CompiledQuery<Row>): Promise<QueryResult<Row>> => db.executeQuery<Row>(query)
+const results = perOwner(() => new LRUCache<string, { generation: number; value: unknown }>({ max: maxResults }))
 
-/** In tests it is looked, now and then, whether what is kept still is what would be built. */
-async function compare(found: Statement, { name, values, build }: Shape<unknown>): Promise<void> {
-  found.asked++
-  if (found.asked > 3 && found.asked % 16 !== 0) return
-  const { sql, parameters } = (await build()).compile()
-  const kept = JSON.stringify([found.query.sql, ...found.first, ...values])
-  if (JSON.stringify([sql, ...parameters]) !== kept)
-    throw new Error(`The query "${name}" depends on more than its caller, name and values: ${kept} was kept for ${sql}`)
-}
-
-interface Remembered {
-  generation: number
-  value: unknown
-}
-
-const maxRemembered = 300
-const memories = new WeakMap<object, Map<string, Remembered>>()
-
-/** What `read` answers about committed data, until any of it changes. `of` is whose it is: a store, or a caller of one. */
-export async function untilNextCommit<T>(store: Store, of: object, key: string, read: () => Promise<T>): Promise<T> {
-  const memory = mapFor(memories, of)
+/** The result of `read` over committed data, until the next commit. `owner` is the store, or a caller of it. */
+export async function untilNextCommit<T>(store: Store, owner: object, key: string, read: () => Promise<T>): Promise<T> {
+  const memory = results(owner)
   const generation = store.commitGeneration()
   const known = memory.get(key)
   if (known?.generation === generation) return known.value as T
   const value = await read()
-  if (memory.size >= maxRemembered) memory.clear()
   memory.set(key, { generation, value })
   return value
 }
 
-/** The same for what follows from what the caller may see; in a transaction or a snapshot, which see something else, it is read each time. */
+/**
+ * The same for a result that depends on what the caller may see. Transactions and snapshots see other data than the last
+ * commit, so there it is read each time; so it is without a key.
+ */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)
-    ? untilNextCommit(ctx.services.store, callerOf(ctx), `${key} ${callOf(ctx)}`, read)
+    ? untilNextCommit(ctx.services.store, ownerOf(ctx), `${key} ${callOf(ctx)}`, read)
     : read()

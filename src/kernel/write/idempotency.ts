@@ -1,7 +1,9 @@
 // Idempotency-Key (DOMAIN 3.1): the first answer to a key is stored for 24 hours per token or session, in the transaction of the
 // work, and given again. After a crash a repeated key gets that answer, is carried out for the first time, or goes on behind
 // the last transaction that was committed.
+
 import type { Selectable, Updateable } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import type { Db } from '../../../db/store.ts'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Context } from '../context.ts'
@@ -106,7 +108,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     .executeTakeFirst()
     .catch((cause: unknown) => {
       // It may be written all the same, when the disk did not confirm it.
-      abandon(holder)
+      abandoned.set(holder, true)
       // The token or session ended while the request waited, such as by a sign-out.
       throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
     })
@@ -193,21 +195,15 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
   } catch (error) {
     // A refused request has changed nothing: the key is free again. Once something was committed it stays taken.
     const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
-    abandon(holder)
+    abandoned.set(holder, true)
     await bestEffort(() => mineOnly.where('state', '=', 'in_flight').execute())
     throw error
   }
 }
 
 /** Of this process: whose work has failed, in case the disk was too full to write that down. The newest are enough. */
-const abandoned = new Set<string>()
 const maxAbandoned = 1000
-
-function abandon(holder: string): void {
-  abandoned.add(holder)
-  const [oldest] = abandoned
-  if (abandoned.size > maxAbandoned && oldest !== undefined) abandoned.delete(oldest)
-}
+const abandoned = new LRUCache<string, true>({ max: maxAbandoned })
 
 const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, { headers: { 'retry-after': '1' } })
 

@@ -1,9 +1,11 @@
 // Failed attempts to sign in, as events (DOMAIN 17.2). An attack makes thousands of them: one event a minute tells of an account at a
 // network, with how many there were, and no more than so many a minute are told in all.
 
+import { LRUCache } from 'lru-cache'
 import { networkOf } from '../../kernel/auth/ip-ranges.ts'
 import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { apart, type Context } from '../../kernel/context.ts'
+import { perOwner } from '../../kernel/runtime/per-owner.ts'
 import { emitOnly } from '../../kernel/write/write.ts'
 
 const minuteMs = 60_000
@@ -18,7 +20,7 @@ interface Told {
 }
 
 /** By the database that the events are in. */
-const known = new WeakMap<object, Map<string, Told>>()
+const known = perOwner((_store: object) => new LRUCache<string, Told>({ max: maxRemembered }))
 
 interface Failure {
   /** The typed address, case-folded: failures are grouped by it, whether or not the account exists. */
@@ -30,17 +32,16 @@ interface Failure {
 /** The typed text is shown only when it is the address of an account: people type passwords into this field. */
 export async function tellFailure(ctx: Context, { emailKey, user, reason }: Failure): Promise<void> {
   const { store } = ctx.services
-  const told = known.get(store) ?? new Map<string, Told>()
-  known.set(store, told)
+  const told = known(store)
   const nowMs = ctx.time.getTime()
   const key = `${emailKey} ${networkOf(ctx.ip ?? '')}`
   const before = told.get(key)
   const failures = 1 + (before?.since ?? 0)
   if ((before && nowMs - before.atMs < minuteMs) || toldSince(told, nowMs - minuteMs) >= maxPerMinute) {
-    remember(told, key, { atMs: before?.atMs ?? Number.NEGATIVE_INFINITY, since: failures })
+    told.set(key, { atMs: before?.atMs ?? Number.NEGATIVE_INFINITY, since: failures })
     return
   }
-  remember(told, key, { atMs: nowMs, since: 0 })
+  told.set(key, { atMs: nowMs, since: 0 })
   const shown = {
     user_id: user?.id ?? null,
     email: user?.email ?? null,
@@ -52,15 +53,8 @@ export async function tellFailure(ctx: Context, { emailKey, user, reason }: Fail
   await emitOnly(apart(ctx), 'user.session.failed', { entity: 'sessions', id: null, shown })
 }
 
-function toldSince(told: ReadonlyMap<string, Told>, sinceMs: number): number {
+function toldSince(told: LRUCache<string, Told>, sinceMs: number): number {
   let count = 0
   for (const { atMs } of told.values()) if (atMs > sinceMs) count++
   return count
-}
-
-function remember(told: Map<string, Told>, key: string, entry: Told): void {
-  told.delete(key)
-  told.set(key, entry)
-  const [oldest] = told.keys()
-  if (told.size > maxRemembered && oldest !== undefined) told.delete(oldest)
 }
