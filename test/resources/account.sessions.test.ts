@@ -1,4 +1,5 @@
-// Where an account is signed in: the own list, ending one of them, and what others may know of signing in, also of what failed.
+// The sessions of an account: the own list, ending one of them, and the sign-in events that others
+// may see, failed ones included.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, type Caller, startServer, type TestServer } from '../support/app.ts'
 import { openPage, type Page, signedInPage } from '../support/page.ts'
@@ -65,7 +66,7 @@ describe('listAccountSessions', () => {
     ])
     expect((await first.get('/account/sessions')).body.data.map((each: any) => each.is_current)).toEqual([false, true])
     expect((await ann.caller.get('/account/sessions')).body.data.some((each: any) => each.is_current)).toBe(false)
-    // One page after the other.
+    // Page by page.
     const { body: page } = await ann.caller.get('/account/sessions', { query: { per_page: '1', page: '2' } })
     expect(page.data).toHaveLength(1)
   })
@@ -202,7 +203,7 @@ describe('events of signing in', () => {
     expect(names(await feed(reader.caller))).toEqual(all)
     expect(names(await feed(peer.caller))).toEqual([])
     expect(names(await feed(stranger.caller))).toEqual([])
-    // Without the ability to read users a token of the reader knows of the reader's own ones alone.
+    // Without the ability to read users, a token sees only the reader's own sessions.
     const limited = await server.as(reader.id, ['events:read', 'account:read'])
     expect(names(await feed(limited))).toEqual([])
   })

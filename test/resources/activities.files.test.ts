@@ -1,5 +1,6 @@
-// What activities promise of files: how they come, also in a form, each with its own pair of events, who gets them, and what is
-// left when they go. What files promise of themselves is in files.test.ts.
+// Files of activities: uploads, also in a form, each with its own pair of events; who may download
+// them, and that nothing is left after deletion. The rules of files themselves are in
+// files.test.ts.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
@@ -24,7 +25,7 @@ afterAll(() => server.close())
 const note = { type: 'note', comment: 'x' } as const
 const pair = (base: string) => [`${base}.before`, `${base}.after`]
 
-/** Leaves no events behind. */
+/** Clears the events it fired. */
 async function upload(name: string, content = 'Quarterly figures', caller = admin): Promise<number> {
   const { body, headers } = await form({ file: file(name, content) })
   const { body: reply } = await caller.post('/files', body, { headers })

@@ -1,4 +1,5 @@
-// The second half of what activities promise: who takes part, and that nobody is in two meetings at once.
+// The second half of the rules of activities: participants, and that no user is in two meetings at
+// once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

@@ -1,5 +1,5 @@
-// What the timelines of records promise: activities, e-mails and changes as one list in one order, exact pages, and to everybody
-// what they may see of each.
+// The timelines of records: activities, e-mails and changes as one list in one order, with exact
+// pages, and each caller sees only permitted entries.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -31,7 +31,7 @@ const timeline = async (path: string, query = '', caller = admin): Promise<Entry
   expect(body.meta.total).toBe(body.data.length)
   return body.data
 }
-/** Source, and what tells the entries of a test apart. */
+/** Source, and the title that tells the entries of a test apart. */
 const named = (entries: readonly Entry[]): string[] =>
   entries.map(({ source, title, comment }) => `${source} ${title ?? comment}`)
 
@@ -44,7 +44,7 @@ interface Mail {
   user_id?: number | null
 }
 
-/** Written straight into the database: what timelines make of mails is the subject here. */
+/** Inserted straight into the database, because the test is about timelines. */
 async function mail({ folder = 'inbox', subject, thread_id, ...about }: Mail): Promise<number> {
   const { db } = server.store
   const at = server.clock.now().toISOString()
@@ -283,7 +283,7 @@ describe('listLeadActivities', () => {
     await admin.get(path)
     const few = await statementsOf(() => admin.get(path))
     await more(15)
-    // What is kept in memory is asked for anew after each change.
+    // A cached reply is rebuilt after each change.
     await admin.get(path)
     const many = await statementsOf(() => admin.get(path))
     expect((await admin.get(path)).body.data).toHaveLength(49)

@@ -1,5 +1,6 @@
-// The contract that a running server shows has this installation's attributes in it the moment one is defined, typed: a
-// client generated from it compiles with a right option and not with a wrong one (DOMAIN 8.3, 26).
+// The served contract of a running server contains this installation's attributes as soon as one is
+// defined, typed: a generated client compiles with a valid option and not with an invalid one
+// (DOMAIN 8.3, 26).
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-// What custom attributes promise (DOMAIN 8): the attribute itself with its options, and what it means for the records.
+// Custom attributes (DOMAIN 8): the attribute itself with its options, and its effect on records.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
@@ -18,7 +18,7 @@ afterAll(() => server.close())
 
 type Attribute = Schema<'AttributeDefinition'>
 
-/** Defines an attribute of organizations, unless said otherwise. */
+/** Defines an attribute of organizations, unless the test says otherwise. */
 async function define(changes: Record<string, unknown>): Promise<Attribute> {
   const { status, body, text } = await server.admin.post('/settings/attributes', {
     code: changes.type,

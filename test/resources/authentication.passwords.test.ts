@@ -1,5 +1,6 @@
-// How passwords are stored and compared: as argon2id, the same step for an account that is not there, and no more at a time than there
-// are places, whoever comes at whatever moment (DESIGN 8). For the last the hash is a stand-in that takes as long as the test says.
+// Storing and comparing passwords: argon2id hashes, the same work for an unknown account, and a
+// bounded number at a time (DESIGN 8). For the last, a stand-in replaces the hash and takes as long
+// as the test says.
 import { availableParallelism } from 'node:os'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 

@@ -1,5 +1,5 @@
-// What forgotten passwords and invitations promise: a link in a mail and nowhere else, good for an hour and once, and answers that
-// tell nobody who has an account.
+// Forgotten passwords and invitations: a link that exists only in a mail, works once and for an
+// hour, and replies that do not reveal who has an account.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 let caller = 0
-/** Each from an address of its own, unless it says which. */
+/** Each from an address of its own, unless the test names one. */
 const post = async (path: string, body: object, headers: Record<string, string> = {}, from = `10.0.0.${++caller}`) => {
   const reply = await server.inject({
     method: 'POST',
@@ -51,14 +51,14 @@ const reset = (changes: object, from?: string) =>
 const signIn = async (email: string, secret: string) =>
   (await post('/login', { email, password: secret, device_name: 'a' })).status
 
-/** Lets the job have its turn, which comes after the answer. */
+/** Runs the job that follows the reply. */
 async function deliver() {
   server.clock.advanceMs(2_000)
   await server.work()
   return mailbox.take()
 }
 
-/** The token of a link that somebody has asked for. */
+/** The token of a requested link. */
 async function tokenFor(email: string): Promise<string> {
   await forgot(email)
   const [mail] = await deliver()
@@ -83,7 +83,7 @@ describe('forgotPassword', () => {
     expect(others).toEqual([])
     expect(JSON.stringify(mail)).not.toContain('evil')
     expect(mail?.html).toContain(link.get('token'))
-    // It is in the mail and nowhere else.
+    // The token is in the mail and nowhere else.
     expect((await server.store.image()).includes(link.get('token') ?? 'none')).toBe(false)
     expect(await server.store.db.selectFrom('emails').select('id').execute()).toEqual([])
     expect(await server.store.db.selectFrom('jobs').select('id').execute()).toEqual([])
@@ -124,7 +124,7 @@ describe('forgotPassword', () => {
       for (let count = 1; count <= 30; count++) expect((await forgot(email)).status).toBe(200)
     const mails = await deliver()
     expect(mails.map(({ to }) => to)).toEqual(Array(5).fill([admin]))
-    // The owner asks from an unknown address and gets nothing further, from a known one a sixth.
+    // From an unknown address the owner gets no further link, from a known one a sixth.
     expect((await forgot(admin, {}, '203.0.113.10')).status).toBe(200)
     expect(await deliver()).toEqual([])
     expect((await forgot(admin, {}, home)).status).toBe(200)
@@ -135,7 +135,7 @@ describe('forgotPassword', () => {
     )
     expect((await reset({ token: first })).status).toBe(200)
     expect((await reset({ token: second })).status).toBe(422)
-    // One was used, so that the owner may lose the password again.
+    // One was used, so the owner may request another.
     await forgot(admin)
     expect(await deliver()).toHaveLength(1)
   })
@@ -272,7 +272,7 @@ describe('resetPassword', () => {
     expect((await reset({ token }, here)).status).toBe(200)
     const again = await post('/login', { email: admin, password: fresh, device_name: 'a' }, {}, here)
     expect(again.status).toBe(200)
-    // Elsewhere the brake still holds.
+    // From other addresses the delay still holds.
     expect(await signIn(admin, fresh)).toBe(429)
   })
 })

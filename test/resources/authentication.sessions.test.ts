@@ -1,5 +1,5 @@
-// What signing in with a cookie promises: to whom the cookie is believed, what it needs to write, when it is over, and that what ends
-// it in one process ends it in all.
+// Signing in with a cookie: the hosts where the cookie counts, the conditions for writes, its
+// expiry, and that a session ended in one process is ended in all.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ describe('cookies over https', () => {
     ])
     expect((await page.get('/session', https)).status).toBe(200)
     const own = page.jar.get('__Host-accord_session') ?? ''
-    // One that another host of the domain has planted is nobody's.
+    // A cookie that another host of the domain has planted is refused.
     expect((await page.get('/session', { ...https, cookie: `accord_session=${own}` })).status).toBe(401)
     const both = `accord_session=${'x'.repeat(43)}; __Host-accord_session=${own}`
     expect((await page.get('/session', { ...https, cookie: both })).status).toBe(200)
@@ -228,7 +228,7 @@ describe('a session', () => {
       const { status, body } = await page.post('/sources', { name: 'Forged' }, { 'x-xsrf-token': value })
       expect([status, body.code]).toEqual([403, 'csrf_mismatch'])
     }
-    // A cookie that somebody has planted changes nothing.
+    // A planted cookie changes nothing.
     const own = page.jar.get('XSRF-TOKEN') ?? ''
     page.jar.set('XSRF-TOKEN', 'planted')
     expect((await page.post('/sources', { name: 'Forged' })).status).toBe(403)
@@ -471,7 +471,7 @@ describe('in two processes on one database', () => {
     await here.admin.delete(`/tokens/${ann.caller.token?.split('|')[0]}`)
     expect(await status(elsewhere)).toBe(401)
 
-    // A session of one process is one of the other: it ends there by its end here.
+    // A session works in every process, and ending it in one ends it in all.
     const page = await signIn(ann.email)
     const mirror = openPage(here)
     for (const [name, value] of page.jar) mirror.jar.set(name, value)

@@ -1,5 +1,5 @@
-// The password of the mailbox goes to the connection it was set for and to no other (DOMAIN 14.4, 15.5): a user with the
-// permission `configuration` cannot have it sent to a server of theirs.
+// The mailbox password is sent only to the connection it was set for (DOMAIN 14.4, 15.5): a user
+// with the permission `configuration` cannot redirect it to another server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { mailboxOf } from '../../src/resources/configuration/mailbox.ts'

@@ -1,4 +1,5 @@
-// What a token has an import do it could do by itself: rows are written later, without the token, with all rights of its user.
+// A token starts only imports whose changes it could make itself: rows are written later, without
+// the token, with all rights of its user.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -34,7 +35,7 @@ it.each([
     'persons:write',
     [],
   ],
-  // What is not there of that name is created on the way.
+  // A missing record of that name is created by the import.
   [
     'leads',
     csvOf([
@@ -68,7 +69,7 @@ it.each([
   const refused = await caller.post(`${path}/${id}/validate`)
   expect([refused.status, refused.body.code, refused.body.required]).toEqual([403, 'forbidden', required])
 
-  // What another token has validated is started by none that may do less.
+  // A token with fewer abilities cannot start an import that another token validated.
   expect((await importing(server.admin).post(id, 'validate')).state).toBe('validated')
   const start = await caller.post(`${path}/${id}/start`)
   expect([start.status, start.body.required]).toEqual([403, required])

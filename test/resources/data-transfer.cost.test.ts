@@ -1,5 +1,5 @@
-// What a row of an import costs: how many statements it takes, and that none of them is built and compiled for the row. Counted, so that
-// it does not depend on the machine.
+// The cost of one row of an import: the number of statements, and that none of them is built and
+// compiled per row. Counting makes it independent of the machine.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const many = 800
 
 let server: TestServer
 beforeAll(async () => {
-  // In tests a server asks again for much of what it keeps, to compare.
+  // In tests the server repeats cached queries to compare their results.
   server = await startServer({ config: { env: 'production' } })
   await given(server.admin).person({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })
 })
@@ -31,7 +31,7 @@ afterAll(() => server.close())
 
 interface Cost {
   statements: readonly string[]
-  /** Statements that Kysely put together. */
+  /** Statements that Kysely compiled. */
   compiled: number
 }
 
@@ -56,7 +56,7 @@ async function imported(rows: number): Promise<Record<'validate' | 'start', Cost
 
 describe('a row of an import of leads', () => {
   it('takes few statements, and none that is built for it alone', async () => {
-    // What is kept from one to the next is there by then.
+    // Fills the caches.
     await imported(few)
     const [short, long] = [await imported(few), await imported(many)]
     for (const [what, most] of [['validate', 6] as const, ['start', 8] as const]) {
@@ -65,14 +65,14 @@ describe('a row of an import of leads', () => {
         more(({ statements }) => statements.length),
         `${what}: ${told(long[what])}`,
       ).toBeLessThan(most)
-      // The words of a batch are written in one statement.
+      // The search words of a batch are written in one statement.
       expect(
         more(({ statements }) => statements.filter(writesDocuments).length),
         what,
       ).toBeLessThanOrEqual(0.01)
-      // What undoes a row alone is kept in memory: a file would be written page by page.
+      // The savepoint of a row stays in memory: a file would be written page by page.
       expect(long[what].statements, what).not.toContain('PRAGMA temp_store = file')
-      // Those of a batch are shared by its hundred rows.
+      // The hundred rows of a batch share these statements.
       expect(
         more(({ compiled }) => compiled),
         what,
@@ -81,7 +81,7 @@ describe('a row of an import of leads', () => {
   })
 })
 
-/** A disk that confirms nothing from a moment on, until `go`. */
+/** A disk that confirms no sync from a moment on, until `go`. */
 async function haltingOnce(isHalted: () => boolean): Promise<() => void> {
   const handle = await open(fileURLToPath(import.meta.url), 'r')
   const prototype = Object.getPrototypeOf(handle) as FileHandle
@@ -122,7 +122,7 @@ describe('a batch of an import', () => {
       let told = 0
       const tell = () => void told++
       const run = processRows({ services: own.app.services, id, own: newOwnerId(), tell })
-      // The first is not on the disk, the second waits for it.
+      // The first batch is not synced, and the second waits for it.
       await expect.poll(batches).toBe(2)
       await pause(100)
       expect([batches(), told]).toEqual([2, 0])

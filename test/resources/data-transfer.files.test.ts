@@ -1,4 +1,4 @@
-// What a file must be to be imported: separated values and workbooks, their headers, and what a cell may hold.
+// Files for imports: separated values and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readRows } from '../../src/resources/data-transfer/read.ts'
@@ -179,7 +179,7 @@ describe('separated values', () => {
   })
 })
 
-/** The rows of a text that lies in the memory as a whole, and what ended it. */
+/** The rows of a text in memory, and the error that ended it. */
 async function read(text: string) {
   const bytes = Buffer.from(text)
   const source = { size: bytes.length, read: () => Readable.from([bytes]) }
@@ -193,7 +193,7 @@ async function read(text: string) {
   return { rows, thrown: undefined }
 }
 
-/** A file as if it had come as CSV, whatever it holds. */
+/** A file declared as CSV, whatever its bytes. */
 async function stored(bytes: Buffer): Promise<number> {
   const { services } = server.app
   const upload = await services.files.receive(Readable.from([bytes]), 'table.csv')
@@ -264,7 +264,7 @@ describe('workbooks', () => {
     expect([state, errors[0].message]).toEqual(['invalid', 'The file is not a workbook that can be read.'])
   })
 
-  /** Validated as a workbook, whatever the store made of the bytes. */
+  /** Validated as a workbook, whatever type the store detected. */
   async function bombed(bytes: Buffer) {
     const { id } = await using().record('organizations', 'name\nA\n')
     const file = await stored(bytes)
@@ -376,7 +376,7 @@ describe('a cell', () => {
     expect(at('address.country')).toBe('Must be an ISO 3166-1 country code of two letters.')
     expect(at('user_id')).toBe('Must be a whole number or null.')
     expect(at('lines')).toBe('Must be a list in JSON, or its entries with | between them.')
-    // What only this installation knows of is looked at with the record's other rules.
+    // Rules of this installation are checked together with the record's other rules.
     const own = await using().validate(
       'organizations',
       csvOf([

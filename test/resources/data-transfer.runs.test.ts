@@ -1,5 +1,6 @@
-// What validating and importing promise: each row is a call of the API on behalf of the import's user, batches are kept whole or
-// not at all, and what ends half-way goes on without losing or repeating a row.
+// Validating and importing: each row is a call of the API on behalf of the import's user, a batch
+// is stored completely or not at all, and an interrupted import continues without losing or
+// repeating a row.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { maxCrashes } from '../../src/jobs/worker.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
@@ -12,7 +13,7 @@ import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
 
 let server: TestServer
-/** SKUs that a listener has something against. */
+/** SKUs that a listener refuses. */
 const refused = new Set<unknown>()
 beforeAll(async () => {
   const refuse = (events: Emitter) =>
@@ -33,7 +34,7 @@ const using = () => importing(server.admin)
 const all = async (at: string) => (await server.admin.get(`${at}?per_page=100&sort=id`)).body.data
 const count = async (at: string): Promise<number> => (await server.admin.get(`${at}?per_page=1`)).body.meta.total
 const shown = async (id: number) => (await server.admin.get(`${path}/${id}`)).body.data
-/** Names of the events but those of the import itself. */
+/** Names of the events, without those of the import itself. */
 const eventsOfRows = () => server.events().filter((name) => !/^(data_transfer|files)\./.test(name))
 const numbered = (from: number, to: number, row: (n: number) => (string | number)[]) =>
   Array.from({ length: to - from + 1 }, (_, index) => row(from + index))
@@ -149,7 +150,7 @@ describe('importing persons', () => {
     const table = (await server.admin.get('/contacts/persons/export?format=csv&sort=id')).text
     for (const { id } of await all('/contacts/persons'))
       await server.admin.put(`/contacts/persons/${id}`, { contact_numbers: [] })
-    // Without numbers nobody is found: all are made anew.
+    // Without numbers no person matches: all are created.
     expect((await using().run('persons', table)).summary.created).toBe(written.length)
     const values = (await all('/contacts/persons')).flatMap((person: any) => person.contact_numbers)
     expect(values).toEqual(written.map((value) => ({ value, label: 'work' })))
@@ -328,7 +329,7 @@ describe('a run', () => {
     await server.work()
     return id
   }
-  /** Something goes wrong in the database when a batch is about to be kept. */
+  /** Makes the database fail when a batch is about to be stored. */
   const trap = (event: string, action: string) =>
     server.store.db.executeQuery({
       sql: `create trigger trap ${event} begin ${action}; end`,
@@ -566,7 +567,7 @@ describe('the import of another user', () => {
     expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
     const { state, errors } = await importing(caller).post(id, 'validate')
     expect([state, errors[0].code]).toEqual(['invalid', 'not_found'])
-    // As if it were fine all the same: only its user could go on.
+    // Even in a valid state, only its user could continue it.
     await server.store.db.updateTable('imports').set({ state: 'validated' }).where('id', '=', id).execute()
     expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
     expect((await importing(caller).post(id, 'start')).summary).toMatchObject({ deleted: 0, skipped: 1 })
@@ -588,7 +589,7 @@ describe('the import of another user', () => {
     const taken = await caller.post(path, { ...options, file_id: stored.id })
     expect(taken.body.errors).toEqual({ file_id: [`No file has id ${stored.id}.`] })
     expect([await shown(id), server.events()]).toMatchObject([{ state: 'validated', allowed_errors: 0 }, []])
-    // What changes nothing takes nothing over.
+    // An update that changes nothing does not change the owner.
     expect((await caller.put(`${path}/${id}`, { allowed_errors: 0 })).status).toBe(200)
     expect((await caller.get(`${path}/${id}/file`)).status).toBe(404)
   })

@@ -1,4 +1,5 @@
-// What e-mail templates promise beyond what the contract walkers check: placeholders are filled in as people read values.
+// Rules of e-mail templates that the contract walkers do not check: placeholders are filled in with
+// values as people read them.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { fillIn } from '../../src/resources/email-templates/placeholders.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -18,7 +19,7 @@ afterAll(() => server.close())
 async function preview(content: string, entity_type: string, entity_id: number, subject = 'Hello') {
   const name = `t${Math.random()}`
   const { body } = await server.admin.post(path, { name, subject: 'x', content: 'x' })
-  // As older versions took it: what means nothing is refused by now.
+  // Older versions stored unknown placeholders; now they are refused.
   const { db } = server.store
   await db.updateTable('email_templates').set({ subject, content }).where('id', '=', body.data.id).execute()
   server.events()
@@ -94,7 +95,7 @@ describe('previewEmailTemplate', () => {
       '[{%leads.closed_at%}|{%leads.lost_reason%}|{%leads.person_id%}|{%persons.name%}|{%persons.unsubscribed_at%}|{%organizations.name%}]'
     const { body } = await preview(content, 'leads', lead.id)
     expect(body.data).toMatchObject({ content: '[|||||]', unknown_placeholders: [] })
-    // What is no value at all, or of a record that has no part in this one, means nothing still.
+    // Placeholders without a value, or of an unrelated record, still resolve to nothing.
     const strange =
       '{%leads.stage%} {%leads.tags%} {%leads.custom_attributes%} {%quotes.subject%} {%organizations.users%}'
     expect((await preview(strange, 'leads', lead.id)).body.data).toMatchObject({

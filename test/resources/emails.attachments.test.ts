@@ -1,5 +1,6 @@
-// What the files of mails promise (DOMAIN 14.1, 16): a body names all of them, a form brings some along, they are downloaded by
-// those who see the mail, come and go with it, and pictures among them are shown by links that work without a token.
+// Files of mails (DOMAIN 14.1, 16): a body lists all of them, a form adds some, callers who see the
+// mail download them, they are deleted with it, and inline pictures are shown by links that work
+// without a token.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -210,7 +211,7 @@ describe('deleteEmail', () => {
 })
 
 describe('a picture in the body', () => {
-  /** A mail as it comes in: its picture has a content id. */
+  /** A received mail whose picture has a content id. */
   async function received(): Promise<Email> {
     const mail = await written({
       reply: '<p>Look: <img src="cid:logo@here" alt="Logo"> and <img src="https://example.com/pixel.gif"></p>',

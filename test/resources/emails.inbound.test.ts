@@ -1,5 +1,5 @@
-// What receiving promises (DOMAIN 14.4): once, into the right thread, about the right person, harmless to show, and nobody gets in
-// who does not know the secret. How bytes become a mail is in test/mail; the mailbox is in test/flows/mail.test.ts.
+// Receiving mail (DOMAIN 14.4): once, in the right thread, with the right person, safe to display,
+// and only with the secret. Parsing is in test/mail; the mailbox is in test/flows/mail.test.ts.
 import { PassThrough, type Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -86,7 +86,7 @@ async function post(
 }
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
-/** Received, and told to be; leaves no events behind. */
+/** Received and confirmed; clears the events it fired. */
 async function received(letter: Letter = {}): Promise<Email> {
   const { status, text, body } = await post({ email: raw(letter) })
   if (status !== 200) throw new Error(text)
@@ -477,7 +477,8 @@ describe('threads', () => {
       fc.asyncProperty(shapes, async ([links, order]) => {
         await server.rewind()
         const apart = await received({ subject: 'Another' })
-        // Each answers the first or an earlier answer, and names all before it, as mail programs do.
+        // Each answers the first mail or an earlier reply, and lists all before it, as mail
+        // programs do.
         const chains: string[][] = []
         for (const [index, link] of links.entries()) {
           const parent = link % (index + 1)

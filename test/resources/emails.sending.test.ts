@@ -1,5 +1,5 @@
-// What sending promises (DOMAIN 14.2), with a real SMTP server: what is queued goes out once, as it was written; what fails is tried
-// again for a while; what was thrown away stays. The machine that speaks SMTP is in test/mail.
+// Sending mail (DOMAIN 14.2) with a real SMTP server: a queued mail is sent once, as written;
+// failures are retried for a while; trashed mails stay. The SMTP client is tested in test/mail.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -42,13 +42,13 @@ async function written(changes: Record<string, unknown> = {}): Promise<Email> {
   return body.data
 }
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
-/** The mails the server has taken, read as their recipients do. */
+/** The mails that the server accepted, parsed as their recipients do. */
 const taken = (): Promise<ReceivedMail[]> => Promise.all(smtp.received.map(({ raw }) => parseMail(Buffer.from(raw))))
 const jobs = () =>
   server.store.db.selectFrom('jobs').select(['id', 'state', 'run_at']).where('kind', '=', 'emails.send').execute()
 const one = ['email.update.before', 'email.update.after']
 const minutes = (count: number): void => server.clock.advanceMs(count * 60_000)
-/** Long enough for the next try, whatever the jitter. */
+/** Past the next try, whatever the jitter. */
 const later = async (count: number): Promise<void> => {
   minutes(count * 1.11)
   await server.work()
@@ -264,7 +264,7 @@ describe('a mail that is not taken', () => {
     expect(await shown(mail.id)).toMatchObject({ status: 'sent', error: 'Not accepted for a hidden recipient' })
     expect(JSON.stringify(server.seen).toLowerCase()).not.toContain('hidden@example.com')
     server.events()
-    // Nor when no server takes it at all, whose words are all there is.
+    // Nor when no server accepts it: its reply is the only information.
     smtp.behave('refuse')
     const alone = await written({ bcc: ['hidden@example.com'], reply_to: ['hidden@example.com.example'] })
     await server.work()

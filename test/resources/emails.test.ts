@@ -1,5 +1,6 @@
-// What mails promise (DOMAIN 14): writing and queueing, what may change when, folders and the trash, several at once, threads,
-// links. Who sees which is in emails.folders.test.ts, files in emails.attachments.test.ts, HTML in emails.html.test.ts.
+// Mails (DOMAIN 14): writing and queueing, the changes allowed in each state, folders and the
+// trash, mass operations, threads, links. Visibility is in emails.folders.test.ts, files in
+// emails.attachments.test.ts, HTML in emails.html.test.ts.
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
@@ -19,7 +20,7 @@ afterAll(() => server.close())
 
 const letter = { subject: 'Offer', reply: '<p>Please find it <b>attached</b>.</p>', reply_to: ['ada@example.com'] }
 
-/** Written by the administrator; leaves no events behind. */
+/** Written by the administrator; clears the events it fired. */
 async function written(changes: Record<string, unknown> = {}, caller: Caller = server.admin): Promise<Email> {
   const { status, body, text } = await caller.post('/emails', { ...letter, ...changes })
   if (status !== 201) throw new Error(text)
@@ -30,7 +31,7 @@ async function written(changes: Record<string, unknown> = {}, caller: Caller = s
 const draft = (changes: Record<string, unknown> = {}): Promise<Email> => written({ is_draft: true, ...changes })
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
-/** As sending and receiving will leave it. */
+/** The state that sending and receiving leave. */
 async function set(id: number, columns: Record<string, string | number | null>, folder?: string): Promise<void> {
   const { db } = server.store
   await db.updateTable('emails').set(columns).where('id', '=', id).execute()
@@ -39,7 +40,7 @@ async function set(id: number, columns: Record<string, string | number | null>, 
   await db.insertInto('email_folders').values({ email_id: id, folder }).execute()
 }
 
-/** The events of changes made in one transaction: all ask first, all tell at the end. */
+/** The events of changes in one transaction: all before-events, then all after-events. */
 const events = (...bases: string[]): string[] => [
   ...bases.map((base) => `${base}.before`),
   ...bases.map((base) => `${base}.after`),
@@ -483,7 +484,7 @@ describe('sendEmail', () => {
     const editor = await someone(server, ['mail.view', 'mail.edit', 'mail.draft'])
     const writer = await someone(server, ['mail.compose', 'mail.draft'])
     expect((await editor.caller.post(`/emails/${id}/send`)).status).toBe(403)
-    // It lies in the outbox then, which the writer cannot open.
+    // The mail is in the outbox then, which the writer cannot open.
     const { status, body } = await writer.caller.post(`/emails/${id}/send`)
     expect([status, body.data.folders]).toEqual([202, ['outbox']])
     expect((await writer.caller.post(`/emails/${id}/send`)).status).toBe(404)
@@ -719,7 +720,7 @@ describe('mails of leads', () => {
     expect(server.events().filter((name) => name.startsWith('email'))).toEqual([])
     const { updated_at: _at, ...left } = await shown(mail.id)
     const { updated_at: _was, ...was } = mail
-    // Two deletions changed it, and its version tells so.
+    // Two deletions changed the mail, so its version rose twice.
     expect(left).toEqual({ ...was, lead_id: null, lead: null, person_id: null, person: null, version: 3 })
   })
 })

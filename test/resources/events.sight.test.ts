@@ -1,5 +1,6 @@
-// Whom the log tells of what: the rule of each type is that of its own list, in the feed, in histories and in the log of a webhook, and
-// a server without a rule for a type does not start. contract/matrix.events.ts asks the same of every type.
+// The visibility of the event log: each type follows the rule of its own list, in the feed, in
+// histories and in the log of a webhook, and a server without a rule for a type does not start.
+// contract/matrix.events.ts checks every type.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { write } from '../../src/kernel/write/write.ts'
@@ -57,7 +58,7 @@ const told = async (caller: Caller, id: number, type: string): Promise<(number |
   return rows.map((each: { entity_id: number | null }) => each.entity_id)
 }
 
-/** A campaign that has gone out to a person of Anna's and to one of Ben's. Answers its id. */
+/** A campaign sent to one person of Anna's and one of Ben's. Returns its id. */
 async function sentCampaign(): Promise<number> {
   const make = given(server.admin)
   await make.person({ name: 'Hers', emails: [{ value: 'hers@example.com' }], user_id: anna.id })

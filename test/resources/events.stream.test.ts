@@ -1,4 +1,5 @@
-// The change feed as server-sent events, over real connections: told at once, taken up again without loss, ended with its token.
+// The change feed as server-sent events over real connections: immediate, resumed without loss,
+// ended with its token.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { daysAfter } from '../../src/kernel/runtime/clock.ts'
@@ -71,7 +72,7 @@ async function addUser(view = 'individual'): Promise<{ id: number; token: string
   return { id: data.id, token: await tokenOf(data.id) }
 }
 
-/** What the log says happened behind a place. */
+/** The ids of events after a position. */
 async function logged(after: number): Promise<number[]> {
   const rows = await server.store.db.selectFrom('events').select('id').where('id', '>', after).orderBy('id').execute()
   return rows.map(({ id }) => id)
@@ -138,7 +139,7 @@ describe('listEvents as a stream', () => {
     const reader = await follow()
     await addTag()
     await reader.until(1)
-    // Straight into the log, as another process would: nobody in this one hears of it.
+    // Straight into the log, as another process would: no listener of this process is called.
     const row = await server.store.db.selectFrom('events').selectAll().orderBy('id', 'desc').executeTakeFirstOrThrow()
     const { id: _, ...copy } = row
     await server.store.db.insertInto('events').values(copy).execute()

@@ -1,4 +1,5 @@
-// The change feed as pages: a cursor that misses and repeats nothing, filters, and who may know of what.
+// The change feed as pages: a cursor that neither misses nor repeats an event, filters, and
+// visibility.
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -31,7 +32,7 @@ const page = async (caller: Caller, query = ''): Promise<{ data: any[]; meta: an
   return body
 }
 
-/** Everything from the beginning, page by page. */
+/** Every event from the beginning, page by page. */
 async function all(caller: Caller, query = '', size = 3): Promise<any[]> {
   const found: any[] = []
   let after = 0
@@ -198,7 +199,7 @@ describe('listEvents as pages', () => {
       expect(places).toEqual([10_000, 20_000, newest + 25_001])
       expect(found).toEqual(query.startsWith('created_at') ? [] : ['contacts.person.create.after'])
     }
-    // What is gone is not searched.
+    // Deleted events cost the query nothing.
     await server.store.db.deleteFrom('events').where('id', '<', 24_000).execute()
     expect((await page(server.admin, '?name=contacts.person.create.after')).data).toHaveLength(1)
   })
@@ -322,7 +323,7 @@ describe('visibility of the feed', () => {
     for (let count = 0; count < 12; count++) await make.lead({ user_id: count % 2 ? anna.id : ben.id })
     const statements = async (size: number) =>
       (await statementsOf(() => page(anna, `?per_page=${size}&entity_type=leads`))).length
-    // The first call writes down that the token was used, the second finds that something has changed.
+    // The first call stores the token's last use, and the second reads that change.
     await statements(1)
     await statements(1)
     expect(await statements(6)).toBe(await statements(1))
@@ -364,7 +365,7 @@ describe('a stream of listEvents', () => {
   it('tells at once of what happens here, without a look at the log', async () => {
     const stream = await reader(server.admin.token ?? '', { beatMs: 600_000, lookMs: 600_000 })
     let told = (await stream.next()).value
-    // What has happened before.
+    // An event from before.
     await given(server.admin).tag({ name: 'First' })
     while (!told.includes('First')) told = (await stream.next()).value
     const next = stream.next()

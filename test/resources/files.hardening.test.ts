@@ -1,5 +1,5 @@
-// Uploads as an attacker makes them: files that are two things at once, names that lead elsewhere, forms that never end. Whatever
-// comes in, a browser that opens it runs nothing, and nothing lies outside the folder of the files.
+// Hostile uploads: files of two types at once, names that lead elsewhere, forms that never end. A
+// browser that opens a file runs nothing, and no byte lies outside the folder of the files.
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -59,7 +59,7 @@ describe('a file that is two things', () => {
     ['data.json', `{"a":"${script.replaceAll('"', '')}"}`],
     ['flash.xml', `<cross-domain-policy><allow-access-from domain="*"/></cross-domain-policy>`],
   ])('%s runs nothing in a browser', async (name, content) => {
-    // What the caller says of it counts for nothing.
+    // The declared type is ignored.
     for (const declared of ['image/png', 'text/html']) {
       const { id, content_type } = await upload(name, content, declared)
       const headers = await shown(id)
@@ -104,7 +104,7 @@ describe('a name', () => {
     for (const name of ['a"; filename="b.html', "a.txt'; filename*=UTF-8''b.html", 'a;b\\"c.txt', 'ä"ö;ü.txt', '"']) {
       const { id } = await upload(name, 'text')
       const header = String((await shown(id))['content-disposition'])
-      // One value between quotes, and one of percent signs: whatever is in the name is in there.
+      // One value between quotes, and one percent-encoded, both with every character of the name.
       expect(header).toMatch(
         /^attachment; filename=("(?:[^"\\]|\\.)*"|[\w.-]+)(; filename\*=UTF-8''[\w.%!#$&+^`|~-]+)?$/,
       )

@@ -1,5 +1,6 @@
-// What files promise (DOMAIN 16): who sees one, how it is downloaded, that a link without a token works for five minutes, and
-// that nothing is left of what was refused or forgotten. How bytes are read and kept is in test/kernel/files/file-store.test.ts.
+// Files (DOMAIN 16): visibility, downloads, links without a token that work for five minutes, and
+// no leftovers of refused or forgotten uploads. Reading and storing bytes is in
+// test/kernel/files/file-store.test.ts.
 
 import { createHash } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -305,7 +306,7 @@ describe('uploads that belong to no record', () => {
       ),
     })
     expect(await keptBytes(server)).toHaveLength(10)
-    // What is attached, or deleted, counts no more.
+    // Attached and deleted files no longer count.
     const lead = await given(server.admin).lead()
     const [first, second] = answers.filter(({ status }) => status === 201).map(({ body }) => body.data.id)
     await attach(first, 'leads', lead.id)
@@ -339,7 +340,7 @@ describe('uploads that belong to no record', () => {
 })
 
 describe('cleaning up', () => {
-  // Bytes outlive the rows of the test before.
+  // The bytes outlive the rows of the test before.
   beforeEach(() => rmSync(join(server.app.services.config.dataDir, 'files'), { recursive: true, force: true }))
 
   it('leaves the files of a deleted record as long as it can be restored, and then removes them', async () => {
@@ -378,7 +379,7 @@ describe('cleaning up', () => {
   it('leaves bytes alone that belong to no record when they are more than a tenth of all', async () => {
     for (let number = 0; number < 20; number++) await upload(file(`${number}.txt`, `bytes ${number}`))
     server.clock.set('2100-01-01T00:00:00.000Z')
-    // As in a database that is not that of the files.
+    // As in a database that does not belong to the files.
     await server.store.db.deleteFrom('files').execute()
     expect(await cleanFiles(system())).toMatchObject({ bytes: 0, left: 20 })
     expect(await keptBytes(server)).toHaveLength(20)

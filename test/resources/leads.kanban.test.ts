@@ -1,4 +1,4 @@
-// What the board of leads promises (DOMAIN 9.7).
+// The board of leads (DOMAIN 9.7).
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
@@ -65,7 +65,7 @@ describe('kanbanLeads', () => {
     expect(column(body, stage.followUp)).toMatchObject({
       count: 3,
       lead_value: 1234.8678,
-      // a quarter of it is 308.71695
+      // A quarter of it is 308.71695.
       weighted_value: 308.717,
       formatted_lead_value: '$1,234.87',
       leads: { meta: { current_page: 1, from: 1, last_page: 3, per_page: 1, to: 1, total: 3 } },
@@ -186,7 +186,7 @@ describe('kanbanLeads over 100,000 leads', () => {
     const stages = Array.from({ length: 47 }, (_, index) => ({ name: `Stage ${index}`, probability: 50 }))
     const { status, text } = await server.admin.post('/pipelines', { name: 'Wide', stages })
     expect(status, text).toBe(201)
-    // as many as the API would take minutes for
+    // Created in the table: the API would take minutes.
     await sql`
       insert into leads (title, title_key, lead_value, status, stage_changed_at, user_id, lead_source_id, lead_type_id,
         lead_pipeline_id, lead_pipeline_stage_id, created_at, updated_at)

@@ -1,5 +1,6 @@
-// A lead that is created after tags, sources, types, pipelines or attributes changed follows them as they are now, no matter
-// which process changed them. The statements and the attribute set are cached; their rows must not be.
+// A lead that is created after tags, sources, types, pipelines or attributes changed follows them
+// as they are now, no matter which process changed them. The statements and the attribute set are
+// cached; their rows must not be.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { startServer, type TestServer } from '../support/app.ts'

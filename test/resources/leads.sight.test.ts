@@ -1,4 +1,5 @@
-// What a lead tells of its person and its mail to somebody who does not see them: a reference, and nothing by which to guess the rest.
+// The parts of a lead's person and mail that a caller without access to them sees: a reference, and
+// nothing that helps to guess the rest.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -22,7 +23,7 @@ afterAll(() => server.close())
 
 const emails = [{ value: 'first@example.com' }, { value: 'hushed.address@example.org' }]
 
-/** A lead of Anna's with a person of somebody. */
+/** A lead of Anna's with a person of another owner. */
 const leadWith = async (owner: number): Promise<number> => {
   const make = given(server.admin)
   const person = await make.person({ name: 'Petra Person', emails, user_id: owner })

@@ -1,5 +1,5 @@
-// The totals that a board takes (db/migrations/0021) are those of the leads, whatever happens to these; and a board that takes them
-// says what one says that adds up the leads themselves.
+// The totals of a board (db/migrations/0021) equal those of the leads after any change, and a board
+// from totals equals one from sums over the leads.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -136,7 +136,7 @@ describe('kanbanLeads', () => {
         const added = await caller.get(`/leads/kanban?${query}&created_at[gte]=2000-01-01`)
         expect(added.status, added.text).toBe(200)
         expect(taken.body, query).toEqual(added.body)
-        // Which rows are counted is asked of the totals alone.
+        // The number of rows comes from the totals alone.
         expect(statements.filter((text) => /group by "leads"/.test(text))).toEqual([])
       }
   })

@@ -1,4 +1,4 @@
-// What locations promise beyond what the contract walkers check.
+// Rules of locations that the contract walkers do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

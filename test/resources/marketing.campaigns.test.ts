@@ -1,5 +1,5 @@
-// What campaigns promise once they run: each address once for each occurrence, at the pace that is set, and nobody who does not want
-// them. Mails go through a real SMTP server.
+// Running campaigns: each address once per occurrence, at the configured rate, without those who
+// unsubscribed. Mails go through a real SMTP server.
 import { sql } from 'kysely'
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -80,7 +80,7 @@ const stats = async (id: number) => (await show(id)).stats
 const sends = async (id: number, query: Record<string, string> = {}) =>
   (await server.admin.get(`${campaigns}/${id}/sends`, { query: { per_page: '100', sort: 'id', ...query } })).body.data
 const recipients = () => smtp.received.map(({ to }) => to.join()).sort()
-/** The scheduler and the worker at a moment. */
+/** Runs the scheduler and the worker at a moment. */
 const at = async (moment: string) => {
   server.clock.set(moment)
   await server.tick()
@@ -236,7 +236,7 @@ describe('runCampaign', () => {
     const noMail = (rate: number) => Object.assign(server.app.services.config, { campaignRate: rate })
     await run(id)
     await server.work()
-    // Full from the first mail on: what is counted is the queueing.
+    // The queue is full from the first mail on: the limit counts queueing.
     noMail(1)
     const one = await statements(1)
     const many = await statements(60)
@@ -375,7 +375,7 @@ describe('the pace', () => {
     await server.work()
     server.clock.advanceMs(minute - 1)
     await server.work()
-    // Nor does a worker that starts anew begin anew.
+    // A restarted worker does not begin again either.
     await server.store.db.updateTable('jobs').set({ run_at: start }).execute()
     await createWorker(server.app.services, jobs, []).drain()
     expect(smtp.received).toHaveLength(3)

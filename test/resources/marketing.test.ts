@@ -1,4 +1,4 @@
-// What marketing events and campaigns promise beyond what the contract walkers check.
+// Rules of marketing events and campaigns that the contract walkers do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

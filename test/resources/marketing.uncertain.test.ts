@@ -1,5 +1,5 @@
-// A mail of a campaign is sent at most once by itself (DOMAIN 20.2): what may have arrived is `uncertain`, and a user sends it again.
-// The kills themselves are in test/flows/campaigns.test.ts.
+// A campaign mail is sent at most once automatically (DOMAIN 20.2): one that may have arrived
+// becomes `uncertain`, and a user may resend it. The kills are in test/flows/campaigns.test.ts.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
@@ -50,14 +50,14 @@ const rows = () => server.store.db.selectFrom('campaign_sends').selectAll().orde
 const resend = (id: number, send: number, caller: Caller = server.admin) =>
   caller.post(`${campaigns}/${id}/sends/${send}/resend`)
 const messageIds = () => smtp.received.map(({ raw }) => /^Message-ID: *<([^>]+)>/im.exec(raw)?.[1])
-/** All tries that there could be. */
+/** Past every possible retry. */
 async function waitLong(): Promise<void> {
   for (const minutes of [1, 5, 30, 120, 600]) {
     server.clock.advanceMs(minutes * minuteMs)
     await server.work()
   }
 }
-/** One uncertain mail: the server took it and did not say so. */
+/** One uncertain mail: the server accepted it and did not confirm. */
 async function uncertain(address = 'ada@example.com'): Promise<{ id: number; send: number }> {
   const id = await running(address)
   smtp.behave('half-accept')
@@ -77,7 +77,7 @@ describe('a mail of a campaign that may have arrived', () => {
       { state: 'uncertain', error: expect.stringContaining('It may have arrived all the same.'), sent_at: null },
     ])
     expect(await sends(id, { state: 'queued,sent,failed,suppressed' })).toEqual([])
-    // The day after neither.
+    // Nor the day after.
     await server.admin.post(`${campaigns}/${id}/run`)
     await waitLong()
     expect(smtp.received).toHaveLength(1)
@@ -87,7 +87,7 @@ describe('a mail of a campaign that may have arrived', () => {
     const id = await running('ada@example.com', 'grace@example.com')
     smtp.behave('greylist')
     await server.work()
-    // As a kill leaves it between the claim and the outcome.
+    // The state after a kill between the claim and the outcome.
     const killed = server.store.db.updateTable('campaign_sends').set({ run_at: null })
     await killed.where('address', '=', 'ada@example.com').execute()
     smtp.behave('accept')
@@ -118,12 +118,15 @@ describe('a mail of a campaign that may have arrived', () => {
 })
 
 describe('a worker that has lost its lease', () => {
-  /** The first worker waits for the mail server, which answers nothing in this mode; the second has taken its job over. */
+  /**
+   * The first worker waits for the mail server, which sends no reply in this mode; the second has
+   * taken its job over.
+   */
   async function takenOver(id: number, mode: SmtpMode) {
     smtp.behave(mode)
     const first = server.app.worker.drain()
     await until(async () => (await rows()).some(({ started_at }) => started_at !== null))
-    // Later modes must not answer what this one is asked.
+    // The mode must not change before this mail is accepted.
     if (mode === 'take-silently') await until(() => smtp.received.length === 1)
     server.clock.advanceMs(2 * minuteMs)
     const second = createWorker(server.app.services, jobs, [])
@@ -150,7 +153,7 @@ describe('a worker that has lost its lease', () => {
     const [{ id: send }] = await sends(id)
     expect((await resend(id, send)).status).toBe(202)
     await second.drain()
-    // The first does not know whether it arrived, which is no news by now.
+    // The first worker does not know whether the mail arrived, which is already recorded.
     smtp.disconnect()
     await first
     expect(await sends(id)).toMatchObject([{ state: 'queued' }])

@@ -1,4 +1,4 @@
-// What the inventories of products promise: exact sums, rules per row, and that stock that has moved is not overwritten.
+// Inventories of products: exact sums, rules per row, and stock that has moved is not overwritten.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

@@ -1,4 +1,5 @@
-// The link between quotes and leads: one link with one pair of events, from whichever side it is made, and a change of both.
+// The link between quotes and leads: one link with one pair of events, from either side, and a
+// change of both records.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

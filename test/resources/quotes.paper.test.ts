@@ -1,4 +1,4 @@
-// What stands on a printed quote: read back from the PDF as it is seen, with the glyphs it is drawn with.
+// The content of a printed quote, read back from the PDF in visual order with its glyphs.
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Body } from '../../src/contract/types.ts'

@@ -1,5 +1,5 @@
-// What quotes promise beyond what the contract walkers check (DOMAIN 12): the rules of the record and its items, who sees it,
-// and what becomes of it and of what it names. Links to leads and the document have files of their own.
+// Rules of quotes that the contract walkers do not check (DOMAIN 12): the record and its items,
+// visibility, deletion and references. Links to leads and the document have files of their own.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Body, Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

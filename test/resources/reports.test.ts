@@ -1,5 +1,5 @@
-// What the reports promise (DOMAIN 22.2): exact figures of what the caller may see, by days of the installation's time zone; and
-// the same as charts.
+// The reports (DOMAIN 22.2): exact figures of the visible records, by days of the installation's
+// time zone; and the same as charts.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { deal } from '../support/deals.ts'
@@ -19,7 +19,7 @@ const types = [
   'forecast',
 ]
 
-// 13 hours ahead of UTC until April: a day that is easily mistaken.
+// 13 hours ahead of UTC until April: days are easily confused.
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ config: { timezone: 'Pacific/Auckland' } })
@@ -49,7 +49,7 @@ async function chart(path: string, accept = 'image/svg+xml'): Promise<string> {
 
 describe('the period of a report', () => {
   it('is the last 30 days of the installation, and the 30 before them', async () => {
-    // it is the 2nd of March in Auckland
+    // In Auckland it is the 2nd of March.
     server.clock.set('2026-03-01T11:30:00.000Z')
     expect((await report('over-all')).date_range).toEqual({
       start: '2026-02-01',
@@ -108,7 +108,7 @@ describe('the period of a report', () => {
       start: '2026-06-01',
       end: '2027-06-01',
     })
-    // There is no year behind the last one.
+    // No year follows the last one.
     expect((await report('forecast?start=9999-06-02')).date_range.end).toBe('9999-12-31')
     expect((await report('forecast?end=2026-01-15')).date_range).toMatchObject({
       start: '2025-12-17',
@@ -214,7 +214,7 @@ describe('getOverAllReport', () => {
 describe('getRevenueStatsReport', () => {
   it('sums won and lost values by closing time, exactly, to the last millisecond of the last day in the time zone', async () => {
     const period = 'revenue-stats?start=2026-02-01&end=2026-02-02'
-    // midnight in Auckland is 11:00 of the day before in UTC
+    // Midnight in Auckland is 11:00 of the day before in UTC.
     await won('2026-01-31T10:59:59.999Z', 1)
     await won('2026-01-31T11:00:00.000Z', 0.1)
     await won('2026-02-02T10:59:59.999Z', 0.2)
@@ -250,7 +250,8 @@ describe('getTotalLeadsReport', () => {
   })
 
   it('puts each lead into its day in the time zone, also where the clocks change', async () => {
-    // On the 5th of April the clocks go back: that day has 25 hours, from 11:00 to 12:00 UTC of the next.
+    // On the 5th of April the clocks go back: that day has 25 hours, from 11:00 to 12:00 UTC of the
+    // next.
     for (const at of [
       '2026-04-04T10:59:59.999Z',
       '2026-04-04T11:00:00.000Z',

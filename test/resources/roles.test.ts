@@ -1,4 +1,5 @@
-// What roles promise beyond what the contract walkers check: the ceiling, and that nobody locks everyone out.
+// Rules of roles that the contract walkers do not check: the ceiling, and that no change locks all
+// administrators out.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -194,7 +195,8 @@ describe('updateRole, by callers who do not see everybody,', () => {
     expect(await permissionsOf(role_id)).toEqual(['dashboard'])
     expect((await wide.get('/leads')).status).toBe(403)
 
-    // Nor is everybody else who holds every permission left without them; the own role is held by the narrow one as well.
+    // Nor may the change leave no holder of every permission; the limited user holds the changed
+    // role too.
     const other = await given(server.admin).role({ name: 'All', permission_type: 'all' })
     await server.admin.put(`/settings/users/${narrow.id}`, { role_id: other.id })
     expect((await narrow.put('/settings/roles/1', stripped)).status).toBe(403)
@@ -235,7 +237,7 @@ describe('deleteRole', () => {
       conflicts: [{ entity_type: 'users', id, field: 'role_id' }],
     })
     expect((await server.admin.get(`/settings/roles/${roleId}`)).status).toBe(200)
-    // Listeners are asked before the state is looked at; nobody is told that anything happened.
+    // Listeners run before the state is checked; no after-event fires.
     expect(server.events()).toEqual(['settings.role.delete.before'])
   })
 

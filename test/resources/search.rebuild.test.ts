@@ -1,4 +1,5 @@
-// What an operator can do about the index: doctor finds one that disagrees with the records, and a command makes it anew.
+// Repairing the search index: doctor finds a difference from the records, and a command rebuilds
+// it.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// What search promises: every record is found by its words the moment it is written, best first, and nobody finds what they
-// could not list.
+// Search: every record is found by its words as soon as it is written, best match first, and no
+// caller finds a record that it could not list.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -99,7 +99,7 @@ describe('searchRecords', () => {
     expect(await shown('kx-9000')).toMatchObject({ title: 'Vortex mixer', subtitle: 'KX-9000' })
     expect((await server.admin.get((await shown('odon'))?.url.slice(base.length) ?? '')).body.data.id).toBe(person.id)
 
-    /** Those who are found by the same word because they quote the record. */
+    /** Records found by the same word because they quote the record. */
     function others(q: string): string[] {
       if (q === 'zanzibar') return [`persons ${person.id}`, `leads ${lead.id}`]
       return q === 'odon' ? [`leads ${lead.id}`] : []
@@ -255,7 +255,7 @@ describe('what matches', () => {
         .split(/[^\p{L}\p{N}]+/u)
         .filter(Boolean)
     }
-    /** Whether the words stand in the text one after the other, the last one at least begun. */
+    /** Whether the words occur in the text consecutively, the last one as a prefix. */
     function begins(in_: string[], word: string[]): boolean {
       return in_.some((_, at) =>
         word.every((part, index) =>

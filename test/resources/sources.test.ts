@@ -1,4 +1,4 @@
-// What the sources promise beyond what the contract walkers check.
+// Rules of sources that the contract walkers do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

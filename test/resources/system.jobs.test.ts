@@ -1,4 +1,5 @@
-// Jobs as administrators see them: what waits, why it failed, another try; and what the installation does for itself at night.
+// Jobs as administrators see them: waiting jobs, the reasons of failures, retries; and the nightly
+// work of the installation.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { jobs, readers } from '../../src/background.ts'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -30,7 +31,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Kinds of jobs that mail; which these are, their definitions say. */
+/** Kinds of jobs that send mail, by their definitions. */
 const mailing = jobs.filter(({ isMail }) => isMail)
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const work = () => createWorker(server.app.services, [note], []).drain()
@@ -85,7 +86,7 @@ describe('a job of a sequence that begins anew', () => {
     expect([retried.status, retried.body.data.state]).toEqual([202, 'blocked'])
     const states = async () => (await server.admin.get('/jobs?sort=id')).body.data.map(({ state }: any) => state)
     expect(await states()).toEqual(['blocked', 'waiting', 'blocked'])
-    // One that goes lets none past the one that waits.
+    // A job that runs must not overtake the waiting one.
     const last = (await server.admin.get('/jobs?sort=-id')).body.data[0]
     await server.admin.delete(`/jobs/${last.id}`)
     expect(await states()).toEqual(['blocked', 'waiting'])
@@ -95,7 +96,7 @@ describe('a job of a sequence that begins anew', () => {
   })
 })
 
-/** A job that is given up as after its last try, whatever it does. */
+/** Gives a job up as after its last try. */
 async function giveUpJobs(kind: string): Promise<number> {
   const job = await server.store.db
     .updateTable('jobs')
@@ -153,7 +154,7 @@ async function delivery() {
   return async () => (await server.admin.get(`/settings/webhooks/${body.data.id}/deliveries`)).body.data[0]
 }
 
-/** What follows events becomes jobs, which do not run yet. */
+/** Turns events into jobs, which do not run yet. */
 async function createFeederOf({ app: { services } }: TestServer): Promise<void> {
   const { dispatch: feed } = createEventDispatcher(services, readers)
   while (await feed());
@@ -197,7 +198,7 @@ describe('retryJob of what was given up', () => {
     expect((await shown()).state).toBe('failed')
     expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
     expect(await shown()).toMatchObject({ state: 'pending', finished_at: null, next_attempt_at: start })
-    // It is refused: 192.0.2.1 is nobody's. But it was tried.
+    // The address 192.0.2.1 is unreachable, but the delivery was tried.
     await server.work()
     expect((await shown()).attempts.length).toBe(2)
   })
@@ -319,7 +320,7 @@ describe('deleteJob', () => {
 })
 
 describe('getReadiness', () => {
-  /** What is told holds for a second. */
+  /** Replies are cached for a second. */
   const checks = async () => {
     server.clock.advanceMs(1000)
     return (await server.anonymous.get('//readyz')).body.checks
@@ -364,7 +365,7 @@ describe('getReadiness', () => {
       .values({ name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' })
       .execute()
     for (const { kind } of mailing) await enqueue(ctx(), { kind }, {})
-    // An invitation is one of them.
+    // An invitation is such a mail.
     const invited = { name: 'Ada', email: 'ada@example.com', role_id: 1 }
     expect((await server.admin.post('/settings/users', invited)).status).toBe(201)
     await server.store.db.updateTable('event_readers').set({ last_event_id: 1_000_000 }).execute()

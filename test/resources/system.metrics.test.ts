@@ -1,5 +1,5 @@
-// What /metrics promises to Prometheus: figures under stable names with few labels, told to this machine and to tokens that may see
-// reports, at no cost for requests. Requests, mails and deliveries are real.
+// /metrics for Prometheus: figures under stable names with few labels, shown to this machine and to
+// tokens that may see reports, at no cost for requests. Requests, mails and deliveries are real.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,12 +36,12 @@ afterAll(async () => {
   await smtp.close()
 })
 
-/** Figures by name and labels, as they are written. */
+/** Figures by name and labels, in their written form. */
 function read(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
 }
-/** What rows tell holds for five seconds. */
+/** Figures from rows are cached for five seconds. */
 async function scrape(of: TestServer = server): Promise<Map<string, number>> {
   of.clock.advanceMs(5000)
   const { status, text } = await of.anonymous.get('//metrics')

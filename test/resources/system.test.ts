@@ -1,4 +1,4 @@
-// What the documentation, the contract and the health checks promise to people, load balancers and generators.
+// The documentation, the contract and the health checks, for people, load balancers and generators.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,5 @@
-// What tags promise beyond what the contract walkers check, on themselves and on the records that carry them.
+// Rules of tags that the contract walkers do not check, for themselves and for records that carry
+// them.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -86,7 +87,7 @@ describe('updateTag', () => {
     expect(server.events()).toEqual(['settings.tag.update.before', 'settings.tag.update.after'])
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' })).status).toBe(404)
     expect((await ada.delete(`/tags/${other.id}`)).status).toBe(404)
-    // Not a word about its version, nor about the body: the tag is not there for this caller.
+    // Neither the version nor the body is checked: the tag does not exist for this caller.
     const stale = { headers: { 'if-match': '"9"' } }
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' }, stale)).status).toBe(404)
     expect((await ada.put(`/tags/${other.id}`, { colour: 'red' })).status).toBe(404)

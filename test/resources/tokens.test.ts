@@ -1,4 +1,5 @@
-// What tokens promise beyond what the contract walkers check: no token makes a greater one, no secret is shown twice.
+// Rules of tokens that the contract walkers do not check: no token creates a more powerful one, and
+// no secret is shown twice.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { signedInAs } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -223,7 +224,7 @@ describe('a token that made another one', () => {
   const works = async (token: string): Promise<number> => (await server.caller(token).get('/account')).status
   const dayMs = 24 * 60 * 60 * 1000
 
-  /** A token, one that it made, and one that this made. */
+  /** A token, one that it created, and one created by that. */
   async function line(about: object = {}) {
     const parent = await mint(server.admin, about)
     const child = await mint(server.caller(parent.token))

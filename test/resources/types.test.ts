@@ -1,4 +1,5 @@
-// What types promise beyond what the contract walkers check. Leads need one, so the last one and those in use stay.
+// Rules of types that the contract walkers do not check. Leads need one, so the last type and types
+// in use cannot be deleted.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

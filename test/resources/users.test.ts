@@ -1,4 +1,5 @@
-// What users promise beyond what the contract walkers check: who may change whom, and what goes with an account.
+// Rules of users that the contract walkers do not check: who may change whom, and the records
+// deleted with an account.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -17,7 +18,7 @@ const updated = ['settings.user.update.before', 'settings.user.update.after']
 const login = (email: string, secret: string) =>
   server.anonymous.post('/login', { email, password: secret, device_name: 'laptop' })
 
-/** A change of a user that ends the one token there is. */
+/** A change of a user that revokes the user's only token. */
 const ending = [updated[0], 'user.token.delete.before', 'user.token.delete.after', updated[1]]
 
 describe('listUsers', () => {
@@ -362,7 +363,7 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.delete(path)).body.required).toBe('view_permission=global')
     expect((await ann.caller.post('/settings/users/mass-destroy', mass)).body.failed).toMatchObject([{ status: 403 }])
     expect((await login(peer.email, password)).status).toBe(200)
-    // A peer with the same groups may be changed, and one may put back what was read.
+    // A peer with the same groups may be changed, and a body from GET may be sent with PUT.
     expect((await ann.caller.put(path, (await ann.caller.get(path)).body.data)).status).toBe(200)
     await admin.put(path, { group_ids: [shared.id] })
     expect((await ann.caller.put(path, fresh)).status).toBe(200)
@@ -435,7 +436,7 @@ describe('deleteUser', () => {
     const lead = await make.lead({ user_id: ann.id, person: { id: person.id } } as never)
     const activity = await make.activity({ user_id: ann.id } as never)
     const mine = await make.organization({ name: 'Mine', user_id: 1 })
-    // A version that none of the records has: it is about the user alone.
+    // A version that none of the records has: the header is about the user alone.
     await server.admin.put(`/settings/users/${ann.id}`, { name: 'Ann' })
     server.events()
     const match = { headers: { 'if-match': '"2"' } }

@@ -1,4 +1,4 @@
-// What warehouses promise beyond what the contract walkers check.
+// Rules of warehouses that the contract walkers do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -91,7 +91,7 @@ describe('deleteWarehouse', () => {
     ])
     expect((await server.admin.get(inventories)).body.data).toEqual([])
     expect((await server.admin.get(`/settings/locations/${place.id}`)).status).toBe(404)
-    // What it was called is free again.
+    // The deleted name is free again.
     expect((await server.admin.post('/settings/warehouses', body('London'))).status).toBe(201)
   })
 })

@@ -1,4 +1,4 @@
-// What web forms promise to the public: definition, page, script, and submissions that become persons and leads.
+// Public web forms: definition, page, script, and submissions that become persons and leads.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -49,7 +49,7 @@ const grace = { name: 'Grace Hopper', emails: [{ value: 'grace@example.org' }] }
 const persons = async () => (await server.admin.get('/contacts/persons?per_page=100&sort=id')).body.data
 const leads = async () => (await server.admin.get('/leads?per_page=100&sort=id')).body.data
 
-/** As a browser posts a form by itself. */
+/** As a browser posts a form without script. */
 const post = (
   path: string,
   fields: Record<string, string> | [string, string][],
@@ -252,7 +252,7 @@ describe('submitWebForm', () => {
       industry: industry.options[0].id,
       home: { city: 'Arlington', country: 'US', state: null },
       agrees: true,
-      // It was there to be ticked, and was not.
+      // The box was shown and not ticked.
       news: false,
     })
     const [lead] = await leads()
@@ -419,7 +419,7 @@ describe('submitWebForm', () => {
     const refused = await server.anonymous.post(path, { persons: other })
     expect(refused.body.errors).toEqual({ 'persons.size': ['The field is required.'] })
     expect((await server.anonymous.post(path, { persons: { ...other, size: 'XL' } })).status).toBe(200)
-    // For everybody else they stay required.
+    // In the API they stay required.
     expect((await server.admin.post('/contacts/persons', { name: 'Eve' })).status).toBe(422)
   })
 
@@ -445,7 +445,7 @@ describe('submitWebForm', () => {
     expect(statuses).toEqual([...Array(10).fill(422), 429])
     const refused = await server.anonymous.post(path, { persons: grace })
     expect([refused.status, Number(refused.headers['retry-after'])]).toEqual([429, 60])
-    // Nor does refusing cost anything: what the form asks is not looked at, and nobody counts any more.
+    // Refused submissions cost nothing: no form is read and no call is counted.
     const asked = await statementsOf(() => server.anonymous.post(path, { persons: grace }))
     expect(asked.filter((each) => /attributes|call_counts/.test(each))).toEqual([])
     server.clock.advanceMs(60_000)

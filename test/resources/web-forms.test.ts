@@ -1,4 +1,4 @@
-// What web forms promise as definitions, beyond what the contract walkers check.
+// Rules of web forms as definitions that the contract walkers do not check.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

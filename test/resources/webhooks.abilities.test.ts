@@ -1,4 +1,5 @@
-// A token saves only webhooks whose records it may read itself: they are sent later, without the token, with all rights of its user.
+// A token saves only webhooks whose records it may read itself: they are sent later, without the
+// token, with all rights of its user.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { unique } from '../support/given.ts'

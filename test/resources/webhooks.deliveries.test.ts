@@ -1,5 +1,5 @@
-// What webhooks promise when something happens: who is told what, once, signed, in order, and what becomes of receivers that
-// misbehave. The receiver is a real server.
+// Deliveries of webhooks: the right receivers, once, signed, in order, and the handling of
+// receivers that misbehave. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -25,8 +25,8 @@ const day = 24 * hour
 let server: TestServer
 let receiver: Receiver
 /**
- * Requests that are on their way, the most there were at once, and what the server itself fails with; and whether nobody waits long,
- * because the receiver never answers.
+ * Requests under way, the most at once, an error of the server itself, and whether the receiver
+ * stays silent.
  */
 const calls = { busy: 0, most: 0, fault: null as Error | null, isSilent: false }
 beforeAll(async () => {
@@ -77,7 +77,7 @@ const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().where('kind', 'like', 'webhooks.deliver%').execute()
 const titles = () => sent().map(({ data }) => data.entity.title)
 
-/** What a receiver gets that checks the signature, at the time it was sent. */
+/** The payload as a receiver gets it that checks the signature, at the time it was sent. */
 function verified(secret: string, { body, headers }: Received): unknown {
   vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
   try {
@@ -126,7 +126,7 @@ describe('an event', () => {
       next_attempt_at: null,
       finished_at: start,
     })
-    // How it does is part of what is shown, so it is another version.
+    // The delivery status is part of the reply, so the version changes.
     expect(await get(id)).toMatchObject({ last_status: 200, failing_since: null, version: 2 })
     for (const each of [other, none, off]) expect(await deliveries(each.id)).toEqual([])
     expect(await server.store.db.selectFrom('jobs').selectAll().where('kind', '=', deliver.kind).execute()).toEqual([])
@@ -274,7 +274,7 @@ describe('an event', () => {
     await lead()
     const { services } = server.app
     await createEventDispatcher(services, [subscriptions]).dispatch()
-    // The reader lost its place, and the job its end.
+    // The consumer lost its position, and the job its end.
     await server.store.db
       .updateTable('event_readers')
       .set({ last_event_id: 0 })
@@ -813,7 +813,7 @@ describe('replayWebhookDelivery', () => {
     for (let tries = 0; tries < 10; tries++) {
       await server.work()
       server.clock.advanceMs(27 * hour)
-      // Not switched off meanwhile.
+      // The webhook was not switched off meanwhile.
       await server.store.db.updateTable('webhooks').set({ failing_since: null }).execute()
     }
     const [delivery] = await deliveries(id)
@@ -865,7 +865,7 @@ describe('replayWebhookDelivery', () => {
     const [waiting] = await jobs()
     if (!waiting) throw new Error('No job was made.')
     await server.work()
-    // It was sent, and the worker has not yet deleted what it held.
+    // The delivery was sent, and the worker has not yet deleted its job.
     const running = { ...waiting, state: 'running', locked_by: 'somebody', locked_until: '2026-03-02T00:00:00.000Z' }
     await server.store.db.insertInto('jobs').values(running).execute()
     const [delivery] = await deliveries(id)
@@ -889,7 +889,7 @@ describe('replayWebhookDelivery', () => {
       .set({ attempts: JSON.stringify(Array(9).fill(attempt)), tries: 9, state: 'failed' })
       .execute()
     const [delivery] = await deliveries(id)
-    // Its job waits for a later time: that is no reason to wait.
+    // Its job waits for a later time, which must not delay the replay.
     expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
     await server.work()
     expect((await deliveries(id))[0]).toMatchObject({ state: 'pending', attempts: { length: 10 } })
@@ -929,7 +929,9 @@ describe('replayWebhookDelivery', () => {
 })
 
 describe('a worker that lost its job', () => {
-  /** A delivery that one worker tries while its lease ends, and what another finds out then. */
+  /**
+   * One worker tries a delivery while its lease ends, and another worker records its own result.
+   */
   async function overtaken(stale: 'failed' | 'succeeded', rival: 'failed' | 'succeeded') {
     const { id } = await create()
     await lead()
@@ -946,7 +948,7 @@ describe('a worker that lost its job', () => {
     const late = slow.drain()
     await until(async () => (await jobs()).some(({ state }: any) => state === 'running'))
     await until(() => answer.name === 'answer')
-    // Its machine slept: the lease has ended, and another worker looks.
+    // The machine of the first worker slept: the lease has ended, and another worker polls.
     server.clock.advanceMs(61_000)
     receiver.behave(rival === 'failed' ? { mode: 'status', status: 503 } : 'ok')
     await server.work()
@@ -986,7 +988,7 @@ describe('replayWebhook', () => {
     const [last] = await server.store.db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).execute()
     const { status, body } = await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })
     expect([status, body.data]).toEqual([202, { queued: 2, last_event_id: last?.id }])
-    // What waits is not queued twice.
+    // Waiting deliveries are not queued twice.
     expect((await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })).body.data.queued).toBe(0)
     await server.work()
     expect(titles()).toEqual(['After', 'Before', 'After'])

@@ -1,4 +1,4 @@
-// What webhooks promise of the request they make of an event: what was configured, the same on every try, and signed.
+// The request that a webhook makes from an event: as configured, the same on every try, and signed.
 import { randomBytes } from 'node:crypto'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-// What a webhook is sent: what the user may see who changed it last, and nothing once that user may see nothing.
+// The content of a webhook: the records that its last changer may see, and nothing once that user
+// may see nothing.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
@@ -88,7 +89,7 @@ describe('of records', () => {
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await given(server.admin).lead({ title: 'Second', user_id: 1 })
     await server.work()
-    // What is as it was before is no change.
+    // An unchanged value is not a change.
     await server.admin.put(`${path}/${id}`, { end_point: `${receiver.url}/elsewhere` })
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await server.admin.post(`${path}/${id}/rotate-secret`)

@@ -1,4 +1,4 @@
-// What webhooks promise as definitions, beyond what the contract walkers check.
+// Rules of webhooks as definitions that the contract walkers do not check.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

@@ -1,4 +1,5 @@
-// What the conditions of workflows mean: by examples, and against a plain second implementation of the table in the domain.
+// Conditions of workflows: by examples, and against a plain second implementation of the table in
+// DOMAIN.
 import fc from 'fast-check'
 import { DateTime } from 'luxon'
 import { describe, expect, it } from 'vitest'
@@ -207,7 +208,7 @@ describe('several conditions', () => {
   })
 })
 
-// ── against a second implementation ──
+// ── Against a second implementation ──
 
 const day = fc.integer({ min: -3, max: 3 }).map((days) => DateTime.fromISO('2026-03-02').plus({ days }).toISODate())
 const moment = fc
@@ -218,7 +219,7 @@ const ids = fc.integer({ min: 1, max: 4 })
 const scaled = fc.integer({ min: -30, max: 30 })
 const today = fc.integer({ min: -3, max: 3 }).map((days) => `{{today${days < 0 ? days : `+${days}`}}}`)
 
-/** By kind: values a record can have, and values of conditions. */
+/** By kind: values of records, and values of conditions. */
 const values: Record<FieldKind, [actual: fc.Arbitrary<unknown>, wanted: fc.Arbitrary<unknown>]> = {
   number: [scaled.map((n) => n / 10), scaled.map((n) => (n % 2 ? n / 10 : (n / 10).toFixed(3)))],
   date: [day, fc.oneof(day, today)],
@@ -255,7 +256,7 @@ const dayOf = (text: string): string =>
         .toISODate() ?? '')
     : text
 
-/** The table of the domain, said once more in the plainest words. */
+/** The table of DOMAIN, restated as plainly as possible. */
 function expected(kind: FieldKind, actual: any, operator: string, wanted: any): boolean {
   if (operator.startsWith('!')) return !expected(kind, actual, operator === '!=' ? '==' : '{}', wanted)
   if (actual === null || wanted === null) return operator === '==' && actual === wanted

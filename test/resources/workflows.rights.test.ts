@@ -1,5 +1,5 @@
-// Whose rights workflows act with: those of the user who changed them last, at every step. What that user may not read or do, no
-// workflow does either, whatever it is built of.
+// Rights of workflows: those of the user who changed them last, at every step. No workflow reads or
+// does more than that user may.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
@@ -43,12 +43,15 @@ async function workflow(caller: Caller, changes: Record<string, unknown>): Promi
   expect(status, text).toBe(201)
   return reply.data.id
 }
-/** The runs as the administrator sees them, in their order, without those that only say that a workflow does not follow from itself. */
+/**
+ * The runs as the administrator sees them, in order, without those that only report that a workflow
+ * does not trigger itself.
+ */
 const runs = async (id: number) =>
   (await server.admin.get(`${path}/${id}/runs?sort=id`)).body.data.filter(
     ({ reason }: { reason: string | null }) => !reason?.includes('circle'),
   )
-/** Makes an event happen and answers the last run. */
+/** Fires an event and returns the last run. */
 async function runOf(id: number, event: () => Promise<{ status: number; text: string }>) {
   const { status, text } = await event()
   expect(status, text).toBeLessThan(300)
@@ -133,7 +136,7 @@ describe('a permission the user lacks', () => {
     )
     expect(after.join()).not.toContain('Taken')
     expect(receiver.received).toEqual([])
-    // The same workflow works once somebody who may changes it.
+    // The same workflow works again after a user with the permission changes it.
     await server.admin.put(`${path}/${id}`, { description: 'Mine' })
     expect(await runOf(id, () => server.admin.put(`${records}/${record}`, { [change]: 'z' }))).toMatchObject({
       state: 'succeeded',
@@ -291,7 +294,7 @@ describe('a right that is lost', () => {
   it('stops a run between two actions', async () => {
     const user = await eve({ view: 'global' })
     const lead = await make.lead()
-    // Its second action needs what its first one takes away.
+    // Its second action needs a value that its first one removes.
     const id = await workflow(user, { actions: [set('title', 'Set'), note('x')] })
     await server.store.db.transaction().execute(async (db) => {
       await sql`create trigger lose after update of title on leads begin

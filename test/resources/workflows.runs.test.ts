@@ -1,4 +1,5 @@
-// What runs of workflows promise: what each action does, what the log says and to whom, and what a try would do.
+// Runs of workflows: the effect of each action, the log and its visibility, and the result of a
+// test run.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -39,11 +40,11 @@ beforeEach(async () => {
 })
 afterAll(() => server.close())
 
-/** Without those that only say that a workflow does not follow from itself. */
+/** Without runs that only report that a workflow does not trigger itself. */
 const ownRuns = async (id: number, caller?: Caller) =>
   (await runs(id, caller)).filter(({ reason }: { reason: string | null }) => !reason?.includes('circle'))
 
-/** Defines a workflow, makes its event happen, and answers its only run. */
+/** Defines a workflow, fires its event, and returns its only run. */
 async function runOf(changes: Record<string, unknown>, event: () => Promise<unknown>) {
   const id = await workflow(changes)
   await event()
@@ -339,7 +340,7 @@ describe('mails', () => {
       server.admin.delete(`/activities/${meeting.id}`),
     )
     expect(run.state).toBe('succeeded')
-    // Who has left hears nothing.
+    // A deactivated user gets no mail.
     expect(await mails()).toMatchObject([
       { subject: 'Off: Kick-off', reply_to: ['admin@example.com'], attachments: [] },
     ])
@@ -468,7 +469,7 @@ describe('a run', () => {
     const lead = await make.lead()
     await server.admin.put(`${path}/${off}`, { is_active: false })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
-    // In the same moment: the order of the log counts, not the time.
+    // At the same moment: the order of the log counts, not the time.
     await server.admin.put(`${path}/${off}`, { is_active: true })
     await server.admin.put(`${path}/${other}`, { event: 'lead.update.after' })
     const later = await workflow({})
@@ -602,7 +603,7 @@ describe('listWorkflowRuns', () => {
     const results = async (of: number, caller: Caller) =>
       (await ownRuns(of, caller)).map(({ actions }: { actions: { result: unknown }[] }) => actions[0]?.result)
     const [others, hers] = persons.map((person) => person.id)
-    // The lead that the second one changes makes the first one run as well.
+    // The second workflow changes the lead, which triggers the first one too.
     expect(await results(id, server.admin)).toEqual([others, hers, hers].map((person_id) => ({ person_id })))
     expect(await results(id, ina)).toEqual([{ person_id: null }, { person_id: hers }])
     expect(await results(related, server.admin)).toEqual([

@@ -1,4 +1,5 @@
-// What workflows promise as definitions, beyond what the contract walkers check: that whatever is saved can be evaluated and run.
+// Rules of workflows as definitions that the contract walkers do not check: every saved workflow
+// can be evaluated and run.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -33,7 +34,7 @@ describe('listWorkflows', () => {
         conditions: [{ attribute: 'type', operator: '{}', value: ['call', 'meeting', 'lunch'] }],
       },
     ])
-    // What is shown can be written back.
+    // A body from GET can be sent with PUT.
     const { status, body: kept } = await server.admin.put(`${path}/1`, body.data[0])
     expect([status, kept.data.version]).toEqual([200, 1])
   })
