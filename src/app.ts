@@ -23,7 +23,7 @@ import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { createEncryption } from './kernel/auth/encryption.ts'
 import { memberOf } from './kernel/auth/ip-ranges.ts'
-import { type Services, systemContext } from './kernel/context.ts'
+import { type Services, systemContext, type Verifier } from './kernel/context.ts'
 import { diskFiles } from './kernel/files/file-store.ts'
 import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
@@ -73,6 +73,8 @@ export interface AppOptions {
   checkStatement?: StatementCheck
   /** Hears of every reply that breaks the contract, instead of its caller. */
   onBreach?: (findings: string[]) => void
+  /** Self-checks of a test. */
+  verifier?: Verifier
 }
 
 export interface App {
@@ -141,6 +143,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     jobs: new Map(jobs.map((job) => [job.kind, job])),
     wake: () => worker.wake(),
     readiness: () => options.published()?.state ?? 'missing',
+    verifier: options.verifier,
   }
   const worker = createWorker(services, jobs, readers)
   const scheduler = createScheduler(services, schedules)

@@ -60,6 +60,15 @@ export interface JobHooks {
   revive?: (ctx: Context, payload: object) => Promise<object | undefined>
 }
 
+/** Self-checks that tests hand in (test/support/verifier.ts). A server has none. */
+export interface Verifier {
+  /** Runs `save`, which saves the links of a record, and throws when it changed the record without saying so. */
+  checkLinks(
+    record: { noun: string; readStored: () => Promise<unknown>; readShown: () => Promise<unknown> },
+    save: () => Promise<boolean>,
+  ): Promise<boolean>
+}
+
 /** What is the same for every request of a server. */
 export interface Services {
   config: Config
@@ -104,6 +113,7 @@ export interface Services {
   checkStatement?: StatementCheck | undefined
   /** Whether the published contract is there and current. */
   readiness: () => 'ok' | 'missing' | 'outdated'
+  verifier?: Verifier | undefined
 }
 
 export interface Log {

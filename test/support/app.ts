@@ -22,6 +22,7 @@ import { contract } from './contract.ts'
 import { headerChecker } from './headers.ts'
 import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
+import { verifier } from './verifier.ts'
 
 export { contract } from './contract.ts'
 export const start = '2026-03-01T09:30:00.000Z'
@@ -168,6 +169,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     contract: options.contract ?? contract,
     published: options.published ?? (() => published),
     clock,
+    verifier,
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
     // A machine that runs other tests is slow.

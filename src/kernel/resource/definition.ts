@@ -1,18 +1,19 @@
-// What a slice says of its table (Definition), and what it and others get for it (Resource). The types of resource.ts.
+// The two types around `defineResource`: what a slice says about its table (Definition), and what
+// the slice and other slices get back (Resource).
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
-import type { Body, Data, EventBase, OperationFact, OperationId, SortName } from '../../contract/types.ts'
+import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortName } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { Mend, Restored } from '../history/restore.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
-import type { Fields, SearchField } from '../query/filter.ts'
+import type { Fields, Query, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
-/** What the rules of a write can look at. `current` is the row before an update, null on creation. */
+/** What the rules of a write may use. `current` is the row before an update, null on creation. */
 export interface Writing<Row> {
   ctx: Context
   current: Row | null
@@ -20,6 +21,50 @@ export interface Writing<Row> {
 }
 
 export type Sorts<Name extends string> = Record<Name, SortColumn>
+
+/** The part of a definition that does not name the table or the operations. */
+export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
+  /** As in "No lead has id 7." */
+  noun: string
+  /** The columns that replies need, one row per record. Visibility is applied here. */
+  rows: (ctx: Context, db: Db) => Rows<Row>
+  /** A column for each sort name of the contract; a function when some are known only at run time. */
+  sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
+  /** The columns of the filters. */
+  filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
+  /** The fields that `q` searches. */
+  search: readonly SearchField[]
+  /** Body to row. Checks the rules beyond the schema and returns only the columns that were sent. */
+  toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
+  /** Fields that decide what others mean: while one of them is invalid, no rule of `toRow` runs. */
+  governs?: readonly WriteField[]
+  /** Masks the secrets of a body before listeners see it. */
+  maskInput?: (body: Write) => Write
+  /** Row to reply, every property written out. */
+  toReply: (row: Row, ctx: Context) => Reply
+  /** Loads children and references for a whole page: one query each, never one per row. */
+  loadRelated?: (ctx: Context, replies: Reply[], include: Include) => Promise<void>
+  /** Saves children, in the same transaction. */
+  afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
+  /** Names of bare events that follow the pair of an update. */
+  followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
+  /** Refuses a deletion, or deletes what belongs to the record (DOMAIN 23). */
+  beforeDelete?: (ctx: Context, row: Row) => Promise<void>
+  /**
+   * Saves links that have events of their own, after the record's pair (DOMAIN 17.1 Nesting).
+   * Returns whether anything changed: if not, the row is not read again. Must not change the row.
+   */
+  saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
+  /** Columns to set when a record is restored and what it referred to is gone (DOMAIN 17.4). */
+  onRestore?: Mend
+  /**
+   * What the caller must fulfil, besides seeing the owner, to know of a deleted record: a condition on
+   * `known` (event-visibility.ts).
+   */
+  wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
+  /** A stored snapshot as the caller may read it (event-visibility.ts). */
+  asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
+}
 
 export interface Definition<
   Table extends keyof Tables,
@@ -29,46 +74,10 @@ export interface Definition<
   U extends OperationId,
   D extends OperationId,
   Row,
-> {
-  /** "No lead has id 7." */
-  noun: string
+> extends RecordRules<Row, Body<U>, Data<G>, SortName<L>, keyof Body<C> | keyof Body<U>> {
   table: Table
   /** operationIds; events, statuses and permissions follow from the contract. */
   operations: { list: L; get: G; create: C; update: U; delete: D }
-  /** What a reply needs, one row a record. Visibility is applied here. */
-  rows: (ctx: Context, db: Db) => Rows<Row>
-  /** Every name the contract lets a list be sorted by, and its column; a function when some are known only at run time. */
-  sort: Sorts<SortName<L>> | ((ctx: Context, query: Record<string, unknown>) => Promise<Sorts<SortName<L>>>)
-  /** Columns of the filters, and the fields that `q` looks into. */
-  filter: (ctx: Context, query: Record<string, unknown>) => Fields | Promise<Fields>
-  search: readonly SearchField[]
-  /** Contract to row: rules beyond shape are found here, only what was sent is returned. */
-  toRow: (body: Body<U>, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
-  /** Fields that say what others mean: while one of them is refused, nothing more is said of the others. */
-  governs?: readonly (keyof Body<C> | keyof Body<U>)[]
-  /** Masks the secrets of a body before listeners see it. */
-  told?: (body: Body<U>) => Body<U>
-  /** Row to contract, written out. */
-  toReply: (row: Row, ctx: Context) => Data<G>
-  /** Children and references for a whole page, one query each: never one per row. */
-  loadRelated?: (ctx: Context, replies: Data<G>[], include: readonly string[]) => Promise<void>
-  /** Children, in the same transaction. */
-  afterSave?: (ctx: Context, id: number, body: Body<U>) => Promise<void>
-  /** Bare events that follow the pair of an update. */
-  follows?: (before: Snapshot, after: Snapshot) => EventBase[]
-  /** What a deletion is refused for, and what goes with the record (DOMAIN 23). */
-  beforeDelete?: (ctx: Context, row: Row) => Promise<void>
-  /**
-   * Links with events of their own, after the record's pair (DOMAIN 17.1 Nesting). True when something changed: else the row is not
-   * read again.
-   */
-  saveLinks?: (ctx: Context, id: number, body: Body<U>, isNew: boolean) => Promise<boolean>
-  /** What takes the place of references that are gone when a deleted record comes back (DOMAIN 17.4): columns. */
-  onRestore?: Mend
-  /** What the caller must meet, besides seeing its owner, to know of a deleted record: a condition on `known` (event-visibility.ts). */
-  wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
-  /** A stored snapshot as the caller may read it (event-visibility.ts). */
-  asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
 }
 
 export type Include = readonly string[]
@@ -79,39 +88,52 @@ export type Examine = (
   refused: readonly string[],
 ) => Promise<FieldErrors>
 
-/** The part of a resource that others use: by id, through the same visibility, events and rules as the API. */
+/** The reply of a list. */
+export interface RecordList<Reply> {
+  data: Reply[]
+  links: Schema<'PageLinks'>
+  meta: Schema<'PageMeta'>
+}
+
+/** What other slices use: records by id, through the same visibility, events and rules as the API. */
 export interface Resource<Reply, Write> {
   noun: string
+  /** The last word of the list's path: `leads`, `persons` … */
   entity: string
   table: keyof Tables
-  /** The operation that shows one record: who may see it, by permission and ability. */
+  /** The operation that shows one record: its permission and ability decide who may see one. */
   getOperation: OperationFact
-  /** The operation that lists them: who may come upon one without knowing its id. */
+  /** The operation that lists records: its permission and ability decide who may find one. */
   listOperation: OperationFact
-  /** Names of its own events. */
+  /** Names of its events. */
   events: { create: EventBase; update: EventBase; delete: EventBase }
+  /** Throws 404 for a record out of sight, 412 for another version than If-Match names. */
   assertVisible(ctx: Context, id: number): Promise<void>
   /** Which of the ids exist and are visible. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  /** Those whose files the caller sees, as a query of their ids, where files hold more than the record shows. */
+  /**
+   * The ids of the records whose files the caller sees, where files hold more than the record
+   * shows.
+   */
   withFiles?(ctx: Context): Rows<{ id: number }>
-  /** Whether there is such a record, seen or not. */
+  /** Whether the record exists, visible or not. */
   exists(ctx: Context, id: number): Promise<boolean>
-  /** The rule that says who may see their events. */
+  /** The rule that says who may see the record's events. */
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
-  list(ctx: Context, query: any, narrow?: (rows: Rows<any>) => Rows<any>): Promise<any>
-  /** All rows that a list shows to the same query, in its order; for what is not a page of them. */
-  query(ctx: Context, query: any): Promise<Rows<any>>
+  list(ctx: Context, query: Query, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
+  /** Every row of the list that `query` selects, in its order and without pages. */
+  query(ctx: Context, query: Query): Promise<Rows<object>>
   create(ctx: Context, body: Write): Promise<Reply>
-  /** The same for a caller that needs only the id. */
+  /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
-  /** By operation, what its rules have against what is left of a body whose fields `refused` were taken out. */
+  /** By operation: what the rules say about the valid rest of a body whose fields `refused` were removed. */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
   /** Brings a deleted record back. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
+  /** Raises the version and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>
 }

@@ -225,7 +225,7 @@ export const leads = defineResource(
       if (include.includes('stage')) await expandStages(ctx, replies)
       if (include.includes('quotes')) await includeQuotes(ctx, replies)
     },
-    follows: outcomeEvents,
+    followUpEvents: outcomeEvents,
     afterSave: async (ctx, id, { products }) => {
       if (!products) return
       const priced = await loadPricedProducts(ctx, products)

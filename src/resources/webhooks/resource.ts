@@ -84,7 +84,7 @@ export const webhooks = defineResource({
       })
     return { ...columns, changed_by_id: changer }
   },
-  told: (body) => ({
+  maskInput: (body) => ({
     ...body,
     ...(body.end_point !== undefined && { end_point: splitQuery(body.end_point).address }),
     ...(body.headers && { headers: maskInput(body.headers) }),

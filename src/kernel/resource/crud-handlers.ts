@@ -1,0 +1,38 @@
+// The five everyday handlers of a resource.
+
+import { type Context, warned } from '../context.ts'
+import type { Query } from '../query/filter.ts'
+import { cacheable } from '../query/response-cache.ts'
+import { capital } from '../values/format.ts'
+import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
+import type { Include } from './definition.ts'
+
+interface Input {
+  params: { id: number }
+  query: Query & { include?: Include }
+  body: AnyBody
+}
+
+export function crudHandlers({ noun, operations }: AnyDefinition, resource: AnyResource) {
+  const message = (verb: string): string => `${capital(noun)} ${verb}.`
+  return {
+    [operations.list]: cacheable((ctx: Context, { query }: Input) => resource.list(ctx, query)),
+    [operations.get]: cacheable(async (ctx: Context, { params, query }: Input) => ({
+      data: await resource.get(ctx, params.id, query.include),
+    })),
+    [operations.create]: async (ctx: Context, { body }: Input) => ({
+      data: await resource.create(ctx, body),
+      message: message('created'),
+      ...warned(ctx),
+    }),
+    [operations.update]: async (ctx: Context, { params, body }: Input) => ({
+      data: await resource.update(ctx, params.id, body),
+      message: message('updated'),
+      ...warned(ctx),
+    }),
+    [operations.delete]: async (ctx: Context, { params }: Input) => {
+      await resource.remove(ctx, params.id)
+      return { message: message('deleted') }
+    },
+  }
+}

@@ -1,0 +1,33 @@
+// What the rules of a write say about a body that its schema refuses already, so that one reply lists
+// every error (DOMAIN 4.3).
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { Context } from '../context.ts'
+import { Problem, ValidationErrors } from '../errors.ts'
+import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
+import type { Examine } from './definition.ts'
+import type { RecordReader } from './read-records.ts'
+
+export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): Pick<AnyResource, 'examiners'> {
+  async function examine(
+    ctx: Context,
+    id: number | null,
+    body: unknown,
+    refused: readonly string[],
+  ): Promise<FieldErrors> {
+    const found = new ValidationErrors(refused)
+    if (d.governs?.some((field) => found.isRefused(field))) return {}
+    try {
+      const current = id === null ? null : await reader.findRow(ctx, id)
+      // Some rules create records on the way; a dry run makes sure that they do not here.
+      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
+      return found.all
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status >= 500) throw error
+      return { ...found.all, ...error.more.errors }
+    }
+  }
+
+  const onCreate: Examine = (ctx, { body }, refused) => examine(ctx, null, body, refused)
+  const onUpdate: Examine = (ctx, { params, body }, refused) => examine(ctx, params.id as number, body, refused)
+  return { examiners: { [d.operations.create]: onCreate, [d.operations.update]: onUpdate } }
+}

@@ -1,0 +1,64 @@
+// Records for replies: rows become replies, with their related records loaded for all of them at once.
+import type { Context } from '../context.ts'
+import { notFound } from '../errors.ts'
+import { checkIfMatch } from '../write/etag.ts'
+import type { Snapshot } from '../write/events.ts'
+import type { AnyResource, AnyRow, Parts } from './any-definition.ts'
+import type { Include } from './definition.ts'
+
+export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
+  /** The row, if the caller sees it. Throws 404. */
+  findRow(ctx: Context, id: number): Promise<AnyRow>
+  /** The same for a change. Throws 412 too, for another version than If-Match names. */
+  findCurrent(ctx: Context, id: number): Promise<AnyRow>
+  /** The row after a write, even if the write moved it out of the caller's sight. */
+  findWritten(ctx: Context, id: number): Promise<AnyRow>
+  toReply(ctx: Context, row: AnyRow, include?: Include): Promise<Snapshot>
+}
+
+export function createReader({ d, rows }: Pick<Parts, 'd' | 'rows'>): RecordReader {
+  const { noun, table } = d
+
+  async function toReplies(ctx: Context, found: readonly AnyRow[], include: Include): Promise<Snapshot[]> {
+    const replies = found.map((row) => d.toReply(row, ctx))
+    if (replies.length > 0) await d.loadRelated?.(ctx, replies, include)
+    return replies
+  }
+
+  const reader: RecordReader = {
+    async findRow(ctx, id) {
+      const [row] = await rows.byIds(ctx, [id])
+      if (!row) throw notFound(noun, id)
+      return row
+    },
+
+    async findCurrent(ctx, id) {
+      const row = await reader.findRow(ctx, id)
+      if (row.version !== undefined) checkIfMatch(ctx, row.version)
+      return row
+    },
+
+    findWritten: (ctx, id) => reader.findRow({ ...ctx, visibleRecord: { table, id } }, id),
+
+    toReply: async (ctx, row, include = []) => (await toReplies(ctx, [row], include))[0] as Snapshot,
+
+    assertVisible: async (ctx, id) => void (await reader.findCurrent(ctx, id)),
+
+    visibleIds: rows.visibleIds,
+
+    get: async (ctx, id, include) => reader.toReply(ctx, await reader.findRow(ctx, id), include),
+
+    async getMany(ctx, ids) {
+      const wanted = [...new Set(ids)]
+      if (wanted.length === 0) return new Map()
+      const replies = await toReplies(ctx, await rows.byIds(ctx, wanted), [])
+      return new Map(replies.map((reply) => [reply.id as number, reply]))
+    },
+
+    async list(ctx, query, narrow) {
+      const { rows: found, links, meta } = await rows.page(ctx, query, narrow)
+      return { data: await toReplies(ctx, found, (query.include ?? []) as Include), links, meta }
+    },
+  }
+  return reader
+}

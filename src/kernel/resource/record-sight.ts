@@ -1,0 +1,35 @@
+// Who may see the events of a resource: the callers who see the record in its list, or saw it when it
+// was deleted (query/event-visibility.ts).
+import { type SqlBool, sql } from 'kysely'
+import type { Context } from '../context.ts'
+import { always } from '../query/event-visibility.ts'
+import { visible, withoutVisibility } from '../query/visibility.ts'
+import type { AnyResource, Parts } from './any-definition.ts'
+
+export function sightOfRecords({ d, facts, rows }: Parts): AnyResource['sight'] {
+  const { table } = d
+
+  /** Whether the caller's view limits the rows no more than a global view does. */
+  const seesAll = (ctx: Context): boolean => {
+    const condition = (ctx: Context): string => d.rows(ctx, ctx.db).clearSelect().compile().sql
+    return condition(ctx) === condition(withoutVisibility(ctx))
+  }
+
+  return {
+    lists: facts.listOperation,
+    records: {
+      table,
+      deleted: facts.events.delete,
+      seen: rows.visibleIds,
+      async inSight(ctx) {
+        const found = (await rows.query(ctx, {})).clearSelect().clearOrderBy()
+        return found.select(sql<number>`${sql.ref(`${table}.id`)}`.as('id'))
+      },
+      wasInSight(ctx) {
+        const isOwnerSeen = seesAll(ctx) ? always : visible(ctx, 'known.owner_id')
+        return d.wasInSight ? sql<SqlBool>`(${isOwnerSeen} and ${d.wasInSight(ctx)})` : isOwnerSeen
+      },
+    },
+    ...(d.asRead && { asRead: d.asRead }),
+  }
+}

@@ -1,0 +1,29 @@
+// Deleting a record: rules, delete hooks, archive for a restore, event (DOMAIN 17.4, 23).
+import { archiveThenDelete } from '../history/archive.ts'
+import { bumpReferrers } from '../history/backreferences.ts'
+import { runDeleteHooks } from '../history/delete-hooks.ts'
+import { transaction, write } from '../write/write.ts'
+import type { AnyResource, Parts } from './any-definition.ts'
+import type { RecordReader } from './read-records.ts'
+
+export function createRemover({ d, facts, stored }: Parts, reader: RecordReader): Pick<AnyResource, 'remove'> {
+  const { entity, events, isRestorable } = facts
+  const { table } = d
+  return {
+    async remove(ctx, id) {
+      await transaction(ctx, async (ctx) => {
+        const row = await reader.findCurrent(ctx, id)
+        const before = await reader.toReply(ctx, row)
+        const removal = () =>
+          write(ctx, events.delete, { entity, input: {}, id, before }, async (ctx) => {
+            await d.beforeDelete?.(ctx, row)
+            await runDeleteHooks(ctx, entity, id)
+            await bumpReferrers(ctx, { entity, table, id })
+            await stored.delete(ctx, id)
+            return { id, entity: null }
+          })
+        await (isRestorable ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
+      })
+    },
+  }
+}

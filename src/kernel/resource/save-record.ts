@@ -1,0 +1,121 @@
+// Creating and updating a record: rules, row, children, events, links (DOMAIN 17.1).
+import { type Context, now } from '../context.ts'
+import { ValidationErrors } from '../errors.ts'
+import { insert } from '../query/statement-cache.ts'
+import { changedKeys } from '../write/event-log.ts'
+import type { Snapshot } from '../write/events.ts'
+import { emitOnly, transaction, write } from '../write/write.ts'
+import type { AnyBody, AnyResource, AnyRow, Parts } from './any-definition.ts'
+import type { RecordReader } from './read-records.ts'
+
+type Columns = Record<string, unknown>
+
+/** Columns that no reply shows; changing one is a change all the same. */
+const hiddenSuffix = /_(hash|sealed)$/
+
+export function createSaver(
+  { d, facts, stored }: Parts,
+  reader: RecordReader,
+): Pick<AnyResource, 'create' | 'add' | 'update'> {
+  const { table, noun } = d
+  const { entity, events } = facts
+  const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
+
+  async function checkedColumns(ctx: Context, body: AnyBody, current: AnyRow | null): Promise<Columns> {
+    const found = new ValidationErrors()
+    const columns = await d.toRow(body, { ctx, current, found })
+    found.throwIfAny()
+    return columns
+  }
+
+  /** Saves the links and returns whether any changed. The version is raised by the caller. */
+  async function saveLinks(ctx: Context, id: number, body: AnyBody, isNew: boolean): Promise<boolean> {
+    if (d.saveLinks === undefined) return false
+    const { verifier } = ctx.services
+    const save = d.saveLinks
+    if (verifier === undefined) return save(ctx, id, body, isNew)
+    return verifier.checkLinks(
+      { noun, readStored: () => stored.read(ctx, id), readShown: () => reader.findWritten(ctx, id) },
+      () => save(ctx, id, body, isNew),
+    )
+  }
+
+  /** The reply after a write: the row read during the write is still current unless links changed. */
+  const replyOf = async (ctx: Context, id: number, row: AnyRow, isLinked: boolean): Promise<Snapshot> =>
+    reader.toReply(ctx, isLinked ? await reader.findWritten(ctx, id) : row)
+
+  /** Inserts the record with its events. Runs in a transaction. */
+  async function insertRecord(ctx: Context, body: AnyBody): Promise<{ id: number; row: AnyRow; isLinked: boolean }> {
+    const columns = await checkedColumns(ctx, body, null)
+    let row: AnyRow | undefined
+    const { id } = await write(ctx, events.create, { entity, input: maskInput(body) }, async (ctx) => {
+      const at = now(ctx)
+      const id = await insert(ctx, table, { ...columns, created_at: at, updated_at: at })
+      await d.afterSave?.(ctx, id, body)
+      row = await reader.findWritten(ctx, id)
+      return { id, entity: await reader.toReply(ctx, row) }
+    })
+    return { id, row: row as AnyRow, isLinked: await saveLinks(ctx, id, body, true) }
+  }
+
+  /** Updates the row and its children. Returns what changed, and the row and reply as they are then. */
+  async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
+    const own = await stored.read(ctx, id)
+    const changes = Object.fromEntries(
+      Object.entries(columns).filter(([column, value]) => value !== undefined && own[column] !== value),
+    )
+    await stored.update(ctx, id, changes)
+    await d.afterSave?.(ctx, id, body)
+    const row = await reader.findWritten(ctx, id)
+    const after = await reader.toReply(ctx, row)
+    const shown = changedKeys(before, after)
+    const unshown = Object.keys(changes).filter((column) => shown.length === 0 || hiddenSuffix.test(column))
+    const hidden = [...new Set(unshown.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
+    if (shown.length + hidden.length === 0) return { row, after, hidden, isTouched: false }
+    await stored.touch(ctx, id)
+    const touched = await reader.findWritten(ctx, id)
+    return { row: touched, after: await reader.toReply(ctx, touched), hidden, isTouched: true }
+  }
+
+  async function emitFollowUps(ctx: Context, id: number, before: Snapshot, after: Snapshot): Promise<void> {
+    for (const name of d.followUpEvents?.(before, after) ?? [])
+      await emitOnly(ctx, name, { entity, id, before, shown: after, changed: changedKeys(before, after) })
+  }
+
+  return {
+    add: (ctx, body) => transaction(ctx, async (ctx) => (await insertRecord(ctx, body)).id),
+
+    create: (ctx, body) =>
+      transaction(ctx, async (ctx) => {
+        const { id, row, isLinked } = await insertRecord(ctx, body)
+        return replyOf(ctx, id, row, isLinked)
+      }),
+
+    update: (ctx, id, body) =>
+      transaction(ctx, async (ctx) => {
+        const current = await reader.findCurrent(ctx, id)
+        const before = await reader.toReply(ctx, current)
+        const columns = await checkedColumns(ctx, body, current)
+        let row = current
+        let isTouched = false
+        await write(ctx, events.update, { entity, input: maskInput(body), id, before }, async (ctx) => {
+          const updated = await updateRow(ctx, { id, body, before, columns })
+          row = updated.row
+          isTouched = updated.isTouched
+          return { id, entity: updated.after, hidden: updated.hidden }
+        })
+        if (isTouched) await emitFollowUps(ctx, id, before, await reader.toReply(ctx, row))
+        const isLinked = await saveLinks(ctx, id, body, false)
+        // The version counts requests: one request raises it once.
+        if (isLinked && !isTouched) await stored.touch(ctx, id)
+        return replyOf(ctx, id, row, isLinked)
+      }),
+  }
+}
+
+interface Update {
+  id: number
+  body: AnyBody
+  before: Snapshot
+  columns: Columns
+}

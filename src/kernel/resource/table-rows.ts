@@ -1,0 +1,43 @@
+// The rows of a resource's table as they are stored: by id, without visibility, joins or events.
+import { type Kysely, sql } from 'kysely'
+import type { DB as Tables } from '../../../db/tables.gen.ts'
+import { type Context, now } from '../context.ts'
+import { queryCached } from '../query/statement-cache.ts'
+
+type Columns = Record<string, unknown>
+
+/** The database with tables whose names are known only at run time. */
+const anyTable = ({ db }: Context): Kysely<Record<string, Columns>> => db as unknown as Kysely<Record<string, Columns>>
+
+export interface TableRows {
+  exists(ctx: Context, id: number): Promise<boolean>
+  read(ctx: Context, id: number): Promise<Columns>
+  /** Sets `columns`; nothing when there are none. */
+  update(ctx: Context, id: number, columns: Columns): Promise<void>
+  delete(ctx: Context, id: number): Promise<void>
+  /** Raises the version and sets `updated_at`. */
+  touch(ctx: Context, id: number): Promise<void>
+}
+
+export const tableRows = (table: keyof Tables): TableRows => ({
+  exists: async (ctx, id) =>
+    (await anyTable(ctx).selectFrom(table).select('id').where('id', '=', id).executeTakeFirst()) !== undefined,
+
+  read: (ctx, id) => anyTable(ctx).selectFrom(table).selectAll().where('id', '=', id).executeTakeFirstOrThrow(),
+
+  async update(ctx, id, columns) {
+    if (Object.keys(columns).length > 0)
+      await anyTable(ctx).updateTable(table).set(columns).where('id', '=', id).execute()
+  },
+
+  async delete(ctx, id) {
+    await anyTable(ctx).deleteFrom(table).where('id', '=', id).execute()
+  },
+
+  async touch(ctx, id) {
+    const values = [now(ctx), id]
+    const build = () =>
+      anyTable(ctx).updateTable(table).set({ version: sql`version + 1`, updated_at: values[0] }).where('id', '=', id)
+    await queryCached(ctx, { name: `${table}: touch`, values, build })
+  },
+})
