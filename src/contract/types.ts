@@ -12,6 +12,11 @@ type Facts = typeof facts
 /** Operations that need a handler: all but those that docs.ts serves. */
 export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
 
+/** The operation at the path of `O` followed by `/Word`: `listLeadHistory` for `getLead` and `history`. */
+export type OperationBelow<O extends OperationId, Word extends string> = {
+  [Each in OperationId]: Facts[Each]['path'] extends `${Facts[O]['path']}/${Word}` ? Each : never
+}[OperationId]
+
 export type Schema<Name extends keyof components['schemas']> = components['schemas'][Name]
 
 type Parameters<O extends OperationId> = operations[O]['parameters']

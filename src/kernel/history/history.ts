@@ -14,7 +14,7 @@ import { type Change, changesOf, type Labels, type Logged } from './field-change
 type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
 
 /** The handler of `GET /…/{id}/history`. */
-export const historyOf =
+export const historyHandler =
   (resource: Recorded) =>
   async (ctx: Context, { params, query }: { params: { id: number }; query: Query }): Promise<Schema<'HistoryPage'>> => {
     await locatePast(ctx, resource, params.id)

@@ -85,7 +85,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
 }
 
 /** The handler of `POST /…/{id}/restore`. */
-export const restoring =
+export const restoreHandler =
   <Reply>({ restore, noun }: Pick<Resource<Reply, never>, 'restore' | 'noun'>) =>
   async (ctx: Context, { params }: { params: { id: number } }) => {
     const { data, dropped } = await restore(ctx, params.id)

@@ -26,7 +26,9 @@ export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, st
 export interface Parts {
   d: AnyDefinition
   /** What the contract says about it. */
-  facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'> & { isRestorable: boolean }
+  facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
+  /** `GET /…/{id}/history` and `POST /…/{id}/restore`, where the contract has them. */
+  below: { history: OperationId | undefined; restore: OperationId | undefined }
   /** Rows as the caller sees them. */
   rows: VisibleRows
   /** Rows as they are stored. */

@@ -1,10 +1,13 @@
-// The five everyday handlers of a resource.
+// The everyday handlers of a resource: list, show, create, update and delete, and history and restore
+// where the contract has them.
 
 import { type Context, warned } from '../context.ts'
+import { historyHandler } from '../history/history.ts'
+import { restoreHandler } from '../history/restore.ts'
 import type { Query } from '../query/filter.ts'
 import { cacheable } from '../query/response-cache.ts'
 import { capital } from '../values/format.ts'
-import type { AnyBody, AnyDefinition, AnyResource } from './any-definition.ts'
+import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
 interface Input {
@@ -13,7 +16,7 @@ interface Input {
   body: AnyBody
 }
 
-export function crudHandlers({ noun, operations }: AnyDefinition, resource: AnyResource) {
+export function crudHandlers({ d: { noun, operations }, below }: Pick<Parts, 'd' | 'below'>, resource: AnyResource) {
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
   return {
     [operations.list]: cacheable((ctx: Context, { query }: Input) => resource.list(ctx, query)),
@@ -34,5 +37,7 @@ export function crudHandlers({ noun, operations }: AnyDefinition, resource: AnyR
       await resource.remove(ctx, params.id)
       return { message: message('deleted') }
     },
+    ...(below.history && { [below.history]: historyHandler(resource) }),
+    ...(below.restore && { [below.restore]: restoreHandler(resource) }),
   }
 }

@@ -3,7 +3,7 @@
 // `write` and `page`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
-import type { Body, Data, EventBase, OperationFact, OperationId } from '../../contract/types.ts'
+import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'
 import type { HandlersFor } from '../handler.ts'
 import { restore } from '../history/restore.ts'
 import type { AnyDefinition, AnyResource, Parts } from './any-definition.ts'
@@ -29,20 +29,24 @@ export function defineResource<
   Row,
 >(
   definition: Definition<Table, L, G, C, U, D, Row>,
-): Resource<Data<G>, Body<U>> & { handlers: HandlersFor<L | G | C | U | D> } {
+): Resource<Data<G>, Body<U>> & {
+  handlers: HandlersFor<L | G | C | U | D | OperationBelow<G, 'history' | 'restore'>>
+} {
   // The definition is typed; the machinery behind it is generic.
-  const d = definition as unknown as AnyDefinition
-  const resource = resourceOf(d)
-  return { ...resource, handlers: crudHandlers(d, resource) } as unknown as ReturnType<
+  return resourceOf(definition as unknown as AnyDefinition) as unknown as ReturnType<
     typeof defineResource<Table, L, G, C, U, D, Row>
   >
 }
 
-function resourceOf(d: AnyDefinition): AnyResource {
-  const { isRestorable, ...facts } = factsOf(d)
+function resourceOf(d: AnyDefinition) {
+  const facts = factsOf(d)
   const parts: Parts = {
     d,
-    facts: { isRestorable, ...facts },
+    facts,
+    below: {
+      history: operationBelow(facts.getOperation, 'history'),
+      restore: operationBelow(facts.getOperation, 'restore'),
+    },
     rows: visibleRows(d, facts.entity),
     stored: tableRows(d.table),
   }
@@ -71,19 +75,20 @@ function resourceOf(d: AnyDefinition): AnyResource {
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }
-  return resource
+  return { ...resource, handlers: crudHandlers(parts, resource) }
 }
 
 /** What the contract says about a resource. */
 function factsOf({ noun, operations: { list, get, create, update, delete: remove } }: AnyDefinition): Parts['facts'] {
   const factOf = (id: OperationId): OperationFact => operations[id]
   const eventOf = (id: OperationId): EventBase => factOf(id).events[0] as EventBase
-  const restorePath = `${factOf(get).path}/restore`
   return {
     entity: factOf(list).path.split('/').at(-1) ?? noun,
     events: { create: eventOf(create), update: eventOf(update), delete: eventOf(remove) },
     getOperation: factOf(get),
     listOperation: factOf(list),
-    isRestorable: Object.values(operations).some(({ path }) => path === restorePath),
   }
 }
+
+const operationBelow = ({ path }: OperationFact, word: string): OperationId | undefined =>
+  (Object.keys(operations) as OperationId[]).find((id) => operations[id].path === `${path}/${word}`)

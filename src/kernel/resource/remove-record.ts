@@ -6,8 +6,8 @@ import { transaction, write } from '../write/write.ts'
 import type { AnyResource, Parts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
-export function createRemover({ d, facts, stored }: Parts, reader: RecordReader): Pick<AnyResource, 'remove'> {
-  const { entity, events, isRestorable } = facts
+export function createRemover({ d, facts, below, stored }: Parts, reader: RecordReader): Pick<AnyResource, 'remove'> {
+  const { entity, events } = facts
   const { table } = d
   return {
     async remove(ctx, id) {
@@ -22,7 +22,7 @@ export function createRemover({ d, facts, stored }: Parts, reader: RecordReader)
             await stored.delete(ctx, id)
             return { id, entity: null }
           })
-        await (isRestorable ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
+        await (below.restore !== undefined ? archiveThenDelete(ctx, { entity, table, id }, removal) : removal())
       })
     },
   }

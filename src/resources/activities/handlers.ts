@@ -70,7 +70,6 @@ const downloadActivityFile: Handler<'downloadActivityFile'> = async (ctx, { para
 }
 
 export const handlers = {
-  ...activities.handlers,
   massUpdateActivities: massUpdate(activities, (ctx, id, isDone: boolean) =>
     activities.update(ctx, id, { is_done: isDone }),
   ),

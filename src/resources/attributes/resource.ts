@@ -98,7 +98,6 @@ export const attributes = define(false)
 const forcing = define(true)
 
 export const handlers = {
-  ...attributes.handlers,
   // An index of all records is made, or their values are taken.
   createAttribute: inSteps((ctx, input) =>
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),

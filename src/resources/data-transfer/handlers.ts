@@ -116,7 +116,6 @@ const cancelImport: Handler<'cancelImport'> = async (ctx, { params }) => ({
 })
 
 export const handlers = {
-  ...imports.handlers,
   validateImport,
   startImport,
   cancelImport,

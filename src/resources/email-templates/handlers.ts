@@ -34,4 +34,4 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx
   }
 })
 
-export const handlers = { ...emailTemplates.handlers, previewEmailTemplate } satisfies Partial<Handlers>
+export const handlers = { previewEmailTemplate } satisfies Partial<Handlers>

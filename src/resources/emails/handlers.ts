@@ -94,7 +94,6 @@ const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
   })
 
 export const handlers = {
-  ...emails.handlers,
   deleteEmail: async (ctx, { params, query }) => ({ message: await discard(ctx, params.id, query.type) }),
   massUpdateEmails,
   massDestroyEmails,

@@ -13,7 +13,7 @@ import { users } from '../users/resource.ts'
 import { checkMembership } from '../users/view-ceiling.ts'
 import { membersOf, setMembers } from './members.ts'
 
-type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup'
+type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup' | 'listGroupHistory'
 type Group = Schema<'Group'>
 
 // The type is written out because groups and users refer to each other.
@@ -111,5 +111,3 @@ const withKnown =
   (present: readonly number[]) =>
   async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>
     new Set([...present, ...(await users.visibleIds(ctx, ids))])
-
-export const handlers = groups.handlers

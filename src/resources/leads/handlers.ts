@@ -127,7 +127,6 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
   })
 
 export const handlers = {
-  ...leads.handlers,
   kanbanLeads,
   // A value is a stage and moves within the pipeline; changes are an update like any other.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),

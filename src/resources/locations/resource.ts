@@ -76,5 +76,3 @@ async function checkName(
   if (other && other.id !== current?.id)
     found.taken('name', 'locations', other.id, 'Another location of the warehouse has this name.')
 }
-
-export const handlers = locations.handlers

@@ -11,9 +11,7 @@ import { createSuppression, deleteSuppression, listSuppressions } from './suppre
 import { getUnsubscribePage, unsubscribe } from './unsubscribe.ts'
 
 export const handlers = {
-  ...marketingEvents.handlers,
   massDestroyMarketingEvents: massDestroy(marketingEvents),
-  ...campaigns.handlers,
   massDestroyCampaigns: massDestroy(campaigns),
   listCampaignSends,
   previewCampaign,

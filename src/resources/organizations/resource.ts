@@ -119,7 +119,6 @@ const leadsCount = (ctx: Context) =>
 const tags = createTagHandlers('organizations', organizations)
 
 export const handlers = {
-  ...organizations.handlers,
   massDestroyOrganizations: massDestroy(organizations),
   exportOrganizations: exportOf(organizations, organizationColumns),
   listOrganizationTags: tags.list,

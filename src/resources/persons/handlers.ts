@@ -11,7 +11,6 @@ import { persons } from './resource.ts'
 const tagged = createTagHandlers('persons', persons)
 
 export const handlers = {
-  ...persons.handlers,
   // The contract knows `changes` only: persons have no single value that is changed in mass.
   massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),

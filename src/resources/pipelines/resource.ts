@@ -231,6 +231,5 @@ async function stepDown(ctx: Context): Promise<void> {
 }
 
 export const handlers = {
-  ...pipelines.handlers,
   listPipelineStages: async (ctx, { params }) => ({ data: (await pipelines.get(ctx, params.id)).stages }),
 } satisfies Partial<Handlers>

@@ -49,7 +49,6 @@ const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { pa
 }
 
 export const handlers = {
-  ...products.handlers,
   massDestroyProducts: massDestroy(products),
   exportProducts: exportOf(products, productColumns),
   listProductTags: tags.list,

@@ -15,7 +15,6 @@ import { quotes } from './resource.ts'
 const tagged = createTagHandlers('quotes', quotes)
 
 export const handlers = {
-  ...quotes.handlers,
   massDestroyQuotes: massDestroy(quotes),
   exportQuotes: exportOf(quotes, quoteColumns),
   printQuote,

@@ -34,5 +34,3 @@ export const sources = defineResource({
   }),
   beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_sources', 'lead_source_id', row),
 })
-
-export const handlers = sources.handlers

@@ -82,6 +82,5 @@ export async function findOrCreateTag(ctx: Context, name: string): Promise<numbe
 }
 
 export const handlers = {
-  ...tags.handlers,
   massDestroyTags: massDestroy(tags),
 } satisfies Partial<Handlers>

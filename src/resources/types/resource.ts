@@ -28,5 +28,3 @@ export const types = defineResource({
   }),
   beforeDelete: (ctx, row) => refuseLastOrUsed(ctx, 'lead_types', 'lead_type_id', row),
 })
-
-export const handlers = types.handlers

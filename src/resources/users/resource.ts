@@ -26,7 +26,7 @@ import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type OwnedResource, reassign } from './reassign.ts'
 import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
 
-type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser'
+type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser' | 'listUserHistory'
 type User = Schema<'User'>
 type Write = Body<'updateUser'>
 type Row = GovernedUser & {
@@ -237,7 +237,6 @@ const deleteUser =
 /** `owned`: the resources whose records have an owner. */
 export const userHandlers = (owned: () => readonly OwnedResource[]) =>
   ({
-    ...everyday.handlers,
     createUser,
     updateUser: async (ctx, input) =>
       everyday.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),

@@ -6,7 +6,6 @@ import { warehouses } from './resource.ts'
 const tags = createTagHandlers('warehouses', warehouses)
 
 export const handlers = {
-  ...warehouses.handlers,
   listWarehouseTags: tags.list,
   attachWarehouseTag: tags.attach,
   detachWarehouseTag: tags.detach,

@@ -10,7 +10,6 @@ import { textTag } from '../../kernel/write/etag.ts'
 import { embeddedScript } from './browser-script.ts'
 import { answerPage, formPage } from './page.ts'
 import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
-import { webForms } from './resource.ts'
 import { submit } from './submission.ts'
 
 /** Submissions a minute from one address. */
@@ -57,7 +56,6 @@ const answerOf = ({ success: { action, content } }: PublicForm): { message: stri
   action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
 
 export const handlers = {
-  ...webForms.handlers,
   getPublicWebForm,
   getWebFormPage,
   getWebFormScript,

@@ -202,4 +202,4 @@ const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id
     return { data: await withSecret(ctx, await webhooks.get(ctx, id)), message: 'Webhook secret rotated.' }
   })
 
-export const handlers = { ...webhooks.handlers, createWebhook, rotateWebhookSecret } satisfies Partial<Handlers>
+export const handlers = { createWebhook, rotateWebhookSecret } satisfies Partial<Handlers>

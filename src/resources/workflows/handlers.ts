@@ -1,7 +1,6 @@
 // What can be done with workflows beyond the everyday: a look at their runs, and a try without effects.
 import type { Handlers } from '../../kernel/handler.ts'
-import { workflows } from './resource.ts'
 import { listWorkflowRuns } from './runs.ts'
 import { testWorkflow } from './test-workflow.ts'
 
-export const handlers = { ...workflows.handlers, listWorkflowRuns, testWorkflow } satisfies Partial<Handlers>
+export const handlers = { listWorkflowRuns, testWorkflow } satisfies Partial<Handlers>
