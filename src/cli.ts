@@ -2,10 +2,10 @@
 // The command `accord`. Each command is loaded when it is asked for, so that starting one does not wait for the others.
 // A failure is one plain sentence on standard error and exit code 1.
 import { Command } from 'commander'
-import { surviveClosedOutput } from './commands/closed.ts'
+import { surviveClosedOutput } from './commands/closed-output.ts'
+import { reportFailure } from './commands/command-error.ts'
 import { readEnvironment } from './commands/environment.ts'
-import { fail } from './commands/fail.ts'
-import { standBack } from './commands/priority.ts'
+import { lowerPriority } from './commands/priority.ts'
 import { settingsHelp } from './config/settings-text.ts'
 import { version } from './installation/package-info.ts'
 import { abilityAreas } from './kernel/auth/permissions.ts'
@@ -210,12 +210,12 @@ files
   .action(async (options) => (await import('./commands/files.ts')).cleanFilesCommand(readEnvironment(), options))
 
 program.hook('preAction', (_program, command) => {
-  if (command.name() === 'doctor') standBack()
+  if (command.name() === 'doctor') lowerPriority()
 })
 
 surviveClosedOutput()
 try {
   await program.parseAsync()
 } catch (error) {
-  fail(error)
+  reportFailure(error)
 }

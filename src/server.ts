@@ -7,7 +7,7 @@ import { type App, buildApp } from './app.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { loadExtensions } from './extensions.ts'
 import { removeStaleDrafts } from './installation/atomic-file.ts'
-import { migrateData, openData, publishedOf } from './installation/data-folder.ts'
+import { migrateData, openData, openPublished } from './installation/data-folder.ts'
 import { generatedContract, isGeneratedCurrent } from './installation/package-info.ts'
 import { ensureSecret } from './installation/secret.ts'
 import { watchStorage } from './installation/storage-watch.ts'
@@ -40,7 +40,7 @@ export async function startServer(config: Config, store: Store = openData(config
   let app: App | undefined
   try {
     const migrated = await migrateData(config, store)
-    const published = publishedOf(config)
+    const published = openPublished(config)
     const contract = generatedContract()
     const extensions = await loadExtensions(config.listeners)
     app = await buildApp({

@@ -4,8 +4,8 @@ import type { Config } from '../config/config.ts'
 import { canonicalDate } from '../contract/input/formats.ts'
 import { today } from '../kernel/values/format.ts'
 import { processNow } from '../resources/marketing/run.ts'
+import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
-import { CommandError } from './fail.ts'
 
 export function processCampaignsCommand(config: Config, { date }: { date?: string }): Promise<void> {
   if (date !== undefined && canonicalDate(date, 'utc') !== date)

@@ -3,7 +3,7 @@
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'
-import { publishedOf } from '../installation/data-folder.ts'
+import { openPublished } from '../installation/data-folder.ts'
 import { generatedContract } from '../installation/package-info.ts'
 import { ensureSecret } from '../installation/secret.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
@@ -17,7 +17,7 @@ export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Prom
       store,
       secret: (await ensureSecret(config, store)).secret,
       contract: generatedContract(),
-      published: publishedOf(config),
+      published: openPublished(config),
       extensions: await loadExtensions(config.listeners),
     })
     try {

@@ -5,7 +5,7 @@ import { createEncryption } from '../kernel/auth/encryption.ts'
 import { keysOf } from '../resources/configuration/keys.ts'
 
 /** How many there are, and where those are that do not open; without a secret none does. */
-export async function lookAtSealed(
+export async function checkEncryptedValues(
   db: Db,
   config: Config,
   secret: string | null,
@@ -13,7 +13,7 @@ export async function lookAtSealed(
   const seal = secret === null ? null : createEncryption(secret)
   const unreadable: string[] = []
   let values = 0
-  for (const { where, sealed } of await sealedIn(db, config)) {
+  for (const { where, sealed } of await listEncryptedValues(db, config)) {
     values++
     try {
       if (seal?.decrypt(sealed) === undefined) unreadable.push(where)
@@ -24,7 +24,7 @@ export async function lookAtSealed(
   return { values, unreadable }
 }
 
-async function sealedIn(db: Db, config: Config): Promise<{ where: string; sealed: string }[]> {
+async function listEncryptedValues(db: Db, config: Config): Promise<{ where: string; sealed: string }[]> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   const webhooks = tables.has('webhooks') ? await db.selectFrom('webhooks').selectAll().orderBy('id').execute() : []
   const codes = keysOf(config)

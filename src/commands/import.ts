@@ -13,8 +13,8 @@ import { invalid } from '../kernel/errors.ts'
 import { pathOf } from '../resources/data-transfer/paths.ts'
 import { imports } from '../resources/data-transfer/resource.ts'
 import { runHere } from '../resources/data-transfer/runs.ts'
+import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
-import { CommandError } from './fail.ts'
 
 interface Options {
   type: string

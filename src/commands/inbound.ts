@@ -1,8 +1,8 @@
 // `accord inbound-emails:process`: fetches the mails of the mailbox now, whatever the schedule says.
 import type { Config } from '../config/config.ts'
 import { poll } from '../resources/emails/poll.ts'
+import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
-import { CommandError } from './fail.ts'
 
 export function processInboundCommand(config: Config): Promise<void> {
   if (config.mailReceiver !== 'webklex-imap')

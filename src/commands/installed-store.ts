@@ -3,11 +3,11 @@ import { pendingMigrations } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
-import { stopIfLost } from '../installation/installation.ts'
-import { CommandError } from './fail.ts'
+import { assertNotLost } from '../installation/installation.ts'
+import { CommandError } from './command-error.ts'
 
 export async function withInstalled<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
-  stopIfLost(config)
+  assertNotLost(config)
   if (!storeExists(config.databaseUrl))
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   const store = openData(config)

@@ -1,33 +1,34 @@
 // Passwords for commands: typed at a terminal, where they are not shown, or the first line of standard input.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { CommandError } from './fail.ts'
+import { CommandError } from './command-error.ts'
 
 /** Asked for twice. */
 export async function askPassword(): Promise<string> {
-  const first = await typed('New password: ')
-  if ((await typed('Once more: ')) !== first) throw new CommandError('The two passwords differ; nothing was changed.')
+  const first = await promptHidden('New password: ')
+  if ((await promptHidden('Once more: ')) !== first)
+    throw new CommandError('The two passwords differ; nothing was changed.')
   return first
 }
 
 /** The first line of standard input. */
 export async function readPassword(): Promise<string> {
-  const line = await lineOf(createInterface({ input: process.stdin }))
+  const line = await readLine(createInterface({ input: process.stdin }))
   if (line === null || line === '') throw new CommandError('Standard input has no password; nothing was changed.')
   return line
 }
 
-async function typed(question: string): Promise<string> {
+async function promptHidden(question: string): Promise<string> {
   process.stderr.write(question)
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const line = await lineOf(createInterface({ input: process.stdin, output: nowhere, terminal: true }))
+  const line = await readLine(createInterface({ input: process.stdin, output: nowhere, terminal: true }))
   process.stderr.write('\n')
   if (line === null) throw new CommandError('No password was typed; nothing was changed.')
   return line
 }
 
 /** Null when the input ends first, at a terminal by Ctrl+C or Ctrl+D. */
-const lineOf = (lines: ReturnType<typeof createInterface>): Promise<string | null> =>
+const readLine = (lines: ReturnType<typeof createInterface>): Promise<string | null> =>
   new Promise((resolve) => {
     lines.once('line', (line) => {
       resolve(line)

@@ -5,7 +5,7 @@ import { getPriority, setPriority } from 'node:os'
 /** As `nice` counts; the same as for drawings (kernel/runtime/offload.ts). */
 const niceness = 10
 
-export function standBack(): void {
+export function lowerPriority(): void {
   try {
     setPriority(Math.max(niceness, getPriority()))
   } catch {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { findInstallation } from '../../db/installation.ts'
 import type { Config } from '../config/config.ts'
 import { publishContract } from '../installation/data-folder.ts'
-import { traces } from '../installation/installation.ts'
+import { listTraces } from '../installation/installation.ts'
 import { packageRoot } from '../installation/package-info.ts'
 
 export async function regenerateCommand(
@@ -23,7 +23,7 @@ export async function regenerateCommand(
   if (check) return
   const config = readConfig()
   // Only an installed data folder has documentation to refresh; installing publishes the rest.
-  if (traces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
+  if (listTraces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
   if (publishContract(config)) {
     console.log(
       `Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`,

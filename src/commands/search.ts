@@ -1,8 +1,8 @@
 // `accord search rebuild`: indexes every record anew, for an index that disagrees with the records (`accord doctor` tells).
 import type { Config } from '../config/config.ts'
 import { rebuildSearch } from '../resources/system/search-rebuild.ts'
+import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
-import { CommandError } from './fail.ts'
 
 export const rebuildSearchCommand = (config: Config): Promise<void> =>
   asSystem(config, async (ctx) => {

@@ -7,8 +7,8 @@ import { now } from '../kernel/context.ts'
 import { daysAfter } from '../kernel/runtime/clock.ts'
 import { write } from '../kernel/write/write.ts'
 import { presentToken, tokenRows } from '../resources/tokens/rows.ts'
+import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
-import { CommandError } from './fail.ts'
 
 interface Options {
   email: string

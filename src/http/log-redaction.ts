@@ -4,10 +4,19 @@ import { Problem } from '../contract/output/problems.ts'
 import { BuryJob } from '../jobs/queue.ts'
 import { OutboundError } from '../kernel/outbound/errors.ts'
 import { Veto } from '../kernel/write/events.ts'
-import { Busy, MailboxFailed, MailDeferred, MailRefused, Unreadable } from '../mail/failures.ts'
+import { MailboxFailed, MailDeferred, MailReaderBusy, MailRefused, UnreadableMail } from '../mail/failures.ts'
 
 /** What others have said, or what is said of what came from them: none of it is ours, and none of its causes' words are. */
-const externalErrors = [BuryJob, Veto, OutboundError, MailRefused, MailDeferred, MailboxFailed, Unreadable, Busy]
+const externalErrors = [
+  BuryJob,
+  Veto,
+  OutboundError,
+  MailRefused,
+  MailDeferred,
+  MailboxFailed,
+  UnreadableMail,
+  MailReaderBusy,
+]
 const isForeign = (error: Error): boolean => externalErrors.some((each) => error instanceof each)
 /** With sentences for people, who see them in a reply or with the job; they may quote records. */
 const isUserFacing = (error: Error): boolean => error instanceof Problem || isForeign(error)

@@ -10,7 +10,7 @@ import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { accessProblem, isDiskFull } from './access-problems.ts'
 import { writeFileAtomic } from './atomic-file.ts'
-import { filesFolder, markInstalled, markInstalling, restoringMark, secretFile, stopIfLost } from './installation.ts'
+import { assertNotLost, filesFolder, markInstalled, markInstalling, restoringMark, secretFile } from './installation.ts'
 import { generatedContract, packageRoot } from './package-info.ts'
 import { type Published, publish, publishedIn } from './published-contract.ts'
 import { yamlOf } from './yaml.ts'
@@ -41,7 +41,7 @@ export function openData(config: Config): Store {
   try {
     makeFolder(config.dataDir, 0o700)
   } catch (cause) {
-    throw failed('ACCORD_DATA_DIR', `is ${config.dataDir}, which cannot be created: ${messageOf(cause)}.`, cause)
+    throw configError('ACCORD_DATA_DIR', `is ${config.dataDir}, which cannot be created: ${messageOf(cause)}.`, cause)
   }
   if (existsSync(restoringMark(config)))
     throw new ConfigError(
@@ -50,7 +50,7 @@ export function openData(config: Config): Store {
     )
   const problem = accessProblem(writtenPaths(config))
   if (problem !== null) throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, and ${problem}.`)
-  const { state, id } = stopIfLost(config)
+  const { state, id } = assertNotLost(config)
   try {
     if (state === 'empty') markInstalling(config)
     const store = openStore(config.databaseUrl, { groupMs: config.groupCommitMs, folders: [config.dataDir] })
@@ -59,12 +59,16 @@ export function openData(config: Config): Store {
   } catch (cause) {
     const full = writtenFolders(config).find(isDiskFull)
     if (full !== undefined)
-      throw failed(
+      throw configError(
         'ACCORD_DATA_DIR',
         `is ${config.dataDir}, and the disk of ${full} is full. Make room, then start again. Nothing was changed.`,
         cause,
       )
-    throw failed('ACCORD_DATABASE_URL', `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`, cause)
+    throw configError(
+      'ACCORD_DATABASE_URL',
+      `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`,
+      cause,
+    )
   }
 }
 
@@ -77,14 +81,14 @@ export function presentSecret(config: Config): string | null {
 }
 
 /** ACCORD_SECRET, else the secret of the data folder, else a new one that is kept there. */
-export function secretOf(config: Config): { secret: string; isNew: boolean } {
+export function getOrCreateSecret(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
   const path = secretFile(config)
   try {
     const secret = randomBytes(32).toString('base64url')
     if (writeFileAtomic(path, `${secret}\n`, { mode: 0o600, isFirst: true })) return { secret, isNew: true }
   } catch (cause) {
-    throw failed('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
+    throw configError('ACCORD_SECRET', `is not set and ${path} cannot be written: ${messageOf(cause)}.`, cause)
   }
   const secret = readFileSync(path, 'utf8').trim()
   if (secret.length < 32)
@@ -111,21 +115,21 @@ export const migrateData = (config: Config, store: Store): Promise<string[]> =>
   })
 
 /** What the documentation serves; see published-contract.ts. */
-export const publishedOf = (config: Config): (() => Published | null) =>
+export const openPublished = (config: Config): (() => Published | null) =>
   publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
 
 /** Publishes the contract this program was generated from. False when it is published already. */
 export function publishContract(config: Config): boolean {
   const generated = generatedContract()
   const hash = generated['x-contract-hash']
-  const known = publishedOf(config)()
+  const known = openPublished(config)()
   if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
   // Not the authors' file: JSON and YAML must say the same, and the generated contract declares the headers of replies.
   publish(config.dataDir, generated, yamlOf(generated))
   return true
 }
 
-function failed(variable: string, problem: string, cause: unknown): ConfigError {
+function configError(variable: string, problem: string, cause: unknown): ConfigError {
   const error = new ConfigError(variable, problem)
   error.cause = cause
   return error

@@ -32,7 +32,7 @@ const hasEntries = (folder: string): boolean =>
   existsSync(folder) && readdirSync(folder).some((name) => name !== 'lost+found')
 
 /** The files and folders that show that there was an installation, by the names that people see. */
-export function traces(config: Config): string[] {
+export function listTraces(config: Config): string[] {
   const { dataDir, databaseUrl } = config
   const found = (names: readonly string[]): string[] => names.filter((name) => existsSync(join(dataDir, name)))
   // A database in memory is empty with each start, and its server leaves a secret and files behind.
@@ -45,9 +45,9 @@ export function traces(config: Config): string[] {
 }
 
 /** The problem of the database, in a sentence without its subject; null when it may be opened or created. */
-export function lossOf(config: Config): { problem: string | null; found: FoundInstallation } {
+export function findLoss(config: Config): { problem: string | null; found: FoundInstallation } {
   // In this order: another process that installs writes `installing` first, then the rest, and removes it after its seeds.
-  const seen = traces(config)
+  const seen = listTraces(config)
   const isFirstStart = existsSync(installingMark(config)) && seen.every((name) => name === 'secret')
   const mark = installedMark(config)
   const id = existsSync(mark) ? readFileSync(mark, 'utf8').trim() : null
@@ -64,8 +64,8 @@ const emptinessOf = ({ databaseUrl }: Config, seen: readonly string[]): string =
     : `is gone or empty, but ${listed(seen)} of an installation ${seen.length > 1 ? 'are' : 'is'} there`
 
 /** Throws when the database was lost or exchanged. Changes nothing. */
-export function stopIfLost(config: Config): FoundInstallation {
-  const { problem, found } = lossOf(config)
+export function assertNotLost(config: Config): FoundInstallation {
+  const { problem, found } = findLoss(config)
   if (problem === null) return found
   const { dataDir, databaseUrl } = config
   const instead =
@@ -73,7 +73,7 @@ export function stopIfLost(config: Config): FoundInstallation {
       ? `Put the right database there, or, if this one is to be used from now on, remove ${installedMark(config)}.`
       : databaseFile(databaseUrl) === null
         ? 'Choose another ACCORD_DATA_DIR for a database in memory.'
-        : `${waysBack(config)}. To begin a new installation instead: accord install --new (it moves what is there aside).`
+        : `${restoreAdvice(config)}. To begin a new installation instead: accord install --new (it moves what is there aside).`
   throw new ConfigError(
     'ACCORD_DATA_DIR',
     `is ${dataDir}, and its database ${databaseUrl} ${problem}. Nothing was changed. ${instead}`,
@@ -81,7 +81,7 @@ export function stopIfLost(config: Config): FoundInstallation {
 }
 
 /** How to bring the data back: from the last backup, where that is known and there. Ends with the command. */
-export function waysBack(config: Config): string {
+export function restoreAdvice(config: Config): string {
   const last = lastBackup(config)
   if (last === null) return 'Restore a backup: accord restore <path> --force'
   return existsSync(last.path)

@@ -1,12 +1,12 @@
 // The secret that a database was installed with. Another one would encrypt new values beside those it cannot open, and a missing one
 // must not be replaced by a new one in silence.
 import type { Store } from '../../db/store.ts'
-import { lookAtSealed } from '../commands/encrypted-values.ts'
+import { checkEncryptedValues } from '../commands/encrypted-values.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { stamp, systemClock } from '../kernel/runtime/clock.ts'
 import { bestEffort } from '../kernel/runtime/unavailable.ts'
-import { presentSecret, secretFile, secretOf } from './data-folder.ts'
+import { getOrCreateSecret, presentSecret, secretFile } from './data-folder.ts'
 
 const checkOf = (secret: string): string => createEncryption(secret).hmac('accord:installation')
 
@@ -26,7 +26,7 @@ export async function ensureSecret(
   const present = presentSecret(config)
   const problem = accept ? null : await problemOf(config, store, { known, present })
   if (problem !== null) throw new ConfigError('ACCORD_SECRET', problem)
-  const made = secretOf(config)
+  const made = getOrCreateSecret(config)
   await record(store, known, checkOf(made.secret))
   return made
 }
@@ -48,7 +48,7 @@ async function problemOf(
     return `${config.secret === null ? `is not set, and ${secretFile(config)} does not hold` : 'is not'} the secret that this database was installed with. Put that one back. ${newOne}`
   }
   const { values, unreadable } =
-    known === undefined ? await lookAtSealed(db, config, present) : { values: 1, unreadable: ['all'] }
+    known === undefined ? await checkEncryptedValues(db, config, present) : { values: 1, unreadable: ['all'] }
   // A database older than the record of its secret is judged by its encrypted values.
   if (present !== null) {
     if (values === 0 || unreadable.length < values) return null

@@ -2,7 +2,7 @@
 // Logs one line for each change.
 import type { Fault, FaultKind } from '../../db/store.ts'
 import type { App } from '../app.ts'
-import { waysBack } from './installation.ts'
+import { restoreAdvice } from './installation.ts'
 
 const intervalMs = 1_000
 
@@ -46,7 +46,7 @@ function faultTeller({ http: { log }, services: { config } }: App): (faults: rea
         log.warn({ kind, count }, 'The fault of the database is over.')
       } else {
         known.add(kind)
-        const next = kind === 'damaged' ? ` ${waysBack(config)}` : ''
+        const next = kind === 'damaged' ? ` ${restoreAdvice(config)}` : ''
         log.error({ kind, count, code: present.code, since: present.since }, `${sentences[kind]}${next}`)
       }
     }

@@ -1,7 +1,7 @@
 // Addresses and message ids as they stand in received headers: whatever a sender wrote, cut down to what can be stored and
 // compared.
 import { type Address, addressParser } from 'postal-mime'
-import { oneLine } from './failures.ts'
+import { withoutControls } from './failures.ts'
 
 /** Of one header; more make no difference to any rule. */
 const maxAddresses = 1000
@@ -14,37 +14,39 @@ export interface Mailbox {
 }
 
 /** All mailboxes in order, groups resolved. What has no address is no mailbox. */
-export function mailboxes(addresses: readonly Address[] | undefined): Mailbox[] {
+export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[] {
   const found: Mailbox[] = []
   for (const each of addresses ?? []) {
     for (const { address, name } of each.group ?? [each]) {
-      const plain = oneLine(address ?? '').replaceAll(/[\s<>]/g, '')
+      const plain = withoutControls(address ?? '').replaceAll(/[\s<>]/g, '')
       if (!/^[^@]+@[^@]+$/.test(plain) || plain.length > 320) continue
-      found.push({ address: plain, name: oneLine(name ?? '').slice(0, 255) })
+      found.push({ address: plain, name: withoutControls(name ?? '').slice(0, 255) })
       if (found.length === maxAddresses) return found
     }
   }
   return found
 }
 
-export const mailboxesIn = (header: string | null | undefined): Mailbox[] =>
-  header ? mailboxes(addressParser(header.slice(0, 100_000))) : []
+export const parseMailboxes = (header: string | null | undefined): Mailbox[] =>
+  header ? toMailboxes(addressParser(header.slice(0, 100_000))) : []
 
 /** Lower-cased and each once. */
-export const comparable = (addresses: readonly string[]): string[] => [
+export const lowerCaseUnique = (addresses: readonly string[]): string[] => [
   ...new Set(addresses.map((address) => address.toLowerCase())),
 ]
 
 /** The ids of a header, without brackets and spaces, each once; of very many the last ones, which are the nearest. */
-export function idsIn(header: string | null | undefined): string[] {
-  const text = oneLine(header ?? '')
+export function parseMessageIds(header: string | null | undefined): string[] {
+  const text = withoutControls(header ?? '')
   const bracketed = [...text.matchAll(/<([^<>]*)>/g)].map(([, inner = '']) => inner)
-  const ids = (bracketed.length > 0 ? bracketed : text.split(/[\s,]+/)).map(plainId).filter((id) => id !== '')
+  const ids = (bracketed.length > 0 ? bracketed : text.split(/[\s,]+/))
+    .map(normalizeMessageId)
+    .filter((id) => id !== '')
   return [...new Set(ids)].slice(-maxIds)
 }
 
 /** Longer ones are no ids: nothing could be found by them. */
-export function plainId(text: string): string {
+export function normalizeMessageId(text: string): string {
   const id = text.replaceAll(/[\s<>]/g, '')
   return id.length <= maxIdLength ? id : ''
 }

@@ -19,8 +19,8 @@ export class MailDeferred extends Error {
 }
 
 /** The bytes are no mail, or `isMail`: a mail that cannot be read within bounds. */
-export class Unreadable extends Error {
-  override name = 'Unreadable'
+export class UnreadableMail extends Error {
+  override name = 'UnreadableMail'
   readonly isMail: boolean
 
   constructor(message: string, { isMail = false, cause }: { isMail?: boolean; cause?: unknown } = {}) {
@@ -30,8 +30,8 @@ export class Unreadable extends Error {
 }
 
 /** Too many mails are being read; the same one may be given again in a while. */
-export class Busy extends Error {
-  override name = 'Busy'
+export class MailReaderBusy extends Error {
+  override name = 'MailReaderBusy'
 }
 
 /** The mailbox could not be polled to its end. */
@@ -42,24 +42,24 @@ export class MailboxFailed extends Error {
 }
 
 /** Thrown by whoever takes messages from a mailbox to end the poll after this one, without failure. */
-export class Stop extends Error {
-  override name = 'Stop'
+export class StopPolling extends Error {
+  override name = 'StopPolling'
 }
 
 /** One line of at most 300 characters, without the given secrets in any form they travel in. */
-export function sentence(text: string, secrets: readonly (string | null | undefined)[] = []): string {
+export function redactedLine(text: string, secrets: readonly (string | null | undefined)[] = []): string {
   let line = text
   for (const secret of secrets) {
     if (!secret) continue
     for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')])
       line = line.replaceAll(form, '***')
   }
-  line = oneLine(line)
+  line = withoutControls(line)
   return line.length <= 300 ? line : `${line.slice(0, 299).trimEnd()}…`
 }
 
 /** Breaks and control characters become a space: what ends a header or forges a line of a log is gone. */
-export const oneLine = (text: string): string =>
+export const withoutControls = (text: string): string =>
   text
     .replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
     .replaceAll(/ {2,}/g, ' ')

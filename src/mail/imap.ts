@@ -1,11 +1,11 @@
 // Polls a mailbox over IMAP: looks, takes, and leaves everything as it was. Mails stay unread, and the connection is closed
 // whatever happens.
 import type { ImapFlow, ListResponse } from 'imapflow'
-import { MailboxFailed, Stop, sentence } from './failures.ts'
-import { maxBytes } from './size-limits.ts'
-import { watch } from './step-timeouts.ts'
+import { MailboxFailed, redactedLine, StopPolling } from './failures.ts'
+import { maxMailBytes } from './size-limits.ts'
+import { createStepTimer } from './step-timeouts.ts'
 
-export { MailboxFailed, Stop } from './failures.ts'
+export { MailboxFailed, StopPolling } from './failures.ts'
 
 export interface MailboxSettings {
   host: string
@@ -17,10 +17,10 @@ export interface MailboxSettings {
   password: string
 }
 
-export type Folder = 'inbox' | 'important' | 'starred' | 'draft' | 'sent' | 'trash' | 'spam'
+export type MailFolder = 'inbox' | 'important' | 'starred' | 'draft' | 'sent' | 'trash' | 'spam'
 
 export interface PolledMessage {
-  folder: Folder
+  folder: MailFolder
   /** The name of the folder on the server. */
   path: string
   uidValidity: number
@@ -51,7 +51,7 @@ export interface PollResult {
 
 export interface PolledFolder {
   path: string
-  folder: Folder
+  folder: MailFolder
   uidValidity: number
   /** Everything up to this uid is taken; what failed, and all after it, is above. The place to go on from. */
   through: number
@@ -61,7 +61,7 @@ export interface PolledFolder {
 const headBytes = 256 * 1024
 
 /** The folder of ours that a folder there stands for. */
-export function folderOf(path: string, specialUse: string | null | undefined, delimiter = '/'): Folder {
+export function folderOf(path: string, specialUse: string | null | undefined, delimiter = '/'): MailFolder {
   const name = (path.split(delimiter).at(-1) ?? path).trim().toLowerCase()
   const use = (specialUse ?? '').toLowerCase()
   if (path.toLowerCase() === 'inbox' || use === '\\inbox') return 'inbox'
@@ -98,7 +98,7 @@ export async function pollMailbox(
   { now, days = 10, signal, timeoutMs = 30_000 }: PollOptions,
 ): Promise<PollResult> {
   const client = await connection(settings, timeoutMs)
-  const watched = watch(timeoutMs, signal, () => client.close())
+  const watched = createStepTimer(timeoutMs, signal, () => client.close())
   const result: PollResult = { folders: [], taken: 0, failed: [], isStopped: false }
   const since = new Date(now.getTime() - days * 86_400_000)
   const secrets = [settings.password, settings.username]
@@ -139,7 +139,7 @@ export async function pollMailbox(
     // Somebody has removed it in the meantime.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
-    const isWhole = sizeBytes <= maxBytes
+    const isWhole = sizeBytes <= maxMailBytes
     // A large one may take long; silence is what the connection itself does not bear longer.
     const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
     const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
@@ -148,7 +148,7 @@ export async function pollMailbox(
     try {
       await take({ folder, path, uidValidity, uid, bytes, sizeBytes, isWhole, flags: [...(facts.flags ?? [])] })
     } catch (cause) {
-      if (cause instanceof Stop) result.isStopped = true
+      if (cause instanceof StopPolling) result.isStopped = true
       else result.failed.push({ path, uid, cause })
       return false
     }
@@ -195,8 +195,8 @@ async function connection(
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
     // A server that says a message is small and sends one without end.
-    maxLiteralSize: maxBytes + 1024,
-    maxResponseSize: maxBytes + 1024 * 1024,
+    maxLiteralSize: maxMailBytes + 1024,
+    maxResponseSize: maxMailBytes + 1024 * 1024,
   })
   // Whatever waits for the server hears of it; an error unhandled rejection to would end the process.
   client.on('error', () => undefined)
@@ -211,5 +211,5 @@ function reasonOf(error: unknown, secrets: readonly string[]): string {
   }
   if (authenticationFailed) return 'The mailbox did not accept user name and password.'
   if (/TIMEOUT/.test(code ?? '')) return 'The mailbox did not answer in time.'
-  return `The mailbox could not be read: ${sentence(responseText ?? message ?? 'the connection broke', secrets)}`
+  return `The mailbox could not be read: ${redactedLine(responseText ?? message ?? 'the connection broke', secrets)}`
 }

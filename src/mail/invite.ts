@@ -1,7 +1,7 @@
 // An invitation for calendar programs (RFC 5546): one event, asked for by its organiser. The same event with a higher
 // `sequence` and the same `uid` replaces the earlier one there.
 import ical, { ICalAttendeeRole, ICalAttendeeStatus, ICalCalendarMethod, ICalEventStatus } from 'ical-generator'
-import { oneLine } from './failures.ts'
+import { withoutControls } from './failures.ts'
 
 export interface Invitation {
   /** Stable for the life of the event: `activity-<id>@<mail domain>`. */
@@ -27,7 +27,7 @@ export function inviteOf(invitation: Invitation): string {
     method: ICalCalendarMethod.REQUEST,
   })
   calendar.createEvent({
-    id: oneLine(uid),
+    id: withoutControls(uid),
     sequence,
     stamp: created,
     created,
@@ -35,14 +35,14 @@ export function inviteOf(invitation: Invitation): string {
     start,
     // An end at the start is no end to iCalendar.
     end: end > start ? end : null,
-    summary: oneLine(summary),
+    summary: withoutControls(summary),
     description,
-    location: location === null ? null : oneLine(location),
+    location: location === null ? null : withoutControls(location),
     status: ICalEventStatus.CONFIRMED,
-    ...(organiser && { organizer: { name: quotable(organiser.name), email: oneLine(organiser.email) } }),
+    ...(organiser && { organizer: { name: quotable(organiser.name), email: withoutControls(organiser.email) } }),
     attendees: attendees.map(({ name, email }) => ({
       name: quotable(name),
-      email: oneLine(email),
+      email: withoutControls(email),
       role: ICalAttendeeRole.REQ,
       status: ICalAttendeeStatus.NEEDSACTION,
       rsvp: true,
@@ -52,4 +52,4 @@ export function inviteOf(invitation: Invitation): string {
 }
 
 /** Names stand between quotes, where RFC 5545 knows no escape. */
-const quotable = (name: string): string => oneLine(name).replaceAll('"', "'")
+const quotable = (name: string): string => withoutControls(name).replaceAll('"', "'")

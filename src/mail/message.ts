@@ -2,7 +2,7 @@
 // and blind copies are known to the envelope only.
 import type { Readable } from 'node:stream'
 import { domainToASCII } from 'node:url'
-import { MailDeferred, MailRefused, oneLine } from './failures.ts'
+import { MailDeferred, MailRefused, withoutControls } from './failures.ts'
 
 export interface OutboundMessage {
   /** Without brackets. */
@@ -64,12 +64,12 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   const composer = new MailComposer({
     messageId: `<${message.messageId}>`,
     date: message.date,
-    from: { name: oneLine(message.from.name), address: onTheWire(message.from.address) },
+    from: { name: withoutControls(message.from.name), address: onTheWire(message.from.address) },
     ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
     // As objects: a text would be read as a list of addresses once more.
     to: message.to.map(mailbox),
     cc: message.cc.map(mailbox),
-    subject: oneLine(message.subject),
+    subject: withoutControls(message.subject),
     text: wholeLines(message.text),
     ...(message.html !== '' && { html: wholeLines(message.html) }),
     ...(inReplyTo !== null && { inReplyTo: `<${inReplyTo}>` }),
@@ -101,15 +101,15 @@ export function onTheWire(address: string): string {
   const at = address.lastIndexOf('@')
   const [local, domain] = [address.slice(0, at), domainToASCII(address.slice(at + 1))]
   if (at < 1 || domain === '' || /[\s\p{Cc}<>()[\],;:\\"@]/u.test(local) || address.length > 320)
-    throw new MailRefused(`"${oneLine(address).slice(0, 100)}" is not an e-mail address.`)
+    throw new MailRefused(`"${withoutControls(address).slice(0, 100)}" is not an e-mail address.`)
   return `${local}@${domain}`
 }
 
 function furtherHeaders(headers: Record<string, string>): { key: string; value: string }[] {
   return Object.entries(headers).map(([key, value]) => {
     if (!headerName.test(key) || own.test(key))
-      throw new MailRefused(`"${oneLine(key).slice(0, 100)}" is not a header that may be set.`)
-    return { key, value: oneLine(value) }
+      throw new MailRefused(`"${withoutControls(key).slice(0, 100)}" is not a header that may be set.`)
+    return { key, value: withoutControls(value) }
   })
 }
 
@@ -124,7 +124,7 @@ async function attachmentsOf({ attachments, html }: OutboundMessage) {
     const cid = contentId !== null && /^[\x21\x23-\x3b\x3d\x3f-\x7e]+$/.test(contentId) ? contentId : null
     const isShown = cid !== null && html.includes(`cid:${cid}`)
     composed.push({
-      filename: oneLine(name).replaceAll(/[/\\]/g, '_') || 'attachment',
+      filename: withoutControls(name).replaceAll(/[/\\]/g, '_') || 'attachment',
       // A part within a part would have to be mail itself, line by line; as bytes it arrives as it is.
       contentType: mediaType.test(type) ? type : 'application/octet-stream',
       content: await bytesOf(content),

@@ -16,12 +16,12 @@ export interface Mailer {
    * Resolves when the server has taken responsibility for the mail. `refused` are recipients it would not take while it took
    * others. Throws MailRefused or MailDeferred, also when `signal` ends it.
    */
-  send(message: OutboundMessage, signal: AbortSignal): Promise<Sent>
+  send(message: OutboundMessage, signal: AbortSignal): Promise<SentMail>
   /** Ends connections that are idle; one that is sending ends afterwards. */
   close(): void
 }
 
-export interface Sent {
+export interface SentMail {
   /** What the server said, one line. */
   response: string
   refused: { address: string; reason: string }[]
@@ -53,17 +53,17 @@ export interface MailerSettings {
 
 /** Throws an error with a sentence when the url is none of those. */
 export function createMailer({ url, domain, timeouts = {} }: MailerSettings): Mailer {
-  if (url === null) return nowhere
+  if (url === null) return unconfiguredMailer
   if (/^file:/i.test(url)) return folderMailer(url)
   if (!/^smtps?:\/\//i.test(url) || !URL.canParse(url) || new URL(url).hostname === '')
     throw new Error(
       'The address for outgoing mail must start with smtp://, smtps:// or file: and name a host or a folder.',
     )
-  return overSmtp(url, domain, timeouts)
+  return lazySmtpMailer(url, domain, timeouts)
 }
 
 const missing = 'No server for outgoing mail is set.'
-const nowhere: Mailer = {
+const unconfiguredMailer: Mailer = {
   isConfigured: false,
   check: async () => missing,
   send: () => Promise.reject(new MailDeferred(missing)),
@@ -71,7 +71,7 @@ const nowhere: Mailer = {
 }
 
 /** Loaded by the first mail or question. */
-function overSmtp(url: string, domain: string, timeouts: MailTimeouts): Mailer {
+function lazySmtpMailer(url: string, domain: string, timeouts: MailTimeouts): Mailer {
   let made: Promise<Mailer> | undefined
   const mailer = (): Promise<Mailer> => {
     made ??= import('./smtp.ts').then(({ smtpMailer }) => smtpMailer(url, domain, timeouts))

@@ -1,11 +1,11 @@
 // Reads what SendGrid's Inbound Parse posts: the whole mail in the field `email` (the form to be preferred), or fields it has
 // taken the mail apart into, with its files beside them.
 
-import { Unreadable } from './failures.ts'
-import { type Fields, json, textsOf } from './parse/fields.ts'
-import { type ReadingLimits, type ReceivedMail, reading } from './parse/parse.ts'
-import { type ReceivedAttachment, received, withFiles } from './parse/read.ts'
-import { maxBytes } from './size-limits.ts'
+import { UnreadableMail } from './failures.ts'
+import { type MailFields, parseJson, textEntries } from './parse/fields.ts'
+import { type ReadingLimits, type ReceivedMail, readSource } from './parse/parse.ts'
+import { messageIdWithFiles, type ReceivedAttachment, toAttachment } from './parse/read.ts'
+import { maxMailBytes } from './size-limits.ts'
 
 export interface PostedFile {
   field: string
@@ -23,19 +23,19 @@ const maxFiles = 100
  * Fields as the form had them: as text, or as bytes where the reader of the form kept them, which alone saves what is not
  * written in UTF-8. `raw` is the mail as it came, when it came. Throws Unreadable, and Busy.
  */
-export async function fromSendgrid(
-  fields: Fields,
+export async function readSendgridForm(
+  fields: MailFields,
   files: readonly PostedFile[],
   limits: ReadingLimits = {},
 ): Promise<{ mail: ReceivedMail; raw: Buffer | null }> {
   const raw = rawOf(fields.email, files)
-  const mail = await reading({ raw, fields: only(raw ? beside : takenApart, fields) }, limits)
+  const mail = await readSource({ raw, fields: only(raw ? beside : takenApart, fields) }, limits)
   if (raw) return { mail, raw }
-  const attachments = attachmentsOf(json(fields['attachment-info']), json(fields['content-ids']), files)
+  const attachments = attachmentsOf(parseJson(fields['attachment-info']), parseJson(fields['content-ids']), files)
   return {
     mail: {
       ...mail,
-      messageId: withFiles(mail.messageId, attachments),
+      messageId: messageIdWithFiles(mail.messageId, attachments),
       attachments: attachments.slice(0, maxFiles),
       droppedAttachments: Math.max(0, attachments.length - maxFiles),
     },
@@ -43,27 +43,27 @@ export async function fromSendgrid(
   }
 }
 
-const only = (names: readonly string[], fields: Fields): Fields =>
+const only = (names: readonly string[], fields: MailFields): MailFields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)))
 
 /** A file part may carry it too; texts of a form are the rule. */
 function rawOf(field: string | Uint8Array | undefined, files: readonly PostedFile[]): Buffer | null {
   const bytes = files.find((file) => file.field === 'email')?.bytes ?? (field === undefined ? null : Buffer.from(field))
   if (bytes === null || bytes.length === 0) return null
-  if (bytes.length > maxBytes) throw new Unreadable('The e-mail is larger than 30 MiB.')
+  if (bytes.length > maxMailBytes) throw new UnreadableMail('The e-mail is larger than 30 MiB.')
   return bytes
 }
 
 function attachmentsOf(info: unknown, contentIds: unknown, files: readonly PostedFile[]): ReceivedAttachment[] {
   const known = (info !== null && typeof info === 'object' ? info : {}) as Record<string, unknown>
   // `content-ids` maps an id to the field of its file.
-  const idOf = new Map(Object.entries(textsOf(contentIds)).map(([id, field]) => [field, id]))
+  const idOf = new Map(Object.entries(textEntries(contentIds)).map(([id, field]) => [field, id]))
   return files
     .filter(({ field }) => /^attachment\d+$/.test(field))
     .sort((one, other) => Number(one.field.slice(10)) - Number(other.field.slice(10)))
     .map((file, index) => {
-      const said = textsOf(known[file.field])
-      return received(
+      const said = textEntries(known[file.field])
+      return toAttachment(
         {
           name: said.filename || said.name || file.name,
           contentType: said.type || file.contentType,

@@ -2,9 +2,9 @@
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
-import { MailDeferred, MailRefused, sentence } from './failures.ts'
+import { MailDeferred, MailRefused, redactedLine } from './failures.ts'
 import { type Composed, compose } from './message.ts'
-import type { Mailer, MailTimeouts, Sent } from './outbound.ts'
+import type { Mailer, MailTimeouts, SentMail } from './outbound.ts'
 
 /** Small enough that the end is read only when the server has taken nearly everything. */
 function* pieces(raw: Buffer): Generator<Buffer> {
@@ -54,7 +54,11 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
   // A connection that dies while idle is no failure of anybody's mail.
   transport.on('error', () => undefined)
 
-  async function deliver({ raw, sender, recipients }: Composed, messageId: string, signal: AbortSignal): Promise<Sent> {
+  async function deliver(
+    { raw, sender, recipients }: Composed,
+    messageId: string,
+    signal: AbortSignal,
+  ): Promise<SentMail> {
     const ends = AbortSignal.any([signal, AbortSignal.timeout(timeouts.totalMs ?? 300_000)])
     try {
       const info = await transport.sendMail({
@@ -67,7 +71,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
         const address = error.recipient ?? ''
         return { address: recipients.get(address) ?? address, reason: reasonOf(error, secrets) }
       })
-      return { response: sentence(info.response, secrets), refused }
+      return { response: redactedLine(info.response, secrets), refused }
     } catch (cause) {
       if (!(cause instanceof Error)) throw cause
       throw failureOf(cause, handed.get(messageId)?.readableEnded ?? false, secrets, signal.aborted)
@@ -119,7 +123,7 @@ function failureOf(
   // 530 asks for a login, whatever the mail.
   if (isOfThisMail && isPermanent && error.responseCode !== 530) return new MailRefused(reason)
   const mayHaveArrived = wasHandedOver && error.responseCode === undefined
-  return new MailDeferred(reason, { mayHaveArrived, cause: sentence(error.message, secrets) })
+  return new MailDeferred(reason, { mayHaveArrived, cause: redactedLine(error.message, secrets) })
 }
 
 const sentences: Record<string, string> = {
@@ -137,5 +141,5 @@ function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): str
   const known = sentences[error.code ?? '']
   // To a login a server may answer with what it was told; else its own words say more.
   if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
-  return sentence(error.response ?? error.message, secrets)
+  return redactedLine(error.response ?? error.message, secrets)
 }

@@ -1,10 +1,10 @@
 // Time for each step of a conversation: a server that hangs, whatever the reason, is left.
 import { MailboxFailed } from './failures.ts'
 
-export type Watched = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
+export type StepTimer = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
 
 /** Steps fail with MailboxFailed after `timeoutMs`, or when `signal` says so; `leave` ends the connection then. */
-export function watch(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): Watched {
+export function createStepTimer(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): StepTimer {
   return async (step, patienceMs = timeoutMs) => {
     // It goes on failing after we have left, and nobody is there to hear it.
     step.catch(() => undefined)

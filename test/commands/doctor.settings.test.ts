@@ -1,14 +1,14 @@
 // Settings that are valid one by one and mean something else together: `accord doctor` gives a hint for each.
 import { describe, expect, it } from 'vitest'
-import { Hint } from '../../src/commands/doctor/finding.ts'
-import { settings } from '../../src/commands/doctor/settings.ts'
+import { Hint } from '../../src/commands/doctor/check-result.ts'
+import { checkSettings } from '../../src/commands/doctor/settings.ts'
 import type { Config } from '../../src/config/config.ts'
 import { testConfig } from '../support/app.ts'
 
 describe('accord doctor on settings', () => {
   const production = { env: 'production', appUrl: 'https://crm.example.com' } as const
   const hints = (changes: Partial<Config>): string[] =>
-    [settings(testConfig({ adminPassword: null, ...changes })) ?? []].flat().map((each) => {
+    [checkSettings(testConfig({ adminPassword: null, ...changes })) ?? []].flat().map((each) => {
       expect(each).toBeInstanceOf(Hint)
       return each instanceof Hint ? each.sentence : each
     })

@@ -17,9 +17,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { migrations } from '../../db/migrate.ts'
 import { openStore } from '../../db/store.ts'
 import { backUp } from '../../src/commands/backup/backup.ts'
-import { room } from '../../src/commands/doctor/data.ts'
+import { Hint } from '../../src/commands/doctor/check-result.ts'
+import { checkFreeSpace } from '../../src/commands/doctor/data.ts'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
-import { Hint } from '../../src/commands/doctor/finding.ts'
 import { listJobsCommand } from '../../src/commands/worker.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
@@ -99,18 +99,20 @@ describe('accord doctor', () => {
 
 describe('the disk', () => {
   it('that has little room left is a hint, and one that has next to none is broken', () => {
-    expect(room(place.config, () => 5e9)).toBeNull()
-    expect(room(place.config, () => 5e8)).toEqual(
+    expect(checkFreeSpace(place.config, () => 5e9)).toBeNull()
+    expect(checkFreeSpace(place.config, () => 5e8)).toEqual(
       new Hint(`500 MB are free for ${place.dataDir}. Make room before it is needed.`),
     )
-    expect(room(place.config, () => 1e7)).toMatch(/^10 MB are free for \S+\. Make room: /)
+    expect(checkFreeSpace(place.config, () => 1e7)).toMatch(/^10 MB are free for \S+\. Make room: /)
   })
 
   it('is that of the database too, which may be another one', () => {
     const elsewhere = join(place.dataDir, '..', 'elsewhere')
     mkdirSync(elsewhere)
     const config = { ...place.config, databaseUrl: `sqlite:${join(elsewhere, 'accord.db')}` }
-    expect(room(config, (folder) => (folder === elsewhere ? 1e7 : 5e9))).toContain(`10 MB are free for ${elsewhere}.`)
+    expect(checkFreeSpace(config, (folder) => (folder === elsewhere ? 1e7 : 5e9))).toContain(
+      `10 MB are free for ${elsewhere}.`,
+    )
     rmSync(elsewhere, { recursive: true })
   })
 

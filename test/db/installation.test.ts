@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findInstallation, installationOf } from '../../db/installation.ts'
 import { migrations } from '../../db/migrate.ts'
 import { openStore } from '../../db/store.ts'
-import { traces } from '../../src/installation/installation.ts'
+import { listTraces } from '../../src/installation/installation.ts'
 import { testConfig } from '../support/app.ts'
 
 let folder: string
@@ -60,8 +60,8 @@ describe('the traces of an installation', () => {
   it('are files, not the folder that a volume brings', () => {
     const config = testConfig({ dataDir: folder, databaseUrl: `sqlite:${join(folder, 'accord.db')}` })
     mkdirSync(join(folder, 'files', 'lost+found'), { recursive: true })
-    expect(traces(config)).toEqual([])
+    expect(listTraces(config)).toEqual([])
     writeFileSync(join(folder, 'files', 'some'), 'bytes')
-    expect(traces(config)).toEqual(['files/'])
+    expect(listTraces(config)).toEqual(['files/'])
   })
 })

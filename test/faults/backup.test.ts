@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
-import { lookAtSealed } from '../../src/commands/encrypted-values.ts'
+import { checkEncryptedValues } from '../../src/commands/encrypted-values.ts'
 import { presentSecret } from '../../src/installation/data-folder.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 import { testConfig } from '../support/app.ts'
@@ -170,7 +170,7 @@ describe('a backup that is taken while a server writes', () => {
       const store = openStore(`sqlite:${join(restored, 'accord.db')}`)
       const leads = await store.db.selectFrom('leads').select('id').execute()
       const config = testConfig({ dataDir: restored })
-      expect(await lookAtSealed(store.db, config, presentSecret(config))).toEqual({ values: 1, unreadable: [] })
+      expect(await checkEncryptedValues(store.db, config, presentSecret(config))).toEqual({ values: 1, unreadable: [] })
       await store.close()
       const shown = leads.slice(-200).map(({ id }) => ({ id, title: '', value: 0, version: 0, isDeleted: false }))
       expect(await shownOtherwise(again, restored, shown)).toEqual([])

@@ -15,8 +15,8 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openCopy } from '../../db/store.ts'
-import { backupCommand, refused } from '../../src/commands/backup/backup.ts'
-import { nameOf, readManifest } from '../../src/commands/backup/manifest.ts'
+import { backupCommand, permissionError } from '../../src/commands/backup/backup.ts'
+import { backupName, readManifest } from '../../src/commands/backup/manifest.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { testConfig } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -132,7 +132,7 @@ describe('accord backup', () => {
   it('keeps as many complete backups as asked, and touches nothing else', async () => {
     const to = folderOf('elsewhere')
     const first = pathIn((await backup({ to })).stdout)
-    const half = join(to, nameOf('2020-01-01T00:00:00.000Z'))
+    const half = join(to, backupName('2020-01-01T00:00:00.000Z'))
     mkdirSync(half)
     writeFileSync(join(to, 'notes.txt'), 'mine')
     const second = pathIn((await backup({ to })).stdout)
@@ -165,14 +165,14 @@ describe('accord backup', () => {
 
   it("names what this user may not use: the folder of backups, or another user's bytes", () => {
     const denied = (path?: string) =>
-      refused(Object.assign(new Error('x'), { code: 'EACCES', path }), '/mnt/b')?.message
+      permissionError(Object.assign(new Error('x'), { code: 'EACCES', path }), '/mnt/b')?.message
     const write = 'This user cannot write to /mnt/b. Choose another folder with --to.'
     expect([denied('/mnt/b/.x.partial'), denied('/mnt/b'), denied('/mnt'), denied()]).toEqual(Array(4).fill(write))
     expect([denied('/data/files/ab/abc'), denied('/mnt/bytes/ab')]).toEqual([
       'This user may not use /data/files/ab/abc. Run accord backup as the user that serves.',
       'This user may not use /mnt/bytes/ab. Run accord backup as the user that serves.',
     ])
-    expect(refused(new Error('x'), '/mnt/b')).toBeNull()
+    expect(permissionError(new Error('x'), '/mnt/b')).toBeNull()
   })
 
   it('needs room before it begins', async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openCopy } from '../../db/store.ts'
 import { backUp } from '../../src/commands/backup/backup.ts'
-import { nameOf, readManifest } from '../../src/commands/backup/manifest.ts'
+import { backupName, readManifest } from '../../src/commands/backup/manifest.ts'
 import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import type { Config } from '../../src/config/config.ts'
 import { openData } from '../../src/installation/data-folder.ts'
@@ -229,8 +229,8 @@ describe('accord restore', () => {
 
   it('refuses a folder without a backup with a sentence', async () => {
     expect((await restore(join(root, 'nowhere'))).stderr).toBe(`There is nothing at ${join(root, 'nowhere')}.\n`)
-    writeFileSync(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`), '')
-    const copy = await restore(join(root, `accord-${nameOf('2026-01-01T00:00:00.000Z')}.db`))
+    writeFileSync(join(root, `accord-${backupName('2026-01-01T00:00:00.000Z')}.db`), '')
+    const copy = await restore(join(root, `accord-${backupName('2026-01-01T00:00:00.000Z')}.db`))
     expect(copy.stderr).toContain('A copy made before a migration is put back by hand')
     expect((await restore(whole, {}, into({ databaseUrl: 'sqlite::memory:' }))).stderr).toContain(
       'A database in memory',

@@ -2,7 +2,7 @@
 // end whatever happens.
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { folderOf, type PolledMessage, pollMailbox, Stop } from '../../src/mail/imap.ts'
+import { folderOf, type PolledMessage, pollMailbox, StopPolling } from '../../src/mail/imap.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 import { until } from '../support/until.ts'
 import { lines } from './given.ts'
@@ -160,7 +160,7 @@ describe('pollMailbox', () => {
     const { poll, subjects } = poller()
     const result = await poll({
       take: ({ uid }) => {
-        if (uid === 2) throw new Stop()
+        if (uid === 2) throw new StopPolling()
       },
     })
     expect(result).toMatchObject({ isStopped: true, failed: [] })

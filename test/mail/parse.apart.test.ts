@@ -1,10 +1,10 @@
 // What reading a large mail promises: a limit ends what takes too much, and the mail is the same wherever it is read. That the server
 // goes on meanwhile is in timing/mail.test.ts.
 import { describe, expect, it } from 'vitest'
-import { type Given, read } from '../../src/mail/parse/fields.ts'
+import { type MailSource, readMailSource } from '../../src/mail/parse/fields.ts'
 import { parseMail } from '../../src/mail/parse/parse.ts'
-import { readApart } from '../../src/mail/parse/subprocess.ts'
-import { fromSendgrid } from '../../src/mail/sendgrid.ts'
+import { readInSubprocess } from '../../src/mail/parse/subprocess.ts'
+import { readSendgridForm } from '../../src/mail/sendgrid.ts'
 import { lines } from './given.ts'
 
 const from = 'From: Ada <ada@example.com>'
@@ -13,7 +13,7 @@ const outcome = ({ status, ...rest }: PromiseSettledResult<unknown>): string =>
   'reason' in rest ? (rest.reason as Error).name : status
 
 describe('a large mail', () => {
-  it.each<[string, Given]>([
+  it.each<[string, MailSource]>([
     [
       'bytes',
       {
@@ -53,14 +53,14 @@ describe('a large mail', () => {
       },
     ],
   ])('is the same as where it is read at once: %s', async (_what, given) => {
-    const mail = await readApart(given, {})
-    expect(mail).toEqual(await read(given))
+    const mail = await readInSubprocess(given, {})
+    expect(mail).toEqual(await readMailSource(given))
     expect(mail.attachments.every(({ bytes }) => Buffer.isBuffer(bytes))).toBe(true)
   })
 
   it('is refused for the reason it has', async () => {
     await expect(parseMail(Buffer.alloc(100_000, 'a'))).rejects.toThrow('This is no e-mail: it has no headers.')
-    await expect(fromSendgrid({ text: 'a'.repeat(100_000) }, [])).rejects.toThrow(/The form holds no e-mail/)
+    await expect(readSendgridForm({ text: 'a'.repeat(100_000) }, [])).rejects.toThrow(/The form holds no e-mail/)
   })
 })
 
@@ -99,11 +99,11 @@ describe('the limits', () => {
   it('let a few be read at once, as many wait as may, and refuse the others for now; small ones pass by', async () => {
     const email = long(100_000)
     const patient = [parseMail(email), parseMail(email), parseMail(email)]
-    const posted = [1, 2].map(() => fromSendgrid({ email }, [], { maxWaiting: 2 }))
+    const posted = [1, 2].map(() => readSendgridForm({ email }, [], { maxWaiting: 2 }))
     expect((await parseMail(lines(from, '', 'x'))).text).toBe('x\n')
     expect((await Promise.allSettled([...patient, ...posted])).map(outcome)).toEqual([
       ...['fulfilled', 'fulfilled', 'fulfilled'],
-      ...['fulfilled', 'Busy'],
+      ...['fulfilled', 'MailReaderBusy'],
     ])
   })
 })

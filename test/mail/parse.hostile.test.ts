@@ -14,7 +14,7 @@ describe('what is no mail', () => {
     ['bytes', Buffer.from(Array.from({ length: 5000 }, (_, n) => (n * 7919) % 256))],
     ['more than 30 MiB', Buffer.alloc(30 * 1024 * 1024 + 1, 'a')],
   ])('is refused: %s', async (_what, bytes) => {
-    await expect(parseMail(bytes)).rejects.toMatchObject({ name: 'Unreadable' })
+    await expect(parseMail(bytes)).rejects.toMatchObject({ name: 'UnreadableMail' })
   })
 })
 

@@ -1,7 +1,7 @@
 // What reading SendGrid's forms promises: the same mail from either form, and a refusal of forms that hold none.
 import { describe, expect, it } from 'vitest'
 import { compose } from '../../src/mail/message.ts'
-import { fromSendgrid, type PostedFile } from '../../src/mail/sendgrid.ts'
+import { type PostedFile, readSendgridForm } from '../../src/mail/sendgrid.ts'
 import { attached, outbound } from './given.ts'
 
 const headers = [
@@ -41,7 +41,7 @@ const files: PostedFile[] = [
 
 describe('the parsed form', () => {
   it('is a mail with its thread, its people and its files', async () => {
-    const { mail, raw } = await fromSendgrid(parsed, files)
+    const { mail, raw } = await readSendgridForm(parsed, files)
     expect(raw).toBeNull()
     expect(mail).toMatchObject({
       messageId: 'abc@example.com',
@@ -64,7 +64,7 @@ describe('the parsed form', () => {
   })
 
   it('is read in the script it says, where the bytes of the field were kept', async () => {
-    const { mail } = await fromSendgrid(
+    const { mail } = await readSendgridForm(
       {
         ...parsed,
         text: Buffer.from('Grüße', 'latin1'),
@@ -76,11 +76,11 @@ describe('the parsed form', () => {
     )
     expect([mail.text, mail.html, mail.subject]).toEqual(['Grüße', 'Grüße', 'Grüße'])
     const japanese = { ...parsed, text: '\u001b$BF|K\\8l\u001b(B', charsets: '{"text":"iso-2022-jp"}' }
-    expect((await fromSendgrid(japanese, [])).mail.text).toBe('日本語')
+    expect((await readSendgridForm(japanese, [])).mail.text).toBe('日本語')
   })
 
   it('stands on what is there: without headers, with broken JSON, without files', async () => {
-    const { mail } = await fromSendgrid(
+    const { mail } = await readSendgridForm(
       { from: 'ada@example.com', subject: 'Hi', envelope: '{', charsets: '[]', 'attachment-info': 'null', to: '' },
       [{ field: 'attachment1', name: '../x.txt', contentType: 'text/plain', bytes: Buffer.from('x') }],
     )
@@ -93,7 +93,7 @@ describe('the parsed form', () => {
 describe('the raw form', () => {
   it('wins over the fields beside it, and adds whom the envelope names', async () => {
     const { raw } = await compose(outbound({ inReplyTo: 'one@crm.example.com', attachments: [attached()] }))
-    const posted = await fromSendgrid({ ...parsed, email: raw.toString() }, [])
+    const posted = await readSendgridForm({ ...parsed, email: raw.toString() }, [])
     expect(posted.raw?.equals(raw)).toBe(true)
     expect(posted.mail).toMatchObject({
       subject: 'Your offer',
@@ -106,7 +106,7 @@ describe('the raw form', () => {
 
   it('may come as a file', async () => {
     const bytes = Buffer.from('From: ada@example.com\r\n\r\nGr\xfc\xdfe', 'latin1')
-    const { raw } = await fromSendgrid({}, [{ field: 'email', name: 'x', contentType: 'message/rfc822', bytes }])
+    const { raw } = await readSendgridForm({}, [{ field: 'email', name: 'x', contentType: 'message/rfc822', bytes }])
     expect(raw?.equals(bytes)).toBe(true)
   })
 })
@@ -118,6 +118,6 @@ describe('a form without a mail', () => {
     ['holds something else as mail', { email: '{"a": 1}' }],
     ['has headers without end', { headers: `X: ${'a'.repeat(2_000_000)}` }],
   ])('is refused when it %s', async (_what, fields) => {
-    await expect(fromSendgrid(fields, [])).rejects.toMatchObject({ name: 'Unreadable' })
+    await expect(readSendgridForm(fields, [])).rejects.toMatchObject({ name: 'UnreadableMail' })
   })
 })

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { vi } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
-import { fail } from '../../src/commands/fail.ts'
+import { reportFailure } from '../../src/commands/command-error.ts'
 import type { Config } from '../../src/config/config.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { seededImage, startServer, type TestServer, testConfig } from './app.ts'
@@ -104,7 +104,7 @@ export async function said(command: () => Promise<unknown>): Promise<Said> {
   const before = process.exitCode
   process.exitCode = 0
   try {
-    await command().catch(fail)
+    await command().catch(reportFailure)
     return { ...lines, code: Number(process.exitCode) }
   } finally {
     process.exitCode = before

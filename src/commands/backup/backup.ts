@@ -10,14 +10,14 @@ import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
-import { backupNote, backupsFolder, stopIfLost } from '../../installation/installation.ts'
+import { assertNotLost, backupNote, backupsFolder } from '../../installation/installation.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
-import { lookAtSealed } from '../encrypted-values.ts'
-import { CommandError } from '../fail.ts'
+import { CommandError } from '../command-error.ts'
+import { checkEncryptedValues } from '../encrypted-values.ts'
 import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './bytes.ts'
-import { checkOf, examine, factsOf, filesOf } from './examine.ts'
-import { noteOwner, removeForgotten, removeOlder, removeOwnerNote } from './folder.ts'
-import { contractNames, type Manifest, nameOf, names, writeManifest } from './manifest.ts'
+import { examine, listFileHashes, readDatabaseFacts, secretCheck } from './examine.ts'
+import { removeInterruptedBackups, removeOldBackups, removeOwnerNote, writeOwnerNote } from './folder.ts'
+import { backupEntries, backupName, contractNames, type Manifest, writeManifest } from './manifest.ts'
 
 export interface BackupOptions {
   to?: string
@@ -35,7 +35,7 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
     throw new CommandError(
       'A database in memory (sqlite::memory:) ends with its server, so there is nothing to back up.',
     )
-  stopIfLost(config)
+  assertNotLost(config)
   if (!storeExists(config.databaseUrl))
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   if (existsSync(restoringMark(config)))
@@ -63,7 +63,7 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
       `The bytes of ${manifest.lost_files.length} files are not in the data folder any more, so they are not in the backup. Run: accord doctor --deep`,
     )
   if (keep !== null) {
-    const { removed, others } = removeOlder(folder, path, manifest, keep)
+    const { removed, others } = removeOldBackups(folder, path, manifest, keep)
     if (removed > 0) console.log(`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`)
     if (others > 0)
       console.log(`Left ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder} alone.`)
@@ -84,17 +84,17 @@ export async function backUp(
   withSecret: boolean,
 ): Promise<{ path: string; manifest: Manifest }> {
   const createdAt = stamp(systemClock.now())
-  const path = join(folder, nameOf(createdAt))
-  const partial = join(folder, `.${nameOf(createdAt)}.partial`)
+  const path = join(folder, backupName(createdAt))
+  const partial = join(folder, `.${backupName(createdAt)}.partial`)
   const store = openStore(config.databaseUrl)
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const installation = await installationOf(store)
-    removeForgotten(folder, installation)
-    await stopWithoutRoom(store, config, folder)
+    removeInterruptedBackups(folder, installation)
+    await assertFreeSpace(store, config, folder)
     mkdirSync(partial, { mode: 0o700 })
-    noteOwner(partial, installation)
-    const manifest = await fill(partial, store, config, createdAt, withSecret)
+    writeOwnerNote(partial, installation)
+    const manifest = await writeBackup(partial, store, config, createdAt, withSecret)
     syncFolders(partial)
     const secret = presentSecret(config)
     await examine({ folder: partial, called: 'What was copied', manifest, config, secret }).catch((cause: unknown) => {
@@ -111,14 +111,14 @@ export async function backUp(
   } catch (cause) {
     rmSync(partial, { recursive: true, force: true })
     if (isFull(cause)) throw new CommandError(`The disk of ${folder} is full. Nothing was backed up.`, cause)
-    throw refused(cause, folder) ?? cause
+    throw permissionError(cause, folder) ?? cause
   } finally {
     await store.close()
   }
 }
 
 /** What this user may not do is not always to write there: bytes of files may be somebody else's. */
-export function refused(cause: unknown, folder: string): CommandError | null {
+export function permissionError(cause: unknown, folder: string): CommandError | null {
   const { code = '', path } = cause as NodeJS.ErrnoException
   if (!['EACCES', 'EROFS', 'EPERM'].includes(code)) return null
   return path === undefined ||
@@ -129,23 +129,23 @@ export function refused(cause: unknown, folder: string): CommandError | null {
     : new CommandError(`This user may not use ${path}. Run accord backup as the user that serves.`, cause)
 }
 
-async function stopWithoutRoom(store: Store, config: Config, folder: string): Promise<void> {
+async function assertFreeSpace(store: Store, config: Config, folder: string): Promise<void> {
   const database = await store.dialect.copies.sizeOf(store.db as unknown as Kysely<unknown>)
   const problem = noRoomFor(database + sizeOf(filesFolder(config)), folder)
   if (problem !== null) throw new CommandError(`There is not enough room for a backup: ${problem}.`)
 }
 
-async function fill(
+async function writeBackup(
   partial: string,
   store: Store,
   config: Config,
   createdAt: string,
   withSecret: boolean,
 ): Promise<Manifest> {
-  const database = join(partial, names.database)
-  mkdirSync(join(partial, names.files), { mode: 0o700 })
-  const bytes = collect(filesFolder(config), join(partial, names.files))
-  const lost = await snapshot(store, database, bytes)
+  const database = join(partial, backupEntries.database)
+  mkdirSync(join(partial, backupEntries.files), { mode: 0o700 })
+  const bytes = collect(filesFolder(config), join(partial, backupEntries.files))
+  const lost = await copyDatabaseAndFiles(store, database, bytes)
   const contract: Manifest['contract'] = {}
   for (const name of contractNames)
     if (existsSync(join(config.dataDir, name)))
@@ -154,24 +154,24 @@ async function fill(
   const secret = presentSecret(config)
   const isHere = withSecret && config.secret === null && secret !== null
   if (isHere) {
-    writeFileSync(join(partial, names.secret), readFileSync(secretFile(config)), { mode: 0o600, flag: 'wx' })
-    syncPath(join(partial, names.secret))
+    writeFileSync(join(partial, backupEntries.secret), readFileSync(secretFile(config)), { mode: 0o600, flag: 'wx' })
+    syncPath(join(partial, backupEntries.secret))
   }
   const kept = secret === null ? 'nowhere' : isHere ? 'here' : config.secret !== null ? 'in ACCORD_SECRET' : 'elsewhere'
   const copy = openCopy(database)
   try {
-    const { values, unreadable } = await lookAtSealed(copy.db, config, secret)
+    const { values, unreadable } = await checkEncryptedValues(copy.db, config, secret)
     return writeManifest(partial, {
       created_at: createdAt,
       installation: await installationOf(copy),
       engine: copy.dialect.name,
-      ...(await factsOf(copy)),
+      ...(await readDatabaseFacts(copy)),
       database: await hashFile(database),
       tables: await tableChecksums(copy),
       files: bytes.sizes(),
       lost_files: lost,
       contract,
-      secret: { kept, check: secret === null ? null : checkOf(secret, createdAt) },
+      secret: { kept, check: secret === null ? null : secretCheck(secret, createdAt) },
       sealed: { values, unreadable: unreadable.length },
     })
   } finally {
@@ -183,10 +183,10 @@ async function fill(
  * The database at one moment, and all bytes its rows refer to. Bytes are written before their row and removed after it, so those
  * copied before the moment cannot get lost, and those that came since can still be copied behind it, unless they went at once.
  */
-async function snapshot(store: Store, database: string, bytes: Collection): Promise<string[]> {
+async function copyDatabaseAndFiles(store: Store, database: string, bytes: Collection): Promise<string[]> {
   const now = await store.snapshot()
   try {
-    await bytes.take(await filesOf({ ...now, dialect: store.dialect }))
+    await bytes.take(await listFileHashes({ ...now, dialect: store.dialect }))
   } finally {
     await now.close()
   }
@@ -195,7 +195,7 @@ async function snapshot(store: Store, database: string, bytes: Collection): Prom
     await store.dialect.copies.copyTo(store.db as unknown as Kysely<unknown>, database)
     const copy = openCopy(database)
     try {
-      const hashes = await filesOf(copy)
+      const hashes = await listFileHashes(copy)
       const missing = await bytes.take(hashes)
       // What is missing from two of them has a row and no bytes: the installation lost it, and another look does not help.
       if (missing.every((each) => before.includes(each)) || taken === maxSnapshots) {

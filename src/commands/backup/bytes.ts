@@ -7,12 +7,12 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../../db/disk.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
-import type { Written } from './manifest.ts'
+import type { FileChecksum } from './manifest.ts'
 
 export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.code === 'ENOENT'
 
 /** Copies a file to where there is none. Answers what was copied. */
-export async function copyFile(from: string, to: string): Promise<Written> {
+export async function copyFile(from: string, to: string): Promise<FileChecksum> {
   // First of all: else the copy of what is missing would still be made while it is cleared away.
   const source = await open(from)
   const hash = createHash('sha256')
@@ -31,7 +31,7 @@ export async function copyFile(from: string, to: string): Promise<Written> {
   return { size, sha256: hash.digest('hex') }
 }
 
-export async function hashFile(path: string): Promise<Written> {
+export async function hashFile(path: string): Promise<FileChecksum> {
   const hash = createHash('sha256')
   let size = 0
   for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {

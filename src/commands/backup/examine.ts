@@ -8,13 +8,13 @@ import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { createEncryption } from '../../kernel/auth/encryption.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
-import { lookAtSealed } from '../encrypted-values.ts'
-import { CommandError } from '../fail.ts'
+import { CommandError } from '../command-error.ts'
+import { checkEncryptedValues } from '../encrypted-values.ts'
 import { hashFile, isMissing } from './bytes.ts'
-import { type Contents, type Manifest, names, type Written } from './manifest.ts'
+import { backupEntries, type Contents, type FileChecksum, type Manifest } from './manifest.ts'
 
 /** What it says of a secret without telling it, for `secret.check`. */
-export const checkOf = (secret: string, createdAt: string): string =>
+export const secretCheck = (secret: string, createdAt: string): string =>
   createEncryption(secret).hmac(`accord:backup:${createdAt}`)
 
 /** What is examined: `folder` holds it, `called` is its name in sentences, `secret` the one its values should open with. */
@@ -29,15 +29,15 @@ export interface Examined {
 /** Throws one sentence for the first thing that is wrong. Answers the names of migrations that this program would add. */
 export async function examine(examined: Examined): Promise<{ due: string[] }> {
   const { folder, manifest } = examined
-  await sameBytes(examined, names.database, manifest.database)
+  await sameBytes(examined, backupEntries.database, manifest.database)
   for (const [name, written] of Object.entries(manifest.contract)) await sameBytes(examined, name, written)
   for (const [sha256, size] of Object.entries(manifest.files))
-    await sameBytes({ ...examined, folder: join(folder, names.files) }, placeOf('', sha256), { sha256, size })
+    await sameBytes({ ...examined, folder: join(folder, backupEntries.files) }, placeOf('', sha256), { sha256, size })
   let copy: DatabaseCopy
   try {
-    copy = openCopy(join(folder, names.database))
+    copy = openCopy(join(folder, backupEntries.database))
   } catch (cause) {
-    throw damaged(examined, `${names.database} cannot be opened.`, cause)
+    throw damaged(examined, `${backupEntries.database} cannot be opened.`, cause)
   }
   try {
     const due = await knownMigrations(copy)
@@ -52,7 +52,7 @@ export async function examine(examined: Examined): Promise<{ due: string[] }> {
 const damaged = ({ called }: Pick<Examined, 'called'>, what: string, cause?: unknown): CommandError =>
   new CommandError(`${called} is damaged: ${what}`, cause)
 
-async function sameBytes(examined: Examined, name: string, written: Written): Promise<void> {
+async function sameBytes(examined: Examined, name: string, written: FileChecksum): Promise<void> {
   const found = await hashFile(join(examined.folder, name)).catch((cause: unknown) => {
     throw isMissing(cause) ? damaged(examined, `${name} is missing.`, cause) : cause
   })
@@ -82,19 +82,21 @@ async function sameRows(copy: DatabaseCopy, examined: Examined): Promise<void> {
       throw damaged(examined, `the table ${table} has ${is.rows} rows and should have ${was.rows}.`)
     if (was.sha256 !== is.sha256) throw damaged(examined, `the rows of ${table} are not those that were backed up.`)
   }
-  const { last_migration, newest_event } = await factsOf(copy)
+  const { last_migration, newest_event } = await readDatabaseFacts(copy)
   if (last_migration !== manifest.last_migration || newest_event !== manifest.newest_event)
     throw damaged(examined, 'its last migration or its newest event is not the one that was backed up.')
   const lost = new Set(manifest.lost_files)
-  const without = (await filesOf(copy)).find((sha256) => manifest.files[sha256] === undefined && !lost.has(sha256))
+  const without = (await listFileHashes(copy)).find(
+    (sha256) => manifest.files[sha256] === undefined && !lost.has(sha256),
+  )
   if (without !== undefined) throw damaged(examined, `the bytes of the file ${without} were not backed up.`)
 }
 
 async function sameSecrets(copy: DatabaseCopy, { called, manifest, config, secret }: Examined): Promise<void> {
   if (secret === null) return
   const { check } = manifest.secret
-  if (check !== null && checkOf(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
-  const { values, unreadable } = await lookAtSealed(copy.db, config, secret)
+  if (check !== null && secretCheck(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
+  const { values, unreadable } = await checkEncryptedValues(copy.db, config, secret)
   if (values !== manifest.sealed.values || unreadable.length > manifest.sealed.unreadable)
     throw damaged({ called }, `the secret does not open ${unreadable.join(', ') || 'what was sealed with it'}.`)
 }
@@ -111,13 +113,15 @@ export async function hasTable({ db }: Pick<DatabaseCopy, 'db'>, name: string): 
 }
 
 /** Hashes of all files that rows refer to. */
-export async function filesOf(copy: DatabaseCopy): Promise<string[]> {
+export async function listFileHashes(copy: DatabaseCopy): Promise<string[]> {
   if (!(await hasTable(copy, 'files'))) return []
   const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()
   return rows.map(({ sha256 }) => sha256)
 }
 
-export async function factsOf(copy: DatabaseCopy): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {
+export async function readDatabaseFacts(
+  copy: DatabaseCopy,
+): Promise<Pick<Contents, 'last_migration' | 'newest_event'>> {
   const { db } = copy
   const event = (await hasTable(copy, 'events'))
     ? await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()

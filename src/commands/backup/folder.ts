@@ -4,19 +4,19 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wr
 import { join } from 'node:path'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
 import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts'
-import { isName, type Manifest, readManifest } from './manifest.ts'
+import { isBackupName, type Manifest, readManifest } from './manifest.ts'
 
 /**
  * Of complete backups of this installation alone, and of those older than this one. Renamed first, so that half of one never looks
  * like one.
  */
-export function removeOlder(
+export function removeOldBackups(
   folder: string,
   newest: string,
   { installation }: Manifest,
   keep: number,
 ): { removed: number; others: number } {
-  const whole = readdirSync(folder).filter((name) => isName(name) && isWhole(join(folder, name)))
+  const whole = readdirSync(folder).filter((name) => isBackupName(name) && isComplete(join(folder, name)))
   const own = whole.filter(
     (name) => installation !== null && readManifest(join(folder, name)).installation === installation,
   )
@@ -30,7 +30,7 @@ export function removeOlder(
   return { removed: removed.length, others: whole.filter((name) => !own.includes(name)).length }
 }
 
-function isWhole(path: string): boolean {
+function isComplete(path: string): boolean {
   try {
     readManifest(path)
     return true
@@ -42,7 +42,7 @@ function isWhole(path: string): boolean {
 const ownerNote = (partial: string): string => join(partial, 'owner')
 
 /** Says in a partial backup who makes it, until it is complete. */
-export function noteOwner(partial: string, installation: string | null): void {
+export function writeOwnerNote(partial: string, installation: string | null): void {
   writeFileSync(ownerNote(partial), `${newOwnerId()}\n${installation ?? ''}\n`, { mode: 0o600, flag: 'wx' })
 }
 
@@ -52,15 +52,16 @@ export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(parti
  * Removes what backups left that were cut off: those of this installation whose process is gone, and any that is older than a day,
  * because of those of other machines nothing is known.
  */
-export function removeForgotten(folder: string, installation: string | null): void {
+export function removeInterruptedBackups(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)
   for (const name of readdirSync(folder).filter((each) => /^\..*Z\.partial$/.test(each))) {
     const path = join(folder, name)
-    if (isOfDead(path, installation) || statSync(path).mtimeMs < since) rmSync(path, { recursive: true, force: true })
+    if (isAbandoned(path, installation) || statSync(path).mtimeMs < since)
+      rmSync(path, { recursive: true, force: true })
   }
 }
 
-function isOfDead(partial: string, installation: string | null): boolean {
+function isAbandoned(partial: string, installation: string | null): boolean {
   if (installation === null || !existsSync(ownerNote(partial))) return false
   const [owner = '', of = ''] = readFileSync(ownerNote(partial), 'utf8').split('\n')
   return of === installation && ownerState(owner) === 'gone'

@@ -6,16 +6,21 @@ import { join } from 'node:path'
 import { syncPath } from '../../../db/disk.ts'
 import type { TableChecksum } from '../../../db/table-checksums.ts'
 import { version } from '../../installation/package-info.ts'
-import { CommandError } from '../fail.ts'
+import { CommandError } from '../command-error.ts'
 
 const product = 'accord-crm'
 /** Raised when a program that knows only the number before could not restore what is written now. */
 const format = 1
 
-export const names = { manifest: 'manifest.json', database: 'accord.db', files: 'files', secret: 'secret' } as const
+export const backupEntries = {
+  manifest: 'manifest.json',
+  database: 'accord.db',
+  files: 'files',
+  secret: 'secret',
+} as const
 export const contractNames = ['openapi.json', 'openapi.yaml'] as const
 
-export interface Written {
+export interface FileChecksum {
   size: number
   sha256: string
 }
@@ -27,13 +32,13 @@ export interface Contents {
   engine: string
   last_migration: string | null
   newest_event: number | null
-  database: Written
+  database: FileChecksum
   tables: Record<string, TableChecksum>
   /** Size by hash, which is the name as well. */
   files: Record<string, number>
   /** Hashes of files whose bytes the installation itself had lost. */
   lost_files: string[]
-  contract: Record<string, Written>
+  contract: Record<string, FileChecksum>
   /** Its own bytes are not hashed here: `check` tells whether a secret is the one, to nobody who does not have it. */
   secret: { kept: 'here' | 'in ACCORD_SECRET' | 'elsewhere' | 'nowhere'; check: string | null }
   /** Values that only the secret opens, and how many of them it did not open when they were backed up. */
@@ -48,8 +53,8 @@ export interface Manifest extends Contents {
 }
 
 /** Where a backup of that moment lies. */
-export const nameOf = (createdAt: string): string => createdAt.replaceAll(/[:.]/g, '-')
-export const isName = (name: string): boolean => /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/.test(name)
+export const backupName = (createdAt: string): string => createdAt.replaceAll(/[:.]/g, '-')
+export const isBackupName = (name: string): boolean => /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/.test(name)
 
 const checksumOf = (manifest: Omit<Manifest, 'checksum'>): string =>
   createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
@@ -58,7 +63,7 @@ export function writeManifest(folder: string, contents: Contents): Manifest {
   const { tables, files, ...rest } = contents
   const body = { format, product, version, ...rest, tables, files }
   const manifest = { ...body, checksum: checksumOf(body) }
-  const path = join(folder, names.manifest)
+  const path = join(folder, backupEntries.manifest)
   writeFileSync(path, `${JSON.stringify(manifest, null, 1)}\n`, { mode: 0o600, flag: 'wx' })
   syncPath(path)
   return manifest
@@ -66,40 +71,40 @@ export function writeManifest(folder: string, contents: Contents): Manifest {
 
 /** Throws a sentence for what is no whole backup of this product that this program can read. */
 export function readManifest(folder: string): Manifest {
-  const manifest = parsed(folder)
+  const manifest = parseManifest(folder)
   if (manifest.product !== product)
-    throw new CommandError(`${folder} is no backup of Accord CRM: ${names.manifest} names another product.`)
+    throw new CommandError(`${folder} is no backup of Accord CRM: ${backupEntries.manifest} names another product.`)
   if (manifest.format !== format)
     throw new CommandError(
       `${folder} has the backup format ${manifest.format}, and this program (${version}) reads format ${format}. Restore it with Accord CRM ${manifest.version}.`,
     )
   const { checksum, ...body } = manifest
   if (checksum !== checksumOf(body as Omit<Manifest, 'checksum'>))
-    throw new CommandError(`${folder} is damaged: ${names.manifest} was changed after the backup was made.`)
-  stopStrangeNames(folder, manifest as Manifest)
+    throw new CommandError(`${folder} is damaged: ${backupEntries.manifest} was changed after the backup was made.`)
+  assertSafeNames(folder, manifest as Manifest)
   return manifest as Manifest
 }
 
 /** Names become paths: one that leads out of the backup, or over something else in it, is not one of ours. */
-function stopStrangeNames(folder: string, { files, contract }: Manifest): void {
+function assertSafeNames(folder: string, { files, contract }: Manifest): void {
   const strange =
     Object.keys(files).find((name) => !/^[0-9a-f]{64}$/.test(name)) ??
     Object.keys(contract).find((name) => !contractNames.some((known) => known === name))
   if (strange !== undefined)
     throw new CommandError(
-      `${folder} is damaged: ${names.manifest} names the file ${strange}, which is none of a backup.`,
+      `${folder} is damaged: ${backupEntries.manifest} names the file ${strange}, which is none of a backup.`,
     )
 }
 
-function parsed(folder: string): Partial<Manifest> {
+function parseManifest(folder: string): Partial<Manifest> {
   let text: string
   try {
-    text = readFileSync(join(folder, names.manifest), 'utf8')
+    text = readFileSync(join(folder, backupEntries.manifest), 'utf8')
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code
     if (code === 'EACCES' || code === 'EPERM') throw new CommandError(`This user cannot read ${folder}.`, cause)
     throw new CommandError(
-      `${folder} is no backup: it has no ${names.manifest}. A backup is a folder that accord backup has made.`,
+      `${folder} is no backup: it has no ${backupEntries.manifest}. A backup is a folder that accord backup has made.`,
       cause,
     )
   }
@@ -109,5 +114,5 @@ function parsed(folder: string): Partial<Manifest> {
   } catch {
     // Said below.
   }
-  throw new CommandError(`${folder} is damaged: ${names.manifest} is not the JSON that was written.`)
+  throw new CommandError(`${folder} is damaged: ${backupEntries.manifest} is not the JSON that was written.`)
 }

@@ -18,10 +18,10 @@ import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
 import { trashDays } from '../../resources/files/clean.ts'
 import { hashFile, isMissing } from '../backup/bytes.ts'
 import { hasTable } from '../backup/examine.ts'
-import { lookAtSealed } from '../encrypted-values.ts'
-import { type Finding, Hint } from './finding.ts'
+import { checkEncryptedValues } from '../encrypted-values.ts'
+import { type CheckResult, Hint } from './check-result.ts'
 
-export function dataFolder({ dataDir }: Config): Finding {
+export function checkDataFolder({ dataDir }: Config): CheckResult {
   const found = statSync(dataDir, { throwIfNoEntry: false })
   if (!found) return 'it does not exist. Run: accord install'
   if (!found.isDirectory()) return 'it is not a folder. Set ACCORD_DATA_DIR to one.'
@@ -33,7 +33,7 @@ export function dataFolder({ dataDir }: Config): Finding {
   return (found.mode & 0o007) === 0 ? null : `everybody on this machine can enter it. Run: chmod 700 ${dataDir}`
 }
 
-export function secret(config: Config): Finding {
+export function checkSecret(config: Config): CheckResult {
   if (config.secret !== null) return null
   const path = secretFile(config)
   const found = statSync(path, { throwIfNoEntry: false })
@@ -45,28 +45,28 @@ export function secret(config: Config): Finding {
 }
 
 /** Below this a server can fail at any moment; below the other somebody should look. */
-const leastBytes = 200e6
-const lowBytes = 1e9
+const minFreeBytes = 200e6
+const lowFreeBytes = 1e9
 /** The engine cuts its log back all the time; one of this size means that something reads for very long. */
-const hugeLogBytes = 256e6
+const maxWalBytes = 256e6
 
-export function room(config: Config, free = freeBytes): Finding {
+export function checkFreeSpace(config: Config, free = freeBytes): CheckResult {
   const rooms = writtenFolders(config)
     .filter((folder) => existsSync(folder))
     .map((folder) => ({ folder, bytes: free(folder) }))
   const least = rooms.sort((one, other) => one.bytes - other.bytes)[0]
   if (!least) return null
   const { folder, bytes } = least
-  if (bytes < leastBytes)
+  if (bytes < minFreeBytes)
     return `${megabytes(bytes)} are free for ${folder}. Make room: what cannot be written is refused, and backups need as much again.`
-  return bytes < lowBytes
+  return bytes < lowFreeBytes
     ? new Hint(`${megabytes(bytes)} are free for ${folder}. Make room before it is needed.`)
     : null
 }
 
-export function log({ dialect, url }: Store): Finding {
+export function checkWalSize({ dialect, url }: Store): CheckResult {
   const bytes = dialect.copies.walBytes(url)
-  return bytes > hugeLogBytes
+  return bytes > maxWalBytes
     ? new Hint(
         `the log beside the database has ${megabytes(bytes)}. Restart the server, and whatever else reads it for so long.`,
       )
@@ -74,7 +74,7 @@ export function log({ dialect, url }: Store): Finding {
 }
 
 /** Whether others can read it, and we can write it. What nobody else can get to is not asked for its own rights. */
-export function databaseFileRights(config: Config): Finding {
+export function checkDatabasePermissions(config: Config): CheckResult {
   const file = databaseFile(config.databaseUrl)
   const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
   if (file === null || !found) return null
@@ -94,8 +94,8 @@ export function databaseFileRights(config: Config): Finding {
   return findings
 }
 
-export async function sealedValues(store: Store, config: Config): Promise<Finding> {
-  const { values, unreadable } = await lookAtSealed(store.db, config, presentSecret(config))
+export async function checkEncryption(store: Store, config: Config): Promise<CheckResult> {
+  const { values, unreadable } = await checkEncryptedValues(store.db, config, presentSecret(config))
   if (unreadable.length === 0) {
     // A database that waits for its migrations has no record of its secret.
     const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
@@ -106,21 +106,21 @@ export async function sealedValues(store: Store, config: Config): Promise<Findin
 }
 
 /** Without `deep` the newest alone: there may be very many. */
-const maxLooked = 1000
-const maxHashed = 50
+const maxRecentFiles = 1000
+const maxRecentHashes = 50
 
-export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean): Promise<Finding> {
+export async function checkFileContents({ db }: Store, config: Config, deep: boolean): Promise<CheckResult> {
   const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
   const trash = trashOf(filesFolder(config))
   const wrong: string[] = []
   let looked = 0
-  for (const { id, sha256, size } of await (deep ? rows : rows.limit(maxLooked)).execute()) {
+  for (const { id, sha256, size } of await (deep ? rows : rows.limit(maxRecentFiles)).execute()) {
     const path = placeOf(filesFolder(config), sha256)
     const found = statSync(path, { throwIfNoEntry: false })
     if (!found)
       wrong.push(`the bytes of file ${id} are ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
     else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
-    else if (deep || looked < maxHashed) {
+    else if (deep || looked < maxRecentHashes) {
       const hashed = await hashFile(path).catch((cause: unknown) => {
         if (isMissing(cause)) return null
         throw cause
@@ -140,7 +140,7 @@ export async function bytesOfFiles({ db }: Store, config: Config, deep: boolean)
 const minTrashBytes = 100e6
 
 /** Bytes that the clean-up moved aside, and that a disk that runs full might need. */
-export function trash(config: Config): Finding {
+export function checkTrash(config: Config): CheckResult {
   const folder = trashOf(filesFolder(config))
   const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
   const bytes = sizes.reduce((sum, size) => sum + size, 0)
@@ -149,7 +149,7 @@ export function trash(config: Config): Finding {
     : new Hint(`${sizes.length} files with ${megabytes(bytes)} are in ${folder} and go after ${trashDays} days there.`)
 }
 
-export function backups(config: Config): Finding {
+export function checkBackups(config: Config): CheckResult {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
   const last = lastBackup(config)
   const isThere = last !== null && existsSync(last.path)
@@ -162,7 +162,7 @@ export function backups(config: Config): Finding {
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 
 /** What processes left that were cut off, and what somebody put aside for later and may have forgotten. */
-export function leftovers(config: Config): Finding {
+export function checkLeftovers(config: Config): CheckResult {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
   const findings: (string | Hint)[] = []
   if (existsSync(restoringMark(config)))

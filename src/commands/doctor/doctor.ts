@@ -3,58 +3,68 @@
 import { statSync } from 'node:fs'
 import { databaseFile, openStore, type Store, storeExists } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
+import type { CheckResult } from './check-result.ts'
 import {
-  backups,
-  bytesOfFiles,
-  databaseFileRights,
-  dataFolder,
-  leftovers,
-  log,
-  room,
-  sealedValues,
-  secret,
-  trash,
+  checkBackups,
+  checkDatabasePermissions,
+  checkDataFolder,
+  checkEncryption,
+  checkFileContents,
+  checkFreeSpace,
+  checkLeftovers,
+  checkSecret,
+  checkTrash,
+  checkWalSize,
 } from './data.ts'
-import type { Finding } from './finding.ts'
-import { mail, mailbox } from './mail.ts'
-import { contract, documentation, listeners, nodeVersion, port } from './program.ts'
-import { administrator, clock, database, jobs, migrations, readers, search, stuck, webhooks } from './records.ts'
-import { settings } from './settings.ts'
+import { checkMailbox, checkOutgoingMail } from './mail.ts'
+import { checkContract, checkDocumentation, checkListeners, checkNodeVersion, checkPort } from './program.ts'
+import {
+  checkAdministrator,
+  checkClock,
+  checkDatabase,
+  checkEventConsumers,
+  checkFailedJobs,
+  checkInterruptedJobs,
+  checkMigrations,
+  checkSearchIndex,
+  checkWebhooks,
+} from './records.ts'
+import { checkSettings } from './settings.ts'
 
 type Opened = Store | string | null
 
 export async function doctorCommand(config: Config, { deep = false }: { deep?: boolean } = {}): Promise<void> {
   const store = opened(config)
-  const withTables = (look: (store: Store, config: Config) => Finding | Promise<Finding>) => () =>
+  const withTables = (look: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
     store === null || typeof store === 'string' ? 'cannot be looked at without a database.' : look(store, config)
-  const checks: [what: string, look: () => Finding | Promise<Finding>][] = [
-    [`Node ${process.versions.node}`, nodeVersion],
-    [`Data folder ${config.dataDir}`, () => dataFolder(config)],
-    ['Disk', () => room(config)],
-    ['Secret', () => secret(config)],
-    [`Database ${config.databaseUrl}`, () => database(store, config)],
-    ['Rights of the database', () => databaseFileRights(config)],
-    ['Log of the database', withTables(log)],
-    ['Migrations', withTables(migrations)],
-    ['Sealed values', withTables(sealedValues)],
-    ['Files', withTables((store) => bytesOfFiles(store, config, deep))],
-    ['Trash', () => trash(config)],
-    ['Administrator', withTables(administrator)],
-    ['Search', withTables(search)],
-    ['Jobs', withTables(jobs)],
-    ['Work under way', withTables(stuck)],
-    ['Webhooks', withTables(webhooks)],
-    ['Readers of the event log', withTables(readers)],
-    ['Clock', withTables(clock)],
-    ['Outgoing mail', () => mail(config)],
-    ['Mailbox', () => mailbox(config)],
-    ['Settings', () => settings(config)],
-    ['Backups', () => backups(config)],
-    ['Leftovers', () => leftovers(config)],
-    ['Contract', contract],
-    ['Documentation', () => documentation(config)],
-    ['Listeners', () => listeners(config)],
-    [`Port ${config.port} on ${config.host}`, () => port(config)],
+  const checks: [what: string, look: () => CheckResult | Promise<CheckResult>][] = [
+    [`Node ${process.versions.node}`, checkNodeVersion],
+    [`Data folder ${config.dataDir}`, () => checkDataFolder(config)],
+    ['Disk', () => checkFreeSpace(config)],
+    ['Secret', () => checkSecret(config)],
+    [`Database ${config.databaseUrl}`, () => checkDatabase(store, config)],
+    ['Rights of the database', () => checkDatabasePermissions(config)],
+    ['Log of the database', withTables(checkWalSize)],
+    ['Migrations', withTables(checkMigrations)],
+    ['Sealed values', withTables(checkEncryption)],
+    ['Files', withTables((store) => checkFileContents(store, config, deep))],
+    ['Trash', () => checkTrash(config)],
+    ['Administrator', withTables(checkAdministrator)],
+    ['Search', withTables(checkSearchIndex)],
+    ['Jobs', withTables(checkFailedJobs)],
+    ['Work under way', withTables(checkInterruptedJobs)],
+    ['Webhooks', withTables(checkWebhooks)],
+    ['Readers of the event log', withTables(checkEventConsumers)],
+    ['Clock', withTables(checkClock)],
+    ['Outgoing mail', () => checkOutgoingMail(config)],
+    ['Mailbox', () => checkMailbox(config)],
+    ['Settings', () => checkSettings(config)],
+    ['Backups', () => checkBackups(config)],
+    ['Leftovers', () => checkLeftovers(config)],
+    ['Contract', checkContract],
+    ['Documentation', () => checkDocumentation(config)],
+    ['Listeners', () => checkListeners(config)],
+    [`Port ${config.port} on ${config.host}`, () => checkPort(config)],
   ]
   let broken = 0
   for (const [what, look] of checks) {

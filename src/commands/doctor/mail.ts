@@ -3,10 +3,10 @@ import type { Config } from '../../config/config.ts'
 import { presentSecret } from '../../installation/data-folder.ts'
 import { systemClock } from '../../kernel/runtime/clock.ts'
 import { createMailer } from '../../mail/outbound.ts'
-import type { Finding } from './finding.ts'
+import type { CheckResult } from './check-result.ts'
 
 /** Without a server for it nothing is wrong: mails wait. */
-export async function mail({ smtpUrl, mailDomain }: Config): Promise<Finding> {
+export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promise<CheckResult> {
   if (smtpUrl === null) return null
   const mailer = createMailer({ url: smtpUrl, domain: mailDomain })
   try {
@@ -21,7 +21,7 @@ export async function mail({ smtpUrl, mailDomain }: Config): Promise<Finding> {
 const lastUid = 0xfffffffe
 
 /** Signs in and looks into the folders, and fetches nothing. */
-export async function mailbox(config: Config): Promise<Finding> {
+export async function checkMailbox(config: Config): Promise<CheckResult> {
   if (config.mailReceiver !== 'webklex-imap') return null
   if (presentSecret(config) === null) return 'cannot be looked at without the secret.'
   // The whole application is loaded for nobody who polls no mailbox.

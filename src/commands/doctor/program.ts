@@ -2,37 +2,37 @@
 import { createServer } from 'node:net'
 import type { Config } from '../../config/config.ts'
 import { loadExtensions } from '../../extensions.ts'
-import { publishedOf } from '../../installation/data-folder.ts'
+import { openPublished } from '../../installation/data-folder.ts'
 import { generatedContract, isGeneratedCurrent } from '../../installation/package-info.ts'
-import type { Finding } from './finding.ts'
+import type { CheckResult } from './check-result.ts'
 
-export function nodeVersion(): Finding {
+export function checkNodeVersion(): CheckResult {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   return major > 20 || (major === 20 && minor >= 19)
     ? null
     : 'Accord CRM needs Node 20.19 or newer. Install it, then run npm ci again.'
 }
 
-export function contract(): Finding {
+export function checkContract(): CheckResult {
   return isGeneratedCurrent(generatedContract())
     ? null
     : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
 }
 
-export function documentation(config: Config): Finding {
-  const published = publishedOf(config)()
+export function checkDocumentation(config: Config): CheckResult {
+  const published = openPublished(config)()
   if (published === null) return 'the contract is not published in the data folder. Run: accord install'
   const isSame = published.hash === generatedContract()['x-contract-hash']
   return isSame ? null : 'it shows another version of the contract than this program follows. Run: accord regenerate'
 }
 
-export async function listeners(config: Config): Promise<Finding> {
+export async function checkListeners(config: Config): Promise<CheckResult> {
   await loadExtensions(config.listeners)
   return null
 }
 
 /** Free, or answered by this very product. */
-export async function port({ host, port }: Config): Promise<Finding> {
+export async function checkPort({ host, port }: Config): Promise<CheckResult> {
   const problem = await new Promise<string | null>((resolve) => {
     const probe = createServer()
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))

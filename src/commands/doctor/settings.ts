@@ -2,22 +2,22 @@
 import { isIP } from 'node:net'
 import { type Config, statefulDomains } from '../../config/config.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
-import { type Finding, Hint } from './finding.ts'
+import { type CheckResult, Hint } from './check-result.ts'
 
-export function settings(config: Config): Finding {
+export function checkSettings(config: Config): CheckResult {
   return [
-    ...address(config),
-    ...signingIn(config),
-    ...origins(config),
-    ...administrator(config),
-    ...inbound(config),
+    ...addressHints(config),
+    ...signInHints(config),
+    ...corsHints(config),
+    ...passwordHints(config),
+    ...inboundMailHints(config),
   ].map((sentence) => new Hint(sentence))
 }
 
 const isLoopback = (host: string): boolean =>
   /^(localhost|.*\.localhost|\[?::1\]?)$/.test(host) || (isIP(host) === 4 && host.startsWith('127.'))
 
-function address({ env, host, appUrl }: Config): string[] {
+function addressHints({ env, host, appUrl }: Config): string[] {
   const found: string[] = []
   if (env !== 'production' && !isLoopback(host))
     found.push(`ACCORD_ENV is ${env}, and ACCORD_HOST ${host} lets other machines in. Set ACCORD_ENV=production.`)
@@ -36,7 +36,7 @@ function address({ env, host, appUrl }: Config): string[] {
 }
 
 /** The host that people use must be one they may sign in from. */
-function signingIn(config: Config): string[] {
+function signInHints(config: Config): string[] {
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)
   const domains = statefulDomains(config, config.port)
@@ -46,7 +46,7 @@ function signingIn(config: Config): string[] {
   ]
 }
 
-function origins(config: Config): string[] {
+function corsHints(config: Config): string[] {
   const domains = statefulDomains(config, config.port)
   return config.corsOrigins.flatMap((origin) => {
     const { host, hostname, protocol } = new URL(origin)
@@ -61,13 +61,13 @@ function origins(config: Config): string[] {
   })
 }
 
-function administrator({ env, adminPassword }: Config): string[] {
+function passwordHints({ env, adminPassword }: Config): string[] {
   return env === 'production' && adminPassword !== null
     ? ['ACCORD_ADMIN_PASSWORD is still set. It is read by the installation alone: take it out of the environment.']
     : []
 }
 
-function inbound({ mailReceiver, inboundOpen }: Config): string[] {
+function inboundMailHints({ mailReceiver, inboundOpen }: Config): string[] {
   return mailReceiver === 'sendgrid' && inboundOpen
     ? [
         'ACCORD_INBOUND_OPEN is on: anybody can post e-mails. Give the mail service the address that `accord install` prints, then take the setting out.',

@@ -8,7 +8,7 @@ import type { Store } from '../../../db/store.ts'
 import { type Config, ConfigError } from '../../config/config.ts'
 import { envTemplate } from '../../config/settings-text.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
-import { migrateData, openData, publishContract, secretOf } from '../../installation/data-folder.ts'
+import { getOrCreateSecret, migrateData, openData, publishContract } from '../../installation/data-folder.ts'
 import { markInstalled } from '../../installation/installation.ts'
 import { ensureSecret } from '../../installation/secret.ts'
 import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.ts'
@@ -116,7 +116,7 @@ export function printAdmin({ email, password }: { email: string; password: strin
 export function printInboundUrl(config: Config): void {
   if (config.mailReceiver !== 'sendgrid') return
   const base = config.appUrl ?? `http://localhost:${config.port}`
-  const secret = inboundSecretOf(config.inboundSecret, createEncryption(secretOf(config).secret))
+  const secret = inboundSecretOf(config.inboundSecret, createEncryption(getOrCreateSecret(config).secret))
   console.log(`  Inbound mail   ${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`)
   console.log('                 Give this address to the mail service, and keep it secret.\n')
 }

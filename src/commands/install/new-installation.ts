@@ -15,10 +15,10 @@ import {
   secretFile,
 } from '../../installation/installation.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
-import { contractNames, nameOf } from '../backup/manifest.ts'
-import { CommandError } from '../fail.ts'
-import { moveAside, stopIfMounted } from '../restore/exchange.ts'
-import { stopIfOpen } from '../restore/restore.ts'
+import { backupName, contractNames } from '../backup/manifest.ts'
+import { CommandError } from '../command-error.ts'
+import { assertNotMounted, moveAside } from '../restore/exchange.ts'
+import { assertNotOpen } from '../restore/restore.ts'
 
 /** The folders that hold it now; none when there was nothing. */
 export function moveInstallationAside(config: Config): string[] {
@@ -36,10 +36,10 @@ export function moveInstallationAside(config: Config): string[] {
   ]
   // A database in another folder has the copies made before its migrations beside it.
   const beside = [...filesOfDatabase(database), ...copiesBeside(database, config)]
-  for (const path of [...own, database]) stopIfMounted(path)
+  for (const path of [...own, database]) assertNotMounted(path)
   // SQLite deletes the log beside an empty file as soon as it opens it.
-  if (statSync(database, { throwIfNoEntry: false })?.size) stopIfOpen(database)
-  const name = `before-new-${nameOf(stamp(systemClock.now()))}`
+  if (statSync(database, { throwIfNoEntry: false })?.size) assertNotOpen(database)
+  const name = `before-new-${backupName(stamp(systemClock.now()))}`
   const [aside, asideDatabase] = [join(config.dataDir, name), join(dirname(database), name)]
   for (const path of beside) moveAside(path, asideDatabase)
   for (const path of [...own, installedMark(config)]) moveAside(path, aside)

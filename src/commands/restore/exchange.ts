@@ -9,8 +9,8 @@ import { restoringMark } from '../../installation/data-folder.ts'
 import { installedMark, markInstalled } from '../../installation/installation.ts'
 import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts'
 import { copyFile } from '../backup/bytes.ts'
-import { contractNames, names } from '../backup/manifest.ts'
-import { CommandError } from '../fail.ts'
+import { backupEntries, contractNames } from '../backup/manifest.ts'
+import { CommandError } from '../command-error.ts'
 
 interface Exchange {
   database: string
@@ -27,17 +27,17 @@ interface Exchange {
 }
 
 /** Answers where the former data are; null when there were none. */
-export async function exchange(config: Config, wanted: Exchange): Promise<string | null> {
+export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
   const { database, folder, at, staysSecret } = wanted
   const { dataDir } = config
-  const own = [names.files, ...(staysSecret ? [] : [names.secret]), ...contractNames]
+  const own = [backupEntries.files, ...(staysSecret ? [] : [backupEntries.secret]), ...contractNames]
   // The database may lie elsewhere, on another disk: its new file waits beside it.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
-  const release = await closed(config, wanted.isForced, async () => {
-    for (const path of [...own.map((name) => join(dataDir, name)), database]) stopIfMounted(path)
+  const release = await lockDataFolder(config, wanted.isForced, async () => {
+    for (const path of [...own.map((name) => join(dataDir, name)), database]) assertNotMounted(path)
     wanted.stopIfOpen()
     makeFolder(dirname(database), 0o700)
-    await move(join(folder, names.database), waiting)
+    await move(join(folder, backupEntries.database), waiting)
   })
   const aside = join(dataDir, `before-restore-${at}`)
   const asideDatabase = join(dirname(database), `before-restore-${at}`)
@@ -55,7 +55,7 @@ export async function exchange(config: Config, wanted: Exchange): Promise<string
 }
 
 /** Keeps everybody out of the data folder, then does what may still fail; when it does, lets them in again. */
-async function closed(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
+async function lockDataFolder(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
   const mark = restoringMark(config)
   const isHalfWay = existsSync(mark)
   // A power cut may have left it empty.
@@ -83,7 +83,7 @@ async function closed(config: Config, isForced: boolean, prepare: () => Promise<
 }
 
 /** A place that another disk is mounted at cannot be moved aside: better known before than half-way. */
-export function stopIfMounted(path: string): void {
+export function assertNotMounted(path: string): void {
   if (existsSync(path) && statSync(path).dev !== statSync(dirname(path)).dev)
     throw new CommandError(
       `${path} is a disk of its own and cannot be moved aside. Use another ACCORD_DATA_DIR; nothing was changed.`,

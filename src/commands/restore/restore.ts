@@ -10,10 +10,10 @@ import { filesFolder, presentSecret, restoringMark, secretFile } from '../../ins
 import { placeOf } from '../../kernel/files/file-store.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
-import { checkOf, examine, hasTable } from '../backup/examine.ts'
-import { type Manifest, nameOf, names, readManifest } from '../backup/manifest.ts'
-import { CommandError } from '../fail.ts'
-import { exchange } from './exchange.ts'
+import { examine, hasTable, secretCheck } from '../backup/examine.ts'
+import { backupEntries, backupName, type Manifest, readManifest } from '../backup/manifest.ts'
+import { CommandError } from '../command-error.ts'
+import { exchangeData } from './exchange.ts'
 
 export interface RestoreOptions {
   verify?: boolean
@@ -23,10 +23,10 @@ export interface RestoreOptions {
 export async function restoreCommand(config: Config, backup: string, options: RestoreOptions): Promise<void> {
   const elapsedMs = stopwatch()
   const from = resolve(backup)
-  stopUnlessFolder(from)
+  assertFolder(from)
   const manifest = readManifest(from)
   if (options.verify) {
-    const { due } = await rehearse(config, from, manifest)
+    const { due } = await verifyBackup(config, from, manifest)
     console.log(`${describe(manifest)}\nIt can be restored; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`)
     for (const sentence of remarks(config, from, manifest, due)) console.log(sentence)
     return
@@ -38,7 +38,7 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   console.log(due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start')
 }
 
-function stopUnlessFolder(from: string): void {
+function assertFolder(from: string): void {
   const found = statSync(from, { throwIfNoEntry: false })
   if (!found) throw new CommandError(`There is nothing at ${from}.`)
   if (found.isDirectory()) return
@@ -95,26 +95,26 @@ function secretFor(config: Config, from: string, manifest: Manifest): string | n
     return secret
   }
   const present = presentSecret(config)
-  return present !== null && checkOf(present, manifest.created_at) === manifest.secret.check ? present : null
+  return present !== null && secretCheck(present, manifest.created_at) === manifest.secret.check ? present : null
 }
 
 /** Unpacks it into a folder of its own, examines it there, and removes that again. */
-async function rehearse(config: Config, from: string, manifest: Manifest): Promise<{ due: string[] }> {
+async function verifyBackup(config: Config, from: string, manifest: Manifest): Promise<{ due: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'accord-verify-'))
   try {
-    return await unpacked(config, from, manifest, folder)
+    return await unpack(config, from, manifest, folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function unpacked(config: Config, from: string, manifest: Manifest, folder: string): Promise<{ due: string[] }> {
+async function unpack(config: Config, from: string, manifest: Manifest, folder: string): Promise<{ due: string[] }> {
   const problem = noRoomFor(sizeOf(from), folder)
   if (problem !== null) throw new CommandError(`There is not enough room to unpack the backup: ${problem}.`)
-  const files = Object.keys(manifest.files).map((sha256) => join(names.files, placeOf('', sha256)))
-  const secret = manifest.secret.kept === 'here' ? [names.secret] : []
+  const files = Object.keys(manifest.files).map((sha256) => join(backupEntries.files, placeOf('', sha256)))
+  const secret = manifest.secret.kept === 'here' ? [backupEntries.secret] : []
   try {
-    for (const name of [names.database, ...Object.keys(manifest.contract), ...secret, ...files]) {
+    for (const name of [backupEntries.database, ...Object.keys(manifest.contract), ...secret, ...files]) {
       mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
       await copyFile(join(from, name), join(folder, name)).catch((cause: unknown) => {
         throw isMissing(cause) ? new CommandError(`${from} is damaged: ${name} is missing.`, cause) : cause
@@ -128,7 +128,7 @@ async function unpacked(config: Config, from: string, manifest: Manifest, folder
 }
 
 /** What the exchange would replace. */
-export const presentData = (config: Config, database: string): string[] =>
+export const listPresentData = (config: Config, database: string): string[] =>
   [database, secretFile(config), filesFolder(config)].filter(
     (path) => existsSync(path) && (!statSync(path).isDirectory() || readdirSync(path).length > 0),
   )
@@ -139,20 +139,20 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
     throw new CommandError(
       'A database in memory (sqlite::memory:) ends with its server, so nothing can be restored into it.',
     )
-  const present = presentData(config, database)
+  const present = listPresentData(config, database)
   if (present.length > 0 && !isForced && !existsSync(restoringMark(config)))
     throw new CommandError(
       `There are data in ${config.dataDir} already. accord restore ${from} --force moves them aside and restores; nothing is removed.`,
     )
   makeFolder(config.dataDir, 0o700)
-  stopIfOpen(database)
-  const at = nameOf(stamp(systemClock.now()))
+  assertNotOpen(database)
+  const at = backupName(stamp(systemClock.now()))
   const folder = join(config.dataDir, `.restore-${at}.partial`)
   mkdirSync(folder, { mode: 0o700 })
   try {
-    const { due } = await unpacked(config, from, manifest, folder)
-    await endSessions(join(folder, names.database))
-    const aside = await exchange(config, {
+    const { due } = await unpack(config, from, manifest, folder)
+    await endSessions(join(folder, backupEntries.database))
+    const aside = await exchangeData(config, {
       database,
       folder,
       at,
@@ -160,7 +160,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
       staysSecret:
         manifest.secret.kept !== 'here' && config.secret === null && secretFor(config, from, manifest) !== null,
       isForced,
-      stopIfOpen: () => stopIfOpen(database),
+      stopIfOpen: () => assertNotOpen(database),
     })
     return { due, aside }
   } finally {
@@ -169,7 +169,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
 }
 
 /** Sound: a database that any other connection has open cannot be taken, and a process that was killed holds none. */
-export function stopIfOpen(database: string): void {
+export function assertNotOpen(database: string): void {
   if (existsSync(database) && !checkpointIfUnused(database))
     throw new CommandError(
       `A server, a worker or another program has ${database} open. Stop it first; nothing was changed.`,

@@ -1,34 +1,34 @@
 // A mail as it was given: its bytes, or fields a service has taken it apart into, of which `charsets` says how each was
 // written; all else is UTF-8. Runs where parse.ts decides.
 import PostalMime from 'postal-mime'
-import { type Mailbox, mailboxesIn } from '../addresses.ts'
-import { Unreadable } from '../failures.ts'
-import { type ReceivedMail, readMail, receivedMail } from './read.ts'
+import { type Mailbox, parseMailboxes } from '../addresses.ts'
+import { UnreadableMail } from '../failures.ts'
+import { assembleMail, type ReceivedMail, readMail } from './read.ts'
 
-export type Fields = Readonly<Record<string, string | Uint8Array>>
+export type MailFields = Readonly<Record<string, string | Uint8Array>>
 
 /** `raw` wins over the fields, of which the envelope is read all the same. */
-export interface Given {
+export interface MailSource {
   raw: Uint8Array | null
-  fields: Fields
+  fields: MailFields
 }
 
-export async function read({ raw, fields }: Given): Promise<ReceivedMail> {
-  const envelope = envelopeOf(json(fields.envelope))
+export async function readMailSource({ raw, fields }: MailSource): Promise<ReceivedMail> {
+  const envelope = envelopeOf(parseJson(fields.envelope))
   if (raw) return readMail(raw, envelope)
 
-  const charsets = textsOf(json(fields.charsets))
+  const charsets = textEntries(parseJson(fields.charsets))
   const field = (name: string): string | null => decoded(fields[name], charsets[name]) || null
   const headers = await headersOf(field('headers'))
   const error = headers === null ? 'The headers of the e-mail cannot be read.' : null
-  const from = mailboxesIn(field('from'))[0] ?? null
+  const from = parseMailboxes(field('from'))[0] ?? null
   if (from === null && (headers ?? []).length === 0 && field('subject') === null)
-    throw new Unreadable('The form holds no e-mail: it has neither "email" nor "from", "subject" or "headers".')
-  return receivedMail({
+    throw new UnreadableMail('The form holds no e-mail: it has neither "email" nor "from", "subject" or "headers".')
+  return assembleMail({
     headers: headers ?? [],
     from,
-    to: mailboxesIn(field('to')),
-    cc: mailboxesIn(field('cc')),
+    to: parseMailboxes(field('to')),
+    cc: parseMailboxes(field('cc')),
     bcc: headerMailboxes(headers ?? [], 'bcc'),
     subject: field('subject'),
     text: field('text'),
@@ -43,7 +43,7 @@ export async function read({ raw, fields }: Given): Promise<ReceivedMail> {
 type Header = { key: string; value: string }
 
 const headerMailboxes = (headers: readonly Header[], name: string): Mailbox[] =>
-  headers.filter(({ key }) => key === name).flatMap(({ value }) => mailboxesIn(value))
+  headers.filter(({ key }) => key === name).flatMap(({ value }) => parseMailboxes(value))
 
 /** Headers without a body are read like a mail with an empty one. Null for those that cannot be read. */
 export async function headersOf(text: string | null): Promise<Header[] | null> {
@@ -64,18 +64,18 @@ function envelopeOf(value: unknown): string[] {
   return (Array.isArray(to) ? to : [to])
     .filter((each): each is string => typeof each === 'string')
     .slice(0, 1000)
-    .flatMap((each) => mailboxesIn(each).map(({ address }) => address))
+    .flatMap((each) => parseMailboxes(each).map(({ address }) => address))
 }
 
 /** The texts of an object; anything else it holds, or is, counts for nothing. */
-export function textsOf(value: unknown): Record<string, string> {
+export function textEntries(value: unknown): Record<string, string> {
   if (value === null || typeof value !== 'object') return {}
   return Object.fromEntries(
     Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
   )
 }
 
-export function json(value: string | Uint8Array | undefined): unknown {
+export function parseJson(value: string | Uint8Array | undefined): unknown {
   try {
     return JSON.parse(decoded(value, undefined))
   } catch {

@@ -1,12 +1,12 @@
 // Where received mails are read: small ones at once, in a few milliseconds, and all others in a process of their own
 // (subprocess.ts), so that no mail holds up the server.
 
-import { Busy, Unreadable } from '../failures.ts'
-import type { Given } from './fields.ts'
+import { MailReaderBusy, UnreadableMail } from '../failures.ts'
+import type { MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
-import { type ReadingLimits, readApart } from './subprocess.ts'
+import { type ReadingLimits, readInSubprocess } from './subprocess.ts'
 
-export { Busy, Unreadable } from '../failures.ts'
+export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
 export type { ReadingLimits } from './subprocess.ts'
 
@@ -22,23 +22,26 @@ export const parseMail = (
   bytes: Uint8Array,
   limits: ReadingLimits = {},
   { isMail = false }: { isMail?: boolean } = {},
-): Promise<ReceivedMail> => reading({ raw: bytes, fields: {} }, limits, isMail)
+): Promise<ReceivedMail> => readSource({ raw: bytes, fields: {} }, limits, isMail)
 
 /** The same for a mail that came in a form. Files that were fields are not in it. */
-export async function reading(given: Given, limits: ReadingLimits, isMail = false): Promise<ReceivedMail> {
+export async function readSource(given: MailSource, limits: ReadingLimits, isMail = false): Promise<ReceivedMail> {
   try {
-    if (!isSmall(given)) return await readApart(given, limits)
-    const { read } = await import('./fields.ts')
+    if (!isSmall(given)) return await readInSubprocess(given, limits)
+    const { readMailSource: read } = await import('./fields.ts')
     return await read(given)
   } catch (cause) {
-    if (cause instanceof Busy || (cause instanceof Unreadable && !cause.isMail && !isMail)) throw cause
-    const mail = await unread(given, cause instanceof Unreadable ? cause.message : 'The e-mail cannot be read.')
+    if (cause instanceof MailReaderBusy || (cause instanceof UnreadableMail && !cause.isMail && !isMail)) throw cause
+    const mail = await unreadableMail(
+      given,
+      cause instanceof UnreadableMail ? cause.message : 'The e-mail cannot be read.',
+    )
     if (!isMail && Object.keys(mail.headers).length === 0 && mail.from === null && mail.subject === null) throw cause
     return mail
   }
 }
 
-function isSmall({ raw, fields }: Given): boolean {
+function isSmall({ raw, fields }: MailSource): boolean {
   const size = Object.values(fields).reduce((sum, each) => sum + each.length, raw?.length ?? 0)
   return size <= maxBytesHere && (raw === null || linesIn(raw) <= maxLinesHere)
 }
@@ -50,6 +53,6 @@ function linesIn(bytes: Uint8Array): number {
 }
 
 /** The headers of a mail that is not parsed, with a sentence that says why. */
-export async function unread(given: Given, error: string): Promise<ReceivedMail> {
-  return (await import('./unreadable.ts')).unread(given, error)
+export async function unreadableMail(given: MailSource, error: string): Promise<ReceivedMail> {
+  return (await import('./unreadable.ts')).readHeadersOnly(given, error)
 }

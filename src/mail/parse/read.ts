@@ -2,9 +2,9 @@
 // raw bytes, which whoever received them keeps. It may take seconds: parse.ts says where it runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
-import { comparable, idsIn, type Mailbox, mailboxes, mailboxesIn } from '../addresses.ts'
-import { oneLine, Unreadable } from '../failures.ts'
-import { bounded } from '../size-limits.ts'
+import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
+import { UnreadableMail, withoutControls } from '../failures.ts'
+import { limitMailBytes } from '../size-limits.ts'
 
 export interface ReceivedMail {
   /** Without brackets; made from the content when the mail has none. */
@@ -52,15 +52,16 @@ const keptHeaders =
   /^(auto-submitted|precedence|return-path|list-id|list-unsubscribe|reply-to|x-original-to|delivered-to|x-mailer|user-agent)$/
 const forwarding = /^(delivered-to|x-original-to|envelope-to|x-envelope-to)$/
 /** At least one of these makes it a mail. */
-const telling = /^(from|sender|to|subject|date|message-id|received|return-path)$/
+const identifyingHeaders = /^(from|sender|to|subject|date|message-id|received|return-path)$/
 
 /** `envelope` are recipients known from elsewhere. Throws Unreadable for what is no mail, or takes too much work to be one. */
 export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
-  const content = bounded(bytes)
+  const content = limitMailBytes(bytes)
   const isCut = content.byteOffset + content.length < bytes.byteOffset + bytes.length
-  const email = await read(content)
-  if (!email.headers.some(({ key }) => telling.test(key))) throw new Unreadable('This is no e-mail: it has no headers.')
-  return receivedMail({
+  const email = await parseBytes(content)
+  if (!email.headers.some(({ key }) => identifyingHeaders.test(key)))
+    throw new UnreadableMail('This is no e-mail: it has no headers.')
+  return assembleMail({
     headers: email.headers,
     text: email.text ?? null,
     html: email.html ?? null,
@@ -68,15 +69,15 @@ export async function readMail(bytes: Uint8Array, envelope: readonly string[]): 
     droppedAttachments: Math.max(0, email.attachments.length - maxAttachments),
     error: isCut ? 'Only the beginning of the e-mail is shown: it has too many lines.' : null,
     subject: email.subject ?? null,
-    from: mailboxes(email.from ? [email.from] : [])[0] ?? null,
-    to: mailboxes(email.to),
-    cc: mailboxes(email.cc),
-    bcc: mailboxes(email.bcc),
+    from: toMailboxes(email.from ? [email.from] : [])[0] ?? null,
+    to: toMailboxes(email.to),
+    cc: toMailboxes(email.cc),
+    bcc: toMailboxes(email.bcc),
     envelope,
   })
 }
 
-async function read(content: Uint8Array): Promise<Email> {
+async function parseBytes(content: Uint8Array): Promise<Email> {
   try {
     return await PostalMime.parse(content, {
       maxNestingDepth: 100,
@@ -86,7 +87,7 @@ async function read(content: Uint8Array): Promise<Email> {
       maxRfc822NestingDepth: 0,
     })
   } catch (cause) {
-    throw new Unreadable('The e-mail cannot be read: it is nested too deeply or its headers are too long.', {
+    throw new UnreadableMail('The e-mail cannot be read: it is nested too deeply or its headers are too long.', {
       isMail: true,
       cause,
     })
@@ -94,7 +95,7 @@ async function read(content: Uint8Array): Promise<Email> {
 }
 
 /** What a mail is made of, however it came. */
-export interface Parts {
+export interface MailParts {
   headers: readonly { key: string; value: string }[]
   text: string | null
   html: string | null
@@ -109,7 +110,7 @@ export interface Parts {
   envelope: readonly string[]
 }
 
-export function receivedMail(parts: Parts): ReceivedMail {
+export function assembleMail(parts: MailParts): ReceivedMail {
   const all = (name: RegExp): string[] => parts.headers.filter(({ key }) => name.test(key)).map(({ value }) => value)
   const first = (name: string): string | null => parts.headers.find(({ key }) => key === name)?.value ?? null
   const [to, cc, bcc] = [parts.to, parts.cc, parts.bcc].map((each) => each.map(({ address }) => address)) as [
@@ -117,24 +118,24 @@ export function receivedMail(parts: Parts): ReceivedMail {
     string[],
     string[],
   ]
-  const forwarded = all(forwarding).flatMap((value) => mailboxesIn(value).map(({ address }) => address))
-  const subject = parts.subject === null ? null : oneLine(parts.subject).slice(0, maxSubjectLength)
+  const forwarded = all(forwarding).flatMap((value) => parseMailboxes(value).map(({ address }) => address))
+  const subject = parts.subject === null ? null : withoutControls(parts.subject).slice(0, maxSubjectLength)
   const [text, html] = [body(parts.text), body(parts.html)]
-  const from = parts.from ?? mailboxesIn(first('sender'))[0] ?? null
+  const from = parts.from ?? parseMailboxes(first('sender'))[0] ?? null
   const date = dateOf(first('date'))
   return {
     messageId:
-      idsIn(first('message-id'))[0] ??
-      withFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
-    inReplyTo: idsIn(first('in-reply-to')),
-    references: idsIn(all(/^references$/).join(' ')),
+      parseMessageIds(first('message-id'))[0] ??
+      messageIdWithFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
+    inReplyTo: parseMessageIds(first('in-reply-to')),
+    references: parseMessageIds(all(/^references$/).join(' ')),
     from,
-    sender: mailboxesIn(first('sender')).map(({ address }) => address),
-    replyTo: mailboxesIn(first('reply-to')).map(({ address }) => address),
+    sender: parseMailboxes(first('sender')).map(({ address }) => address),
+    replyTo: parseMailboxes(first('reply-to')).map(({ address }) => address),
     to,
     cc,
     bcc,
-    recipients: comparable([...to, ...cc, ...bcc, ...forwarded, ...parts.envelope]),
+    recipients: lowerCaseUnique([...to, ...cc, ...bcc, ...forwarded, ...parts.envelope]),
     subject,
     date,
     text,
@@ -147,12 +148,12 @@ export function receivedMail(parts: Parts): ReceivedMail {
       parts.headers
         .filter(({ key }) => keptHeaders.test(key))
         .slice(0, 30)
-        .map(({ key, value }) => [key, oneLine(value).slice(0, 1000)]),
+        .map(({ key, value }) => [key, withoutControls(value).slice(0, 1000)]),
     ),
   }
 }
 
-function leftOut({ droppedAttachments: dropped, text, html }: Parts): string | null {
+function leftOut({ droppedAttachments: dropped, text, html }: MailParts): string | null {
   if (dropped > 0) return `Attachments of the e-mail are not shown: ${dropped}.`
   const isLong = Math.max(text?.length ?? 0, html?.length ?? 0) > maxBodyLength
   return isLong ? 'Only the beginning of the e-mail is shown: it is too long.' : null
@@ -173,7 +174,7 @@ const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
 
 /** Of a made id, the one for a mail that brings these files: other files are another mail. Any other id is as it is. */
-export function withFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
+export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
   if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
   return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
 }
@@ -195,7 +196,7 @@ function dateOf(header: string | null): Date | null {
 
 function attachment({ filename, mimeType, contentId, content }: Attachment, index: number): ReceivedAttachment {
   const bytes = typeof content === 'string' ? Buffer.from(content) : asBuffer(content)
-  return received({ name: filename, contentType: mimeType, contentId: contentId ?? null, bytes }, index)
+  return toAttachment({ name: filename, contentType: mimeType, contentId: contentId ?? null, bytes }, index)
 }
 
 const asBuffer = (content: ArrayBuffer | Uint8Array): Buffer =>
@@ -204,14 +205,14 @@ const asBuffer = (content: ArrayBuffer | Uint8Array): Buffer =>
     : Buffer.from(content)
 
 /** Names are names, never paths. */
-export function received(
+export function toAttachment(
   { name, contentType, contentId, bytes }: Omit<ReceivedAttachment, 'name'> & { name: string | null },
   index: number,
 ): ReceivedAttachment {
   const type = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}$/.exec(
     contentType.toLowerCase().split(';')[0]?.trim() ?? '',
   )?.[0]
-  const plain = oneLine((name ?? '').slice(0, 2000).split(/[/\\]/).at(-1) ?? '').replace(/^\.+$/, '')
+  const plain = withoutControls((name ?? '').slice(0, 2000).split(/[/\\]/).at(-1) ?? '').replace(/^\.+$/, '')
   const ending = { 'message/rfc822': '.eml', 'text/calendar': '.ics' }[type ?? ''] ?? ''
   return {
     name: shortened(plain) || `attachment-${index + 1}${ending}`,

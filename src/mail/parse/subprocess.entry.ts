@@ -1,16 +1,16 @@
 // The process a mail is read in (subprocess.ts): one mail from standard input, one answer to standard output, and it ends.
 import { deserialize, serialize } from 'node:v8'
-import { Unreadable } from '../failures.ts'
-import { type Fields, type Given, read } from './fields.ts'
+import { UnreadableMail } from '../failures.ts'
+import { type MailFields, type MailSource, readMailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
 
-export type Answer = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
+export type ReadResult = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
 
 /**
  * The parser joins the lines of a text by a Blob of them, which Node reads line by line, each through the system: 30 MiB took
  * many seconds. In this process, where nobody else asks for one, a Blob is this: its parts side by side.
  */
-class Joined {
+class SimpleBlob {
   readonly #parts: readonly (string | ArrayBuffer | Uint8Array)[]
 
   constructor(parts: readonly (string | ArrayBuffer | Uint8Array)[]) {
@@ -33,13 +33,13 @@ class Joined {
     return joined.buffer
   }
 }
-Object.assign(globalThis, { Blob: Joined })
+Object.assign(globalThis, { Blob: SimpleBlob })
 
-async function answer(given: Given): Promise<Answer> {
+async function answer(given: MailSource): Promise<ReadResult> {
   try {
-    return { mail: await read(given) }
+    return { mail: await readMailSource(given) }
   } catch (error) {
-    if (error instanceof Unreadable) return { unreadable: error.message, isMail: error.isMail }
+    if (error instanceof UnreadableMail) return { unreadable: error.message, isMail: error.isMail }
     return { failed: error instanceof Error ? `${error.stack}` : String(error) }
   }
 }
@@ -50,6 +50,6 @@ const sent = Buffer.concat(chunks)
 const start = 4 + sent.readUInt32LE(0)
 const said = await answer({
   raw: sent.length > start ? sent.subarray(start) : null,
-  fields: deserialize(sent.subarray(4, start)) as Fields,
+  fields: deserialize(sent.subarray(4, start)) as MailFields,
 })
 process.stdout.end(serialize(said))

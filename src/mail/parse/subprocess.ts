@@ -5,10 +5,10 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
-import { Busy, Unreadable } from '../failures.ts'
-import type { Fields, Given } from './fields.ts'
+import { MailReaderBusy, UnreadableMail } from '../failures.ts'
+import type { MailFields, MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
-import type { Answer } from './subprocess.entry.ts'
+import type { ReadResult } from './subprocess.entry.ts'
 
 export interface ReadingLimits {
   /** How many may be waiting for their turn when this one comes; without it, it waits behind any number. Beyond: Busy. */
@@ -18,19 +18,19 @@ export interface ReadingLimits {
   maxMiB?: number
 }
 
-const atOnce = 2
+const maxConcurrent = 2
 /** Of 30 MiB, the usual kinds took 300 MiB and three seconds at most. */
-const usual = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
+const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
 let running = 0
 const waiting: (() => void)[] = []
 
 /** Throws Unreadable, also for what takes too much, and Busy. */
-export async function readApart(given: Given, limits: ReadingLimits): Promise<ReceivedMail> {
-  const { maxWaiting, maxMs, maxMiB } = { ...usual, ...limits }
-  if (running < atOnce) running++
+export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
+  const { maxWaiting, maxMs, maxMiB } = { ...defaultLimits, ...limits }
+  if (running < maxConcurrent) running++
   else {
-    if (waiting.length >= maxWaiting) throw new Busy('Other e-mails are being read.')
+    if (waiting.length >= maxWaiting) throw new MailReaderBusy('Other e-mails are being read.')
     // Whoever ends hands its place on, so the number of those that run stays.
     await new Promise<void>((resolve) => waiting.push(resolve))
   }
@@ -43,7 +43,7 @@ export async function readApart(given: Given, limits: ReadingLimits): Promise<Re
   }
 }
 
-async function readInProcess(given: Given, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
+async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
   // Of the environment it needs nothing, so it gets nothing.
   const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
     process.execPath,
@@ -54,19 +54,21 @@ async function readInProcess(given: Given, maxMs: number, maxMiB: number): Promi
   try {
     // One that ends early has its own way to say so.
     child.stdin.on('error', () => undefined)
-    child.stdin.write(head(given.fields))
+    child.stdin.write(encodeFields(given.fields))
     child.stdin.end(given.raw ?? undefined)
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
     const code = await new Promise<number | null>((resolve, reject) =>
       child
-        .once('error', (cause) => reject(new Busy('No process can be started to read the e-mail.', { cause })))
+        .once('error', (cause) =>
+          reject(new MailReaderBusy('No process can be started to read the e-mail.', { cause })),
+        )
         .once('close', resolve),
     )
-    if (code !== 0) throw new Unreadable('The e-mail takes too much time or memory to be read.', { isMail: true })
-    const answer = deserialize(Buffer.concat(chunks)) as Answer
+    if (code !== 0) throw new UnreadableMail('The e-mail takes too much time or memory to be read.', { isMail: true })
+    const answer = deserialize(Buffer.concat(chunks)) as ReadResult
     if ('mail' in answer) return answer.mail
-    throw 'unreadable' in answer ? new Unreadable(answer.unreadable, answer) : new Error(answer.failed)
+    throw 'unreadable' in answer ? new UnreadableMail(answer.unreadable, answer) : new Error(answer.failed)
   } finally {
     clearTimeout(patience)
     child.kill('SIGKILL')
@@ -74,7 +76,7 @@ async function readInProcess(given: Given, maxMs: number, maxMiB: number): Promi
 }
 
 /** What stands before the bytes of the mail, with its length in front; the bytes themselves are not copied. */
-function head(fields: Fields): Buffer {
+function encodeFields(fields: MailFields): Buffer {
   const packed = serialize(fields)
   const length = Buffer.alloc(4)
   length.writeUInt32LE(packed.length)

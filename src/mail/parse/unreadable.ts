@@ -2,9 +2,9 @@
 // headers say so. The original goes with it as a file (resources/emails/receive.ts), so that nothing is lost.
 import { createHash } from 'node:crypto'
 import PostalMime from 'postal-mime'
-import { mailboxes, mailboxesIn } from '../addresses.ts'
-import { type Given, headersOf } from './fields.ts'
-import { type ReceivedMail, receivedMail } from './read.ts'
+import { parseMailboxes, toMailboxes } from '../addresses.ts'
+import { headersOf, type MailSource } from './fields.ts'
+import { assembleMail, type ReceivedMail } from './read.ts'
 
 /** Headers that are looked for, and how much of each. */
 const wanted =
@@ -15,29 +15,29 @@ const maxHeadersLength = 16_000
 const maxSearchedBytes = 1024 * 1024
 const maxTextLength = 1_000_000
 
-export async function unread({ raw, fields }: Given, error: string): Promise<ReceivedMail> {
+export async function readHeadersOnly({ raw, fields }: MailSource, error: string): Promise<ReceivedMail> {
   const none = { attachments: [], droppedAttachments: 0, html: null, envelope: [], error }
   if (!raw) {
     const field = (name: string): string => Buffer.from(fields[name] ?? '').toString()
     const head = (name: string): string => field(name).slice(0, maxHeadersLength)
-    return receivedMail({
+    return assembleMail({
       ...none,
       headers: (await headersOf(head('headers'))) ?? [],
-      from: mailboxesIn(head('from'))[0] ?? null,
-      to: mailboxesIn(head('to')),
-      cc: mailboxesIn(head('cc')),
+      from: parseMailboxes(head('from'))[0] ?? null,
+      to: parseMailboxes(head('to')),
+      cc: parseMailboxes(head('cc')),
       bcc: [],
       subject: head('subject') || null,
       text: field('text').slice(0, maxTextLength) || null,
     })
   }
   const email = await PostalMime.parse(Buffer.from(`${headOf(raw)}\n\n`, 'latin1'))
-  const mail = receivedMail({
+  const mail = assembleMail({
     ...none,
     headers: email.headers,
-    from: mailboxes(email.from ? [email.from] : [])[0] ?? null,
-    to: mailboxes(email.to),
-    cc: mailboxes(email.cc),
+    from: toMailboxes(email.from ? [email.from] : [])[0] ?? null,
+    to: toMailboxes(email.to),
+    cc: toMailboxes(email.cc),
     bcc: [],
     subject: email.subject ?? null,
     text: null,

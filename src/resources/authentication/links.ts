@@ -9,7 +9,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { escapeHtml, fold, oneLine } from '../../kernel/values/format.ts'
 import { MailRefused } from '../../mail/outbound.ts'
-import { patient } from '../../mail/send-grace.ts'
+import { withGracePeriod } from '../../mail/send-grace.ts'
 
 /** How long a link is good for: in answer to somebody who waits for it, and to somebody who knows nothing of it yet. */
 const lifetimes = {
@@ -53,7 +53,7 @@ export const passwordLink = defineJob<Wanted>({
           headers: { 'Auto-Submitted': 'auto-generated' },
           attachments: [],
         },
-        patient(signal),
+        withGracePeriod(signal),
       )
     } catch (cause) {
       // Nobody has it.

@@ -7,7 +7,7 @@ import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
-import { Busy, Unreadable } from '../../mail/parse/parse.ts'
+import { MailReaderBusy, UnreadableMail } from '../../mail/parse/parse.ts'
 import type { PostedFile } from '../../mail/sendgrid.ts'
 import { bytesOf } from '../files/handlers.ts'
 import { receive } from './receive.ts'
@@ -52,7 +52,7 @@ export const gates: Gates = { receiveEmail: admit }
 const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
 
 const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
-  const { fromSendgrid } = await import('../../mail/sendgrid.ts')
+  const { readSendgridForm: fromSendgrid } = await import('../../mail/sendgrid.ts')
   const texts: Record<string, Uint8Array> = {}
   const files: PostedFile[] = []
   for (const [field, sent] of Object.entries(body)) {
@@ -77,8 +77,8 @@ async function reading<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
-    if (cause instanceof Unreadable) throw new Problem('malformed_request', cause.message, { cause })
-    if (cause instanceof Busy)
+    if (cause instanceof UnreadableMail) throw new Problem('malformed_request', cause.message, { cause })
+    if (cause instanceof MailReaderBusy)
       throw new Problem('unavailable', cause.message, { cause, headers: { 'retry-after': '10' } })
     throw cause
   }

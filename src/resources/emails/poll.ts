@@ -3,7 +3,7 @@
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { isVeto } from '../../kernel/write/write.ts'
 import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
-import { parseMail, type ReceivedMail, Unreadable, unread } from '../../mail/parse/parse.ts'
+import { parseMail, type ReceivedMail, UnreadableMail, unreadableMail } from '../../mail/parse/parse.ts'
 import { mailboxOf } from '../configuration/mailbox.ts'
 import { receive } from './receive.ts'
 
@@ -69,7 +69,7 @@ async function taken({ services }: Context, message: PolledMessage): Promise<'re
     })
     return duplicate ? 'duplicates' : 'received'
   } catch (error) {
-    const isFinal = error instanceof Unreadable || isVeto(error)
+    const isFinal = error instanceof UnreadableMail || isVeto(error)
     if (!isFinal) throw error
     services.log.warn({ uid, err: error }, 'A mail of the mailbox is left there.')
     return 'left'
@@ -78,10 +78,10 @@ async function taken({ services }: Context, message: PolledMessage): Promise<'re
 
 /** Every message of a mailbox becomes an e-mail. One that cannot be parsed is shown with a note. */
 async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
-  if (bytes.length === 0) throw new Unreadable('The e-mail is empty.')
+  if (bytes.length === 0) throw new UnreadableMail('The e-mail is empty.')
   if (isWhole) return parseMail(bytes, {}, { isMail: true })
   const sizeMiB = Math.ceil(sizeBytes / 1024 / 1024)
-  return unread(
+  return unreadableMail(
     { raw: bytes, fields: {} },
     `The e-mail has ${sizeMiB} MiB, and at most 30 are read. It is in the mailbox, in the folder ${path.slice(0, 200)}.`,
   )

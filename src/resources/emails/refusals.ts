@@ -1,7 +1,7 @@
 // What may be said of recipients that were refused: what went wrong with a mail is told to listeners, webhooks and the change feed,
 // and to all who see the mail, and none of them is to learn who gets it without the others knowing (DOMAIN 14.1).
 import { fold } from '../../kernel/values/format.ts'
-import type { OutboundMessage, Sent } from '../../mail/outbound.ts'
+import type { OutboundMessage, SentMail } from '../../mail/outbound.ts'
 
 /** The recipients that only the sender knows of. */
 export function hiddenOf({ to, cc, bcc }: Pick<OutboundMessage, 'to' | 'cc' | 'bcc'>): string[] {
@@ -17,7 +17,7 @@ const whole = (address: string): RegExp =>
   new RegExp(`(?<![\\w.+-])${address.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?![\\w-])`, 'gi')
 
 /** Whom the server did not take, each with its reason; hidden ones are counted, for a reason may name them in any way. */
-export function refusal({ refused }: Sent, hidden: readonly string[]): string | null {
+export function refusal({ refused }: SentMail, hidden: readonly string[]): string | null {
   const keys = new Set(hidden.map(fold))
   const open = refused.filter(({ address }) => !keys.has(fold(address)))
   const count = refused.length - open.length

@@ -16,9 +16,9 @@ import {
   MailRefused,
   type OutboundAttachment,
   type OutboundMessage,
-  type Sent,
+  type SentMail,
 } from '../../mail/outbound.ts'
-import { patient } from '../../mail/send-grace.ts'
+import { withGracePeriod } from '../../mail/send-grace.ts'
 import { attachmentRows } from './attachments.ts'
 import { change } from './changes.ts'
 import { delivered, filedOf, putInto } from './folders.ts'
@@ -30,12 +30,12 @@ import { referencesOf } from './threads.ts'
 /** One try. Throws when the mail was not taken; Bury when it never will be. */
 export async function sendMail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await begin(ctx, id, job.attempt))) return
-  let sent: Sent
+  let sent: SentMail
   let hidden: readonly string[] = []
   try {
     const message = await messageOf(ctx, id)
     hidden = hiddenOf(message)
-    sent = await ctx.services.mailer.send(message, patient(job.signal))
+    sent = await ctx.services.mailer.send(message, withGracePeriod(job.signal))
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)

@@ -8,7 +8,7 @@ import { stamp } from '../../kernel/runtime/clock.ts'
 import { today } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
-import { patient } from '../../mail/send-grace.ts'
+import { withGracePeriod } from '../../mail/send-grace.ts'
 import { campaignText } from './content.ts'
 import { undatedOccurrence } from './occurrence.ts'
 import type { Send } from './sends.ts'
@@ -40,7 +40,7 @@ export const sendMails = defineJob<Record<string, never>>({
     const current = (): Context => ({ ...job, origin: 'campaign', time: job.services.clock.now() })
     await releaseDedupeKey(job, id)
     await recover(current())
-    const late = patient(signal)
+    const late = withGracePeriod(signal)
     for (let tried = 0; tried < maxMails && !signal.aborted; tried++) {
       const ctx = current()
       const free = await freeAt(ctx)

@@ -10,7 +10,7 @@ export class CommandError extends Error {
   }
 }
 
-export function fail(error: unknown): void {
+export function reportFailure(error: unknown): void {
   console.error(sentenceOf(error))
   if (isDebugging()) console.error(error)
   process.exitCode = 1

@@ -1,7 +1,7 @@
 // What a look of the doctor comes back with.
 
 /** Null when all is well, else what is wrong and what to do. Several when one look finds several. */
-export type Finding = string | Hint | null | (string | Hint)[]
+export type CheckResult = string | Hint | null | (string | Hint)[]
 
 /** What works, and might be better. */
 export class Hint {
