@@ -1,4 +1,5 @@
-// Composition root: wires everything, listens to nothing. Read it top to bottom to know what a server is made of.
+// The composition root: it wires everything and opens nothing. Read it from top to bottom to see
+// the parts of a server.
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
@@ -13,8 +14,9 @@ import { type LogSink, logging, requestId, trackRequests, type Watch } from './h
 import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
 import { registerDocs } from './http/docs/docs.ts'
-import { createErrorHandler } from './http/error-handler.ts'
+import { type AnswerError, createErrorHandler } from './http/error-handler.ts'
 import { createPipeline } from './http/pipeline.ts'
+import type { ReplyCheck } from './http/reply-sampling.ts'
 import { registerRequestGuards } from './http/request-guards.ts'
 import { minimalHeaders } from './http/security-headers.ts'
 import { writtenFolders } from './installation/data-folder.ts'
@@ -29,7 +31,7 @@ import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
 import { type Clock, systemClock } from './kernel/runtime/clock.ts'
 import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
-import { createMetrics } from './kernel/runtime/metrics.ts'
+import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
@@ -44,7 +46,7 @@ import { moveLeads } from './resources/leads/move-leads.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 
-/** How long an address that others have chosen may take (DOMAIN 18.5). */
+/** For requests to addresses that users have chosen (DOMAIN 18.5). */
 const outboundMs = { connect: 5_000, total: 15_000 }
 
 export interface AppOptions {
@@ -54,24 +56,23 @@ export interface AppOptions {
   secret: string
   /** The generated contract this build was made from. */
   contract: object
-  /** What the data folder holds of it; null before installation. */
+  /** The contract in the data folder; null before installation. */
   published: () => Published | null
   clock?: Clock
-  /** Whether it listens to strangers, so that it must turn away what is more than it can do. */
+  /** Whether it listens on a socket, so that it must shed load. */
   serves?: boolean
   /** Modules of the deployment, in the order they are named. */
   extensions?: readonly ((events: Emitter) => void)[]
-  /** What goes out, when a test looks on. */
+  /** The rest replaces parts for a test. */
   mailer?: Mailer
   outbound?: Outbound
-  /** Replaces the drawing subprocesses, for a test that needs other limits. */
   offload?: Offload
-  /** The file system, and what is logged, when a test looks on. */
   volume?: Volume
+  /** Receives the log instead of the standard output. */
   lines?: LogSink
   /** Checks each use of a cached statement. */
   checkStatement?: StatementCheck
-  /** Hears of every reply that breaks the contract, instead of its caller. */
+  /** Receives the findings of a reply that breaks the contract; the caller gets the reply. */
   onBreach?: (findings: string[]) => void
   /** Self-checks of a test. */
   verifier?: Verifier
@@ -83,35 +84,80 @@ export interface App {
   /** Neither is started: a server starts both, a command neither. */
   worker: Worker
   scheduler: Scheduler
-  /** Compiles what requests would otherwise wait for, and has the leftovers of a killed rebuild looked at. */
+  /** Compiles all validators, and repairs the search index if a rebuild was killed. */
   warmUp(): Promise<void>
 }
 
 export async function buildApp(options: AppOptions): Promise<App> {
-  const { config, store } = options
+  const { config } = options
   checkSights(sights, options.contract)
   const metrics = createMetrics()
   const clock = options.clock ?? systemClock
   const answerError = createErrorHandler(config, clock)
+  const http = createHttp(options, (error, request, reply) => {
+    trackRequest(request, reply)
+    reply.headers(minimalHeaders)
+    answerError(error, request, reply)
+  })
+  const services = createServices(options, { http, metrics, clock, wake: () => worker.wake() })
+  const worker = createWorker(services, jobs, readers)
+  const scheduler = createScheduler(services, schedules)
+  registerListeners(services.events)
+  for (const extend of options.extensions ?? []) extend(services.events)
+  const rules = { locators, gates, examiners }
+  const pipeline = createPipeline(services, handlers, rules, createReplyCheck(options, services))
+  const backend = await createBackend(options.contract, pipeline, { zone: config.timezone, strict: config.strict })
+
+  // The order is that of http/README.md.
+  const trackRequest: Watch = trackRequests(http, metrics)
+  limitConnections(http, config)
+  await registerRequestGuards(http, services, options.serves ?? false)
+  // An event stream would last as long as its reader wants.
+  http.addHook('preClose', async () => endStreams(services))
+  // Runs after the last request, which may wait for it.
+  http.addHook('onClose', () => services.offload.close())
+  http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
+  await compressReplies(http)
+  registerRoutes(http, backend)
+  http.setNotFoundHandler(() => {
+    throw new Problem('not_found', 'There is nothing at this path.')
+  })
+  await registerDocs(http, { config, services, published: options.published, served: servedContract(options) })
+  const warmUp = async (): Promise<void> => {
+    await backend.warmUp()
+    await bestEffort(() => checkSearchAfterKill(systemContext(services, 'api')))
+  }
+  return { http, services, worker, scheduler, warmUp }
+}
+
+function createHttp({ config, lines }: AppOptions, frameworkErrors: AnswerError): FastifyInstance {
   const http = Fastify({
-    ...logging(config, options.lines),
+    ...logging(config, lines),
     ...sockets(config),
     bodyLimit: 1024 * 1024,
     trustProxy: config.trustedProxies.length > 0 ? memberOf(config.trustedProxies) : false,
     requestIdHeader: false,
     genReqId: (request) => requestId(request.headers['x-request-id']),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
-    frameworkErrors: (error, request, reply) => {
-      watch(request, reply)
-      reply.headers(minimalHeaders)
-      answerError(error, request, reply)
-    },
+    frameworkErrors,
   })
-  // Bodies are read by the contract's own rules, after authentication (DOMAIN 4.3).
+  // contract/read-request.ts reads bodies after authentication (DOMAIN 4.3).
   http.removeAllContentTypeParsers()
   http.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  return http
+}
 
-  const services: Services = {
+interface Wiring {
+  http: FastifyInstance
+  metrics: Metrics
+  clock: Clock
+  wake: () => void
+}
+
+function createServices(options: AppOptions, { http, metrics, clock, wake }: Wiring): Services {
+  const { config, store } = options
+  const outboundLimits = { connectMs: outboundMs.connect, totalMs: outboundMs.total }
+  return {
     config,
     store,
     events: createEmitter(() => http.log),
@@ -134,72 +180,34 @@ export async function buildApp(options: AppOptions): Promise<App> {
     offload: options.offload ?? createOffload(),
     outbound:
       options.outbound ??
-      createOutbound({
-        allowCidrs: config.webhookAllowCidrs,
-        allowHttp: config.webhookAllowHttp,
-        connectMs: outboundMs.connect,
-        totalMs: outboundMs.total,
-      }),
+      createOutbound({ allowCidrs: config.webhookAllowCidrs, allowHttp: config.webhookAllowHttp, ...outboundLimits }),
     jobs: new Map(jobs.map((job) => [job.kind, job])),
-    wake: () => worker.wake(),
+    wake,
     readiness: () => options.published()?.state ?? 'missing',
     verifier: options.verifier,
   }
-  const worker = createWorker(services, jobs, readers)
-  const scheduler = createScheduler(services, schedules)
-  registerListeners(services.events)
-  for (const extend of options.extensions ?? []) extend(services.events)
+}
 
-  const { onBreach } = options
+function createReplyCheck({ config, contract, onBreach }: AppOptions, { log, metrics }: Services): ReplyCheck {
   const isProduction = config.env === 'production'
-  const backend = await createBackend(
-    options.contract,
-    createPipeline(
-      services,
-      handlers,
-      { locators, gates, examiners },
-      {
-        checker: createReplyChecker(options.contract),
-        share: isProduction ? 0.001 : 1,
-        report: (findings, call) => {
-          http.log.error(
-            { findings, operation: call.operation, request_id: call.request.id },
-            'A reply breaks the contract.',
-          )
-          metrics.breached()
-          if (onBreach) onBreach(findings)
-          else if (!isProduction)
-            throw new Problem('internal_error', 'The reply breaks the contract; the log says how.')
-        },
-      },
-    ),
-    { zone: config.timezone, strict: config.strict },
-  )
+  return {
+    checker: createReplyChecker(contract),
+    share: isProduction ? 0.001 : 1,
+    report(findings, call) {
+      log.error({ findings, operation: call.operation, request_id: call.request.id }, 'A reply breaks the contract.')
+      metrics.breached()
+      if (onBreach) onBreach(findings)
+      else if (!isProduction) throw new Problem('internal_error', 'The reply breaks the contract; the log says how.')
+    },
+  }
+}
 
-  const watch: Watch = trackRequests(http, metrics)
-  limitConnections(http, config)
-  await registerRequestGuards(http, services, options.serves ?? false)
-  // They would last as long as their readers want.
-  http.addHook('preClose', async () => endStreams(services))
-  // After the requests in progress, some of which may wait for it.
-  http.addHook('onClose', () => services.offload.close())
-  http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
-  await compressReplies(http)
-  registerRoutes(http, backend)
-  http.setNotFoundHandler(() => {
-    throw new Problem('not_found', 'There is nothing at this path.')
-  })
-  const served = servedWith(options.published, async () => {
+/** The contract with the custom attributes of this installation. */
+const servedContract = ({ published, store }: AppOptions): ReturnType<typeof servedWith> =>
+  servedWith(published, async () => {
     const set = await committedSet(store)
     return { mark: set.mark, to: (document) => withOwnAttributes(document, set) }
   })
-  await registerDocs(http, { config, services, published: options.published, served })
-  const warmUp = async (): Promise<void> => {
-    await backend.warmUp()
-    await bestEffort(() => checkSearchAfterKill(systemContext(services, 'api')))
-  }
-  return { http, services, worker, scheduler, warmUp }
-}
 
 function portOf(http: FastifyInstance): number | undefined {
   const address = http.server.address()

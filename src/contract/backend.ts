@@ -20,12 +20,12 @@ export interface LoggedCaller {
   session_id: number | null
 }
 
-/** What is counted of a request; the server's own. */
-export interface Passage {
-  /** It is known whose it is. Throws 429 when they have called too often. */
-  accepted(caller: string, isWrite: boolean): void
-  /** What was to prove it proved nothing. */
-  refused(): void
+/** The rate limits that a request counts against. */
+export interface RateAccount {
+  /** The caller is known. Throws 429 when it has called too often. */
+  authenticated(caller: string, isWrite: boolean): void
+  /** The credential was refused. */
+  authenticationFailed(): void
 }
 
 /** One request on its way through the pipeline. */
@@ -49,7 +49,7 @@ export interface Call {
     protocol: string
     host: string
     caller: LoggedCaller | null
-    passage: Passage | null
+    rateAccount: RateAccount | null
   }
   /** The pipeline's own; `authenticate` and `authorizePublic` set it. */
   context?: unknown

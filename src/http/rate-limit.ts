@@ -2,7 +2,7 @@
 // every call takes one. Counted in memory, by each process for itself; what must hold for all of them is in attempt-limits.ts.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Passage } from '../contract/backend.ts'
+import type { RateAccount as CallAccount } from '../contract/backend.ts'
 import { networkOf } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
 
@@ -38,7 +38,7 @@ export interface Caller {
   at: Date
 }
 
-export interface Account extends Passage {
+export interface RateAccount extends CallAccount {
   /** `RateLimit` and `RateLimit-Policy`, as it stands now. */
   headers(): Record<string, string>
 }
@@ -49,7 +49,7 @@ export interface Rates {
    * is known; but an address that has used up its calls must not go on guessing, so only what was accepted before is looked at.
    * Throws 429 with Retry-After.
    */
-  enter(caller: Caller): Account
+  check(caller: Caller): RateAccount
 }
 
 export function createRates(factor: number): Rates {
@@ -64,7 +64,7 @@ export function createRates(factor: number): Rates {
   const accepted = createAccepted()
 
   return {
-    enter({ ip, credential, at }) {
+    check({ ip, credential, at }) {
       const address = networkOf(ip)
       let standings: BucketState[] = []
       const take = (buckets: Buckets, key: string): void => {
@@ -79,13 +79,13 @@ export function createRates(factor: number): Rates {
         if (standing.left < 1 && !accepted.has(credential)) throw refusal(standing, standings)
       }
       return {
-        accepted(caller, isWrite) {
+        authenticated(caller, isWrite) {
           if (credential !== undefined) accepted.add(credential)
           standings = []
           take(tokens, caller)
           if (isWrite) take(writes, caller)
         },
-        refused() {
+        authenticationFailed() {
           if (credential === undefined) return
           accepted.drop(credential)
           const { isOver, ...standing } = addresses.take(address, at)

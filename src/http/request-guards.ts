@@ -11,13 +11,13 @@ import { budgetExceeded, reserve } from '../kernel/files/body-memory-budget.ts'
 import { onRequestEnd } from './access-log.ts'
 import { isValidHost } from './host-header.ts'
 import { registerLoadShedding, retryAfterOneSecond } from './load-shedding/load-shedding.ts'
-import { type Account, createRates } from './rate-limit.ts'
+import { createRates, type RateAccount } from './rate-limit.ts'
 import { registerSecurityHeaders } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Against what it counts; null for what is not limited. */
-    passage: Account | null
+    rateAccount: RateAccount | null
     /** The caller's address, in one spelling. Everything that looks at addresses reads this and not `ip`. */
     readonly address: string
   }
@@ -25,7 +25,7 @@ declare module 'fastify' {
 
 /** `serves`: whether strangers reach it, so that it must turn away what is more than it can do. */
 export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
-  http.decorateRequest('passage', null)
+  http.decorateRequest('rateAccount', null)
   http.decorateRequest('address', { getter: addressOf })
   if (serves) await registerLoadShedding(http, services)
   registerSecurityHeaders(http, services.config)
@@ -91,11 +91,11 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
     if (methods !== undefined) return done()
     const { authorization, cookie } = request.raw.headers
     const credential = isPublic ? undefined : (authorization ?? cookie)
-    request.passage = rates.enter({ ip: request.address, credential, at: clock.now() })
+    request.rateAccount = rates.check({ ip: request.address, credential, at: clock.now() })
     done()
   })
-  http.addHook('onSend', ({ passage }, reply, _payload, done) => {
-    if (passage) reply.headers(passage.headers())
+  http.addHook('onSend', ({ rateAccount }, reply, _payload, done) => {
+    if (rateAccount) reply.headers(rateAccount.headers())
     done()
   })
 }

@@ -1,30 +1,30 @@
-// The admission queue: requests wait here, first come, first served, until their handler may start. It is bounded by the time that
-// a request can expect to wait, so an accepted request is answered soon, however many requests arrive (DOMAIN 25.2). A count alone
-// does not bound the time: a hundred lists take twenty times as long as a hundred shows.
+// The admission queue: a request waits here, first come, first served, until its handler may start. The
+// bound is the expected waiting time, so an accepted request is answered soon under any load (DOMAIN 25.2).
+// A count alone does not bound the time: a hundred lists take twenty times as long as a hundred shows.
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 
 export interface AdmissionQueue {
-  /** Whether `admit` refuses. It is asked before a body is read, because a refusal must cost next to nothing. */
+  /** Whether `admit` would refuse. Asked before a body is read, so that a refusal costs next to nothing. */
   isFull(): boolean
-  /** Calls `begin` in its turn. Returns false when the queue is full, else the release function, which may be called repeatedly. */
+  /** Calls `begin` in its turn. Returns false when the queue is full, else a release function, which is idempotent. */
   admit(begin: () => void, isWrite?: boolean): (() => void) | false
   /** Whether a queued request writes. */
   hasQueuedWrites(): boolean
 }
 
 export interface Limits {
-  /** The expected wait above which a request is refused, in milliseconds: in a burst … */
+  /** A request is refused above this expected wait … */
   burstWaitMs: number
-  /** … and under overload, that is for `overloadMs` after a refusal. */
+  /** … and above this one under overload, which lasts for `overloadMs` after a refusal. */
   waitMs: number
   overloadMs: number
-  /** This many requests may queue whatever their expected wait, so that one slow request does not turn away the next few. */
+  /** This many requests may always queue, so that one slow request does not refuse the next few. */
   alwaysQueued: number
-  /** This many may queue at most: the bound on memory. */
+  /** At most this many may queue: the bound on memory. */
   queued: number
-  /** Requests that have started and wait for something else, such as a commit or the hash of a password. */
+  /** At most this many may have started and be waiting, for a commit or the hash of a password. */
   inFlight: number
-  /** This many requests, queued and in flight, may write: on a slow disk they must leave places to reads. */
+  /** At most this many, queued or in flight, may write, so that a slow disk leaves room for reads. */
   writes: number
 }
 
@@ -41,29 +41,45 @@ export const defaultLimits: Limits = {
 /** In one turn of the event loop, handlers start for this long; then sockets are read again. */
 const sliceMs = 2
 const maxStartsPerTurn = 16
-/** The weight of the newest turn in the estimate of the time per start. */
+/** The weight of the newest turn in the moving average. */
 const smoothing = 0.1
 
+/** Estimates the time from one start to the next while requests are queued. */
+function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch) {
+  let msPerStart = 0
+  let wasBusy = false
+  let elapsedSinceTurn = stopwatch()
+  return {
+    msPerStart: () => msPerStart,
+    closeTurn(starts: number, isBusy: boolean): void {
+      const elapsed = elapsedSinceTurn()
+      elapsedSinceTurn = stopwatch()
+      // Requests were queued all through this turn, so its other work, such as refusals, was part of their wait.
+      if (wasBusy && starts > 0) msPerStart += smoothing * (Math.min(elapsed / starts, waitMs) - msPerStart)
+      wasBusy = isBusy
+    },
+  }
+}
+
 export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
-  // An array: V8 keeps the former tables of a Set, and all that was in them, alive until a full collection.
+  // An array, because V8 keeps the former tables of a Set and their contents alive until a full collection.
   const queue: (() => void)[] = []
   let inFlight = 0
   let queuedWrites = 0
   let writes = 0
   let isScheduled = false
-  let wasBusy = false
   let starts = 0
-  /** The time since the last refusal. An empty queue would not end an overload: under one, it is empty now and then. */
+  // An empty queue does not end an overload: under overload the queue is empty now and then.
   let sinceRefusal = (): number => Number.POSITIVE_INFINITY
   let elapsedInTurn = stopwatch()
-  let elapsedSinceTurn = stopwatch()
-  /** The moving average of the time from one start to the next while requests are queued. */
-  let msPerStart = 0
+  const estimate = createStartEstimate(limits, stopwatch)
 
   const isBeyondBounds = (): boolean => {
     if (queue.length >= limits.queued) return true
     if (queue.length < limits.alwaysQueued) return false
-    return queue.length * msPerStart > (sinceRefusal() > limits.overloadMs ? limits.burstWaitMs : limits.waitMs)
+    return (
+      queue.length * estimate.msPerStart() > (sinceRefusal() > limits.overloadMs ? limits.burstWaitMs : limits.waitMs)
+    )
   }
 
   const isFull = (): boolean => {
@@ -76,7 +92,7 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
     if (isScheduled || inFlight >= limits.inFlight || queue.length === 0) return
     isScheduled = true
     setImmediate(openTurn)
-    // One immediate for each: its promises settle before the next request starts, so the time it takes is seen.
+    // One immediate each, so that the promises of a request settle before the next one starts.
     for (let left = Math.min(queue.length, maxStartsPerTurn); left > 0; left--) setImmediate(startNext)
     setImmediate(closeTurn)
   }
@@ -94,11 +110,7 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
   }
 
   function closeTurn(): void {
-    const elapsed = elapsedSinceTurn()
-    elapsedSinceTurn = stopwatch()
-    // Requests were queued for all of this turn, so what else it did, such as refusing others, was part of their wait.
-    if (wasBusy && starts > 0) msPerStart += smoothing * (Math.min(elapsed / starts, limits.waitMs) - msPerStart)
-    wasBusy = queue.length > 0
+    estimate.closeTurn(starts, queue.length > 0)
     isScheduled = false
     schedule()
   }

@@ -1,6 +1,6 @@
-// Load shedding (DOMAIN 25.2): 503 for requests that would wait too long in the admission queue, and for all of them while the event
-// loop is late. Under overload most replies are refusals, so a refusal skips the other hooks and the error handler; its body, headers
-// and log line are those of any other 503.
+// Load shedding (DOMAIN 25.2): a request that would wait too long in the admission queue gets a 503, and so
+// does every request while the event loop is late. Under overload most responses are refusals, so a refusal
+// skips the other hooks and the error handler; its body, headers and log line are those of any other 503.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../../contract/allowed-methods.ts'
@@ -14,25 +14,25 @@ import { createAdmissionQueue } from './admission-queue.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Makes room for the next one. */
-    leave: (() => void) | null
+    /** Releases the place in the admission queue. */
+    releasePlace: (() => void) | null
   }
 }
 
 export const retryAfterOneSecond = { headers: { 'retry-after': '1' } }
 
-/** Of what everybody must always be able to ask. */
-const watching: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
-const isWatching = (request: FastifyRequest): boolean => watching.has(routeFactsOf(request).operation)
+/** Monitoring must get an answer under overload too. */
+const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
+const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
 
-/** What starting costs is no load. */
+/** The work of a start is no overload. */
 const startupGraceMs = 5_000
 
-/** Comes before all hooks but the one that counts and logs. */
+/** Its hooks come first, after those of the access log. */
 export async function registerLoadShedding(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
   const queue = createAdmissionQueue()
   store.onGroupCommit(() => queue.hasQueuedWrites())
-  // One for all of them: the stack of a new one costs as much as the rest of a refusal.
+  // Shared, because the stack trace of a new one costs as much as the rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', retryAfterOneSecond)
   let isClosing = false
   http.addHook('preClose', async () => {
@@ -49,7 +49,7 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
         ...originHeadersFor(request, config),
         ...retryAfterOneSecond.headers,
         // The rate limit may have counted the request before it was refused.
-        ...request.passage?.headers(),
+        ...request.rateAccount?.headers(),
         ...(isClosing && { connection: 'close' }),
         'cache-control': 'no-store',
         'content-type': problemType,
@@ -57,50 +57,49 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
       })
       .end(body)
   }
-  const isEventLoopOverloaded = watchLoop(http, config.env)
-  http.decorateRequest('leave', null)
+  const isEventLoopOverloaded = watchEventLoop(http)
+  http.decorateRequest('releasePlace', null)
   http.addHook('onRequest', (request, reply, done) => {
-    if (isWatching(request)) return done()
-    // A closing server has an answer of its own (request-guards.ts).
+    if (isMonitoring(request)) return done()
+    // request-guards.ts answers for a closing server.
     if ((queue.isFull() || isEventLoopOverloaded()) && !isClosing) refuse(request, reply)
     else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
-    // A form is still arriving.
-    if (isWatching(request) || isForm(request)) return done()
+    // A form has not arrived yet.
+    if (isMonitoring(request) || isForm(request)) return done()
     const begin = (): void => {
-      if (request.raw.socket.destroyed) request.leave?.()
+      if (request.raw.socket.destroyed) request.releasePlace?.()
       else done()
     }
-    const leave = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD')
-    if (leave === false) return refuse(request, reply)
-    request.leave = leave
-    onRequestEnd(request, leave)
+    const release = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD')
+    if (release === false) return refuse(request, reply)
+    request.releasePlace = release
+    onRequestEnd(request, release)
   })
-  // The rest depends on how fast the client reads.
+  // What is left depends on how fast the client reads.
   http.addHook('onSend', (request, _reply, _payload, done) => {
-    request.leave?.()
+    request.releasePlace?.()
     done()
   })
 }
 
 const maxDelayMs = 500
 const sampleMs = 1_000
-/** The resolution of the histogram, which each measured delay includes. */
+/** The histogram's resolution; every measured delay includes it. */
 const resolutionMs = 10
 
 /**
- * Answers whether the event loop is late. In tests it is that of the tests as well. Not @fastify/under-pressure: it asks for the memory
- * each second, for which it has to open a file, and ends the process when there is no descriptor left.
+ * Returns whether the event loop is late. Not @fastify/under-pressure: it reads the memory each second, for
+ * which it opens a file, and it ends the process when no descriptor is left.
  */
-function watchLoop(http: FastifyInstance, env: string): () => boolean {
-  if (env === 'test') return () => false
+function watchEventLoop(http: FastifyInstance): () => boolean {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
   histogram.enable()
   let isSettled = false
   let isLate = false
   const timer = setInterval(() => {
-    // Nothing was measured when the loop was held up all the time.
+    // A loop that was blocked for the whole second measured nothing.
     const delayMs = histogram.count === 0 ? Number.POSITIVE_INFINITY : histogram.mean / 1e6 - resolutionMs
     isLate = delayMs > maxDelayMs
     histogram.reset()
