@@ -37,7 +37,8 @@ const under = ['strace', '-D', '-f', '-y', '-xx', '-s', '200000', '-e', `trace=$
  * replies. Returns their number.
  */
 async function load(url: string, kill: () => void): Promise<number> {
-  const headers = { 'content-type': 'application/json', accept: 'application/json' }
+  // Compressed answers could not be read in what strace wrote.
+  const headers = { 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }
   const post = (path: string, body: object, more = {}) =>
     fetch(`${url}/api/admin${path}`, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) })
   const account = { email: 'admin@example.com', password, device_name: 'power' }
