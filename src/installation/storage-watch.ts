@@ -1,6 +1,6 @@
 // Watches the storage in servers and workers: looks each second whether the data are where they were opened, and what failed since.
 // Logs one line for each change.
-import type { Fault, FaultKind } from '../../db/store.ts'
+import type { FaultKind, RecordedFault } from '../../db/store.ts'
 import type { App } from '../app.ts'
 import { restoreAdvice } from './installation.ts'
 
@@ -36,7 +36,7 @@ function placeTeller({ http: { log } }: App): (now: string | null) => void {
   }
 }
 
-function faultTeller({ http: { log }, services: { config } }: App): (faults: readonly Fault[]) => void {
+function faultTeller({ http: { log }, services: { config } }: App): (faults: readonly RecordedFault[]) => void {
   const known = new Set<FaultKind>()
   return (faults) => {
     for (const { kind, count, present } of faults) {

@@ -1,21 +1,21 @@
-// The worker (DOMAIN 25.1): feeds the readers of the event log, claims what is due and runs it, as many at once as each kind allows.
-// It is woken by commits of its own process, and looks by itself every second for those of others.
+// The worker (DOMAIN 25.1): dispatches events to their consumers, claims due jobs and runs them, as many at once as each kind allows.
+// Commits of its own process wake it; it polls once a second for commits of others.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
-import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
-import { createEventDispatcher, type EventConsumer } from './event-consumers.ts'
-import { bury, claim, finish, holdsLease, type JobRow, leaseMs, postpone, releaseExpired, renew } from './leases.ts'
+import { createEventDispatcher, type EventConsumer, type EventDispatcher } from './event-consumers.ts'
+import { createJobRunner, type JobRunner } from './job-runner.ts'
+import { claim, type JobRow, releaseExpired } from './leases.ts'
 import { acquireLock } from './locks.ts'
-import { type AnyJob, BuryJob } from './queue.ts'
-import { createStorageRetry } from './storage-retry.ts'
+import type { AnyJob } from './queue.ts'
+import { createStorageRetry, type StorageRetry } from './storage-retry.ts'
 
 export interface Worker {
   start(): void
-  /** Claims no more, tells what runs to stop, and waits for it up to `graceMs`; what is left waits for another worker. */
+  /** Claims no more, aborts the running jobs, and waits for them up to `graceMs`. Another worker runs the rest. */
   stop(graceMs?: number): Promise<void>
-  /** Something may be due. */
+  /** Tells the worker that something may be due. */
   wake(): void
-  /** Feeds readers and runs jobs until nothing is due; for tests and commands. */
+  /** Dispatches events and runs jobs until nothing is due; for tests and commands. */
   drain(): Promise<void>
 }
 
@@ -23,208 +23,163 @@ const pollMs = 1000
 const wakeMs = 10
 const presenceMs = 20_000
 const maxClaimed = 50
-const maxErrorLength = 500
-/** When a job is tried again that met a full disk or a locked database. */
-const passesSeconds = 15
-/** Of one job, one after another: then it is what ends the workers. */
-export const maxCrashes = 10
 
-export function createWorker(services: Services, jobs: readonly AnyJob[], readers: readonly EventConsumer[]): Worker {
-  const own = newOwnerId()
-  const feeder = createEventDispatcher(services, readers)
-  const kinds = new Map(jobs.map((job) => [job.kind, job]))
-  const running = new Map<number, { done: Promise<void>; stop: AbortController }>()
-  const counts = new Map<string, number>()
-  let timer: NodeJS.Timeout | undefined
-  let presence: NodeJS.Timeout | undefined
-  let isOn = false
-  let isBusy = false
-  let isWoken = false
-  let isDue = false
-  let isStopping = false
-  /** The look that is under way. */
-  let looking: Promise<void> = Promise.resolve()
+export const createWorker = (
+  services: Services,
+  jobs: readonly AnyJob[],
+  consumers: readonly EventConsumer[],
+): Worker => new JobWorker(services, jobs, consumers)
 
-  const context = (): Context => systemContext(services, 'api')
-  const { isTransient: isPassing, untilStored: stored } = createStorageRetry(services, () => isStopping)
-  const ids = (): ReadonlySet<number> => new Set(running.keys())
+class JobWorker implements Worker {
+  readonly #services: Services
+  readonly #jobs: readonly AnyJob[]
+  readonly #ownerId = newOwnerId()
+  readonly #retry: StorageRetry
+  readonly #dispatcher: EventDispatcher
+  readonly #runner: JobRunner
+  readonly #running = new Map<number, { done: Promise<void>; stop: AbortController }>()
+  /** Running jobs of each kind. */
+  readonly #counts = new Map<string, number>()
+  #pollTimer: NodeJS.Timeout | undefined
+  #presenceTimer: NodeJS.Timeout | undefined
+  #isOn = false
+  #isStopping = false
+  #isPolling = false
+  #isWoken = false
+  #isPollScheduled = false
+  /** The poll that runs, or the last one. */
+  #polling: Promise<void> = Promise.resolve()
 
-  const free = (): Map<string, number> =>
-    new Map(
-      jobs.map(({ kind, concurrency: atOnce, isReady }) => [
-        kind,
-        isReady(services) ? atOnce - (counts.get(kind) ?? 0) : 0,
-      ]),
-    )
+  constructor(services: Services, jobs: readonly AnyJob[], consumers: readonly EventConsumer[]) {
+    this.#services = services
+    this.#jobs = jobs
+    const isStopping = (): boolean => this.#isStopping
+    this.#retry = createStorageRetry(services, isStopping)
+    this.#dispatcher = createEventDispatcher(services, consumers)
+    this.#runner = createJobRunner({ services, jobs, retry: this.#retry, isStopping })
+  }
 
-  /** One look at everything. True when something was found. */
-  async function round(): Promise<boolean> {
+  start(): void {
+    this.#isOn = true
+    this.#isStopping = false
+    void this.#attempt('start', () => this.#releaseExpired(true)).then(() => this.#poll())
+    void this.#notePresence()
+    this.#presenceTimer = setInterval(() => void this.#notePresence(), presenceMs)
+  }
+
+  async stop(graceMs = 5000): Promise<void> {
+    this.#isOn = false
+    this.#isStopping = true
+    clearTimeout(this.#pollTimer)
+    clearInterval(this.#presenceTimer)
+    for (const { stop } of this.#running.values()) stop.abort()
+    const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref())
+    await Promise.race([this.#polling.then(() => this.#allDone()), grace])
+  }
+
+  wake(): void {
+    this.#isWoken = true
+    // Not at once, so that one poll serves several commits.
+    if (!this.#isOn || this.#isPolling || this.#isPollScheduled) return
+    this.#isPollScheduled = true
+    setTimeout(() => {
+      this.#isPollScheduled = false
+      void this.#poll()
+    }, wakeMs)
+  }
+
+  async drain(): Promise<void> {
+    await this.#releaseExpired(true)
+    for (;;) {
+      const found = await this.#round()
+      if (this.#running.size > 0) await this.#allDone()
+      else if (!found) return
+    }
+  }
+
+  #context(): Context {
+    return systemContext(this.#services, 'api')
+  }
+
+  #runningIds(): ReadonlySet<number> {
+    return new Set(this.#running.keys())
+  }
+
+  #releaseExpired(isThorough = false): Promise<void> {
+    return releaseExpired(this.#context(), { running: this.#runningIds(), isThorough })
+  }
+
+  #allDone(): Promise<unknown> {
+    return Promise.all([...this.#running.values()].map(({ done }) => done))
+  }
+
+  #poll(): Promise<void> {
+    if (this.#isOn && !this.#isPolling) this.#polling = this.#pollUntilIdle()
+    return this.#polling
+  }
+
+  async #pollUntilIdle(): Promise<void> {
+    this.#isPolling = true
+    clearTimeout(this.#pollTimer)
+    try {
+      do {
+        this.#isWoken = false
+        while (this.#isOn && (await this.#round())) this.#isWoken = false
+      } while (this.#isOn && this.#isWoken)
+    } finally {
+      this.#isPolling = false
+      if (this.#isOn) this.#pollTimer = setTimeout(() => void this.#poll(), pollMs)
+    }
+  }
+
+  /** Dispatches events and claims jobs once. True when there was something to do. */
+  async #round(): Promise<boolean> {
     let found = false
-    if (await guarded('events', feeder.dispatch)) found = true
-    const claimed = await guarded('claim', async () => {
-      await releaseExpired(context(), { running: ids() })
-      return isStopping ? [] : claim(context(), own, free(), maxClaimed, ids())
+    if (await this.#attempt('events', () => this.#dispatcher.dispatch())) found = true
+    const claimed = await this.#attempt('claim', async () => {
+      await this.#releaseExpired()
+      if (this.#isStopping) return []
+      return claim(this.#context(), this.#ownerId, this.#freeSlots(), maxClaimed, this.#runningIds())
     })
-    for (const row of claimed || []) launch(row)
+    for (const row of claimed || []) this.#launch(row)
     return found || (claimed || []).length > 0
   }
 
-  async function guarded<T>(what: string, work: () => Promise<T>): Promise<T | false> {
+  /** How many more jobs of each kind may run. */
+  #freeSlots(): Map<string, number> {
+    return new Map(
+      this.#jobs.map(({ kind, concurrency, isReady }) => [
+        kind,
+        isReady(this.#services) ? concurrency - (this.#counts.get(kind) ?? 0) : 0,
+      ]),
+    )
+  }
+
+  #launch(row: JobRow): void {
+    this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 0) + 1)
+    const stop = new AbortController()
+    // `stop` may have been called during the claim.
+    if (this.#isStopping) stop.abort()
+    const done = this.#runner.run(row, stop).finally(() => {
+      this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 1) - 1)
+      this.#running.delete(row.id)
+      this.wake()
+    })
+    this.#running.set(row.id, { done, stop })
+  }
+
+  async #attempt<T>(what: string, work: () => Promise<T>): Promise<T | false> {
     try {
       return await work()
     } catch (cause) {
-      if (!isPassing(cause)) services.log.error({ err: cause, what }, 'The worker failed to look for work.')
+      if (!this.#retry.isTransient(cause))
+        this.#services.log.error({ err: cause, what }, 'The worker failed to look for work.')
       return false
     }
   }
 
-  function launch(row: JobRow): void {
-    counts.set(row.kind, (counts.get(row.kind) ?? 0) + 1)
-    const stop = new AbortController()
-    // Claimed while the worker was told to stop.
-    if (isStopping) stop.abort()
-    const done = run(row, stop).finally(() => {
-      counts.set(row.kind, (counts.get(row.kind) ?? 1) - 1)
-      running.delete(row.id)
-      wake()
-    })
-    running.set(row.id, { done, stop })
-  }
-
-  const allDone = (): Promise<unknown> => Promise.all([...running.values()].map(({ done }) => done))
-
-  async function run(row: JobRow, stop: AbortController): Promise<void> {
-    const job = kinds.get(row.kind)
-    if (!job) return
-    const payload = JSON.parse(row.payload) as object
-    const giveUp = (cause: string): Promise<void> =>
-      bury(context(), row, cause, (ctx) => job.onBuried?.(ctx, payload, cause) ?? Promise.resolve())
-    const lease = setInterval(() => {
-      renew(context(), row).then(
-        (isOurs) => isOurs || stop.abort(),
-        () => undefined,
-      )
-    }, leaseMs / 3)
-    try {
-      // The database answers without leaving this turn of the event loop: a backlog must not keep requests waiting.
-      await yieldToEventLoop()
-      if (row.crashes >= maxCrashes) throw new BuryJob(row.last_error ?? 'It never came to an end.')
-      const outcome = await job.run(context(), payload, {
-        id: row.id,
-        attempt: row.attempts,
-        isLast: row.attempts > job.retryAfterSeconds.length,
-        signal: stop.signal,
-        holdsLease: (ctx) => holdsLease(ctx, row),
-      })
-      await stored(() =>
-        outcome
-          ? postpone(context(), row, outcome.runAgainAt, { attempts: 0, last_error: null })
-          : finish(context(), row),
-      )
-    } catch (cause) {
-      await failed(row, job, cause, giveUp)
-    } finally {
-      clearInterval(lease)
-    }
-  }
-
-  async function failed(row: JobRow, job: AnyJob, cause: unknown, giveUp: (cause: string) => Promise<void>) {
-    const sentence = sentenceOf(cause)
-    // The sentence stays with the job: it may quote what others have said or written.
-    const about = { job: row.id, kind: row.kind, attempt: row.attempts }
-    try {
-      // What was stopped with the worker has not failed, nor what found no room on the disk.
-      const isPassed = isPassing(cause)
-      if ((isStopping || isPassed) && !(cause instanceof BuryJob)) {
-        const at = isStopping ? context().time : later(context().time, passesSeconds)
-        return await stored(() => postpone(context(), row, at, { attempts: row.attempts - 1 }))
-      }
-      const delay = job.retryAfterSeconds[row.attempts - 1]
-      if (cause instanceof BuryJob || delay === undefined) {
-        services.log.error({ ...about, err: cause }, 'A job was buried.')
-        return await stored(() =>
-          giveUp(sentence).catch((error: unknown) => {
-            if (isPassing(error)) throw error
-            services.log.error({ ...about, err: error }, 'A job was buried without its last words.')
-            return bury(context(), row, sentence)
-          }),
-        )
-      }
-      services.log.warn(about, 'A job failed and will be tried again.')
-      await stored(() => postpone(context(), row, later(context().time, delay), { last_error: sentence }))
-    } catch (error) {
-      // Its lease ends by itself.
-      services.log.error({ ...about, err: error }, 'What became of a job could not be stored.')
-    }
-  }
-
-  function look(): Promise<void> {
-    if (isOn && !isBusy) looking = lookAround()
-    return looking
-  }
-
-  async function lookAround(): Promise<void> {
-    isBusy = true
-    clearTimeout(timer)
-    try {
-      do {
-        isWoken = false
-        while (isOn && (await round())) isWoken = false
-      } while (isOn && isWoken)
-    } finally {
-      isBusy = false
-      if (isOn) timer = setTimeout(() => void look(), pollMs)
-    }
-  }
-
-  function wake(): void {
-    isWoken = true
-    // Not at once: what is written together is looked at together.
-    if (!isOn || isBusy || isDue) return
-    isDue = true
-    setTimeout(() => {
-      isDue = false
-      void look()
-    }, wakeMs)
-  }
-
-  const present = (): Promise<unknown> =>
-    guarded('presence', () => acquireLock(context(), 'worker', own, 3 * presenceMs, true))
-
-  return {
-    start() {
-      isOn = true
-      isStopping = false
-      void guarded('start', () => releaseExpired(context(), { running: ids(), isThorough: true })).then(look)
-      void present()
-      presence = setInterval(() => void present(), presenceMs)
-    },
-    async stop(graceMs = 5000) {
-      isOn = false
-      isStopping = true
-      clearTimeout(timer)
-      clearInterval(presence)
-      for (const { stop } of running.values()) stop.abort()
-      const grace = new Promise<void>((resolve) => setTimeout(resolve, graceMs).unref())
-      await Promise.race([looking.then(allDone), grace])
-    },
-    wake,
-    async drain() {
-      await releaseExpired(context(), { running: ids(), isThorough: true })
-      for (;;) {
-        const found = await round()
-        if (running.size > 0) await allDone()
-        else if (!found) return
-      }
-    },
+  /** A shared lock tells `accord doctor` that a worker lives. */
+  #notePresence(): Promise<unknown> {
+    return this.#attempt('presence', () => acquireLock(this.#context(), 'worker', this.#ownerId, 3 * presenceMs, true))
   }
 }
-
-/** Some time later, varied by a tenth, so that what failed together does not come again together. */
-function later(time: Date, seconds: number): Date {
-  const share = 0.9 + Math.random() * 0.2
-  return new Date(time.getTime() + seconds * 1000 * share)
-}
-
-const sentenceOf = (cause: unknown): string =>
-  (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').slice(0, maxErrorLength)

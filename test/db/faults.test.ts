@@ -7,11 +7,11 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createFaultLog, type FaultKind, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
-import { type Fault, openStore, type Store } from '../../db/store.ts'
+import { openStore, type RecordedFault, type Store } from '../../db/store.ts'
 import { startServer } from '../support/app.ts'
 
 const error = (code: string) => new Database.SqliteError('fails', code)
-const present = (faults: readonly Fault[]): FaultKind[] =>
+const present = (faults: readonly RecordedFault[]): FaultKind[] =>
   faults.flatMap(({ kind, present }) => (present === null ? [] : [kind]))
 
 describe('an error of the disk', () => {

@@ -6,11 +6,11 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { type MockInstance, vi } from 'vitest'
 import { refresh, type Stale } from '../../db/search/search-index.ts'
-import type { Snapshot } from '../../db/store.ts'
+import type { DatabaseSnapshot } from '../../db/store.ts'
 import { insert } from './documents.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
-export const sources = ({ db }: Pick<Snapshot, 'db'>) => db.selectFrom('lead_sources').select('id').execute()
+export const sources = ({ db }: Pick<DatabaseSnapshot, 'db'>) => db.selectFrom('lead_sources').select('id').execute()
 const page = 4096
 export const bytes = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
 const noted = <T>(ask: (other: Database.Database) => T): T => {

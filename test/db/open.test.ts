@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
-import { openImage, openStore, type Snapshot, type Store } from '../../db/store.ts'
+import { type DatabaseSnapshot, openImage, openStore, type Store } from '../../db/store.ts'
 
 const stores: Store[] = []
 const folders: string[] = []
@@ -107,7 +107,7 @@ describe('a snapshot', () => {
 
   it('holds nothing of a transaction that is still going on', async () => {
     for (const store of [await migrated(), await migrated(fileUrl())]) {
-      let snapshot: Promise<Snapshot> | undefined
+      let snapshot: Promise<DatabaseSnapshot> | undefined
       await store.db.transaction().execute(async (db) => {
         await db.insertInto('lead_sources').values(source('Half')).execute()
         snapshot = store.snapshot()

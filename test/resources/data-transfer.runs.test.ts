@@ -2,7 +2,7 @@
 // is stored completely or not at all, and an interrupted import continues without losing or
 // repeating a row.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { maxCrashes } from '../../src/jobs/worker.ts'
+import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process.ts'

@@ -1,6 +1,6 @@
 // Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
 // docs.ts.
-import type { Fault, FaultKind } from '../../../db/store.ts'
+import type { FaultKind, RecordedFault } from '../../../db/store.ts'
 import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -90,7 +90,7 @@ const faultProblems = {
   io: 'The disk of this server failed. It is ready again a minute after the last error, once a write has succeeded.',
 } as const
 
-const presentFault = ({ services }: Context, kind: FaultKind): Fault['present'] =>
+const presentFault = ({ services }: Context, kind: FaultKind): RecordedFault['present'] =>
   services.store.faults().find((fault) => fault.kind === kind)?.present ?? null
 
 /** Throws while a fault of the kind lasts. */

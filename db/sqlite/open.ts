@@ -1,0 +1,250 @@
+// Composes a store of SQLite: the connections, the write queue, the sync of the log, maintenance and the fault log.
+
+import type { Database as SqliteConnection } from 'better-sqlite3'
+import { searchIndex } from '../housekeeping-tables.ts'
+import { refresh as index, type Stale } from '../search/search-index.ts'
+import { createSnapshot, type DatabaseSnapshot } from '../snapshots.ts'
+import type { Db, Store, StoreOptions } from '../store.ts'
+import type { DB } from '../tables.gen.ts'
+import { maxBusyWaitMs, retryWhileBusy } from './busy-retry.ts'
+import { createForeignCommitCounter, walBytes } from './connection.ts'
+import {
+  copySqliteSnapshot,
+  openSqliteReader,
+  openSqliteSnapshot,
+  sqliteDialect,
+  sqliteFile,
+  sqliteImage,
+} from './dialect.ts'
+import { createFileIdentity, type FileIdentity } from './file-identity.ts'
+import { mergesOf } from './full-text-tables.ts'
+import type { WriteQueue } from './group-commit/types.ts'
+import { createWalSync, type WalSync } from './group-commit/wal-sync.ts'
+import { createWriteConnection, type SqliteHealth, type WriteConnection } from './group-commit/write-connection.ts'
+import { createWriteQueue } from './group-commit/write-queue.ts'
+import { kyselySqlite, kyselySqliteConnection } from './kysely-driver.ts'
+import { createInMemoryMaintenance, createMaintenance, type Maintenance } from './maintenance/maintenance.ts'
+import { createPreparedStatements, type PreparedStatements } from './prepared-statements.ts'
+import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
+import { createFaultLog, type FaultLog } from './storage-faults.ts'
+
+/** Stores opened by this process. Each starts its commit counter in a range of its own. */
+let opened = 0
+
+export const openSqliteStore = (connection: SqliteConnection, url: string, options: StoreOptions = {}): Store =>
+  new SqliteStore(connection, url, options)
+
+/** The connection that only reads, for a database in a file. */
+interface Reader {
+  readonly connection: SqliteConnection
+  readonly statements: PreparedStatements
+  readonly transaction: ReadTransaction
+}
+
+class SqliteStore implements Store {
+  readonly db: Db
+  readonly dialect = sqliteDialect
+  readonly url: string
+  readonly #connection: SqliteConnection
+  /** Null for a database in memory, as are `#reader` and `#sync`. */
+  readonly #file: string | null
+  readonly #reader: Reader | null
+  readonly #sync: WalSync | null
+  readonly #files: FileIdentity
+  readonly #health: SqliteHealth
+  readonly #faults: FaultLog = createFaultLog()
+  readonly #statements: PreparedStatements
+  /** Changes when another connection has committed. */
+  readonly #foreignCommits: () => number
+  readonly #queue: WriteQueue<Stale>
+  readonly #maintenance: Maintenance
+  readonly #listeners = new Set<() => void>()
+  readonly #snapshots = new Set<DatabaseSnapshot>()
+  #isWriteComing = (): boolean => false
+  /** The generation of foreign commits at the last `whenDurable`. */
+  #confirmedForeign: number
+
+  constructor(connection: SqliteConnection, url: string, options: StoreOptions) {
+    const { waitMs = maxBusyWaitMs, groupMs = 10, slowSyncMs = 100, folders = [] } = options
+    const file = sqliteFile(url)
+    this.url = url
+    this.#connection = connection
+    this.#file = file
+    this.#files = file === null ? createFileIdentity([], []) : createFileIdentity([file, ...folders], [`${file}-wal`])
+    this.#health = { trouble: null, commits: opened++ * 2 ** 32 }
+    this.#statements = createPreparedStatements(connection)
+    this.#foreignCommits = createForeignCommitCounter(connection)
+    this.#reader = file === null ? null : this.#openReader(file)
+    this.#sync = file === null ? null : this.#openSync(file, slowSyncMs)
+    const writer = this.#openWriter()
+    this.#queue = this.#openQueue(writer, { waitMs, groupMs })
+    this.db = kyselySqlite<DB>(this.#queue, {
+      own: this.#statements,
+      reader: this.#reader && { statements: this.#reader.statements, look: this.#reader.transaction },
+      faults: this.#faults,
+    })
+    this.#confirmedForeign = this.#foreignGeneration()
+    this.#maintenance = this.#openMaintenance()
+  }
+
+  // Every public member is a bound function, because callers spread a store or pass single functions on.
+  health = () => this.#health.trouble
+  faults = () => this.#faults.list()
+  verifyFiles = () => this.#files.verify()
+  lostFiles = () => this.#files.lost()
+  assertFiles = () => this.#files.assert()
+  maintain = () => this.#maintenance.run()
+  commitGeneration = () => this.#health.commits + this.#foreignGeneration()
+  renewReadTransaction = (agoMs?: number) => this.#reader?.transaction.end(agoMs)
+  deferToCommit = (stale: readonly Stale[]) => this.#queue.defer(stale)
+  walBytes = () => (this.#file === null ? 0 : walBytes(this.#file))
+  image = () => this.#whileIdle(() => sqliteImage(this.#connection))
+
+  retryWrite = async (): Promise<SqliteHealth['trouble']> => {
+    if (this.#health.trouble === null && !this.#faults.awaitsWrite()) return null
+    try {
+      await sqliteDialect.tryWrite(this.db)
+      this.#sync?.markDirty()
+      await this.#sync?.whenDurable()
+      this.#health.trouble = null
+      this.#faults.recordWrite()
+    } catch (error) {
+      const fault = sqliteDialect.storageFault(error)
+      if (fault === null) throw error
+      // A lock of another process says nothing about the disk.
+      if (fault !== 'busy') this.#health.trouble = fault
+    }
+    return this.#health.trouble
+  }
+
+  whenDurable = (): Promise<void> | null => {
+    if (this.#sync === null) return null
+    // Another process may have committed without having synced yet.
+    const foreign = this.#foreignGeneration()
+    if (foreign !== this.#confirmedForeign) this.#sync.markDirty()
+    this.#confirmedForeign = foreign
+    return this.#sync.whenDurable()
+  }
+
+  onGroupCommit = (isWriteComing: () => boolean): void => {
+    this.#isWriteComing = isWriteComing
+  }
+
+  onCommit = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  snapshot = async (): Promise<DatabaseSnapshot> => {
+    const file = this.#file
+    if (file === null)
+      return this.#whileIdle(() => this.#track(createSnapshot(copySqliteSnapshot(this.#connection), this.#faults)))
+    const opened = await retryWhileBusy(() => this.#faults.recording(() => openSqliteSnapshot(file)))
+    return this.#track(createSnapshot(opened, this.#faults))
+  }
+
+  close = async (): Promise<void> => {
+    // SQLite removes the log with the last connection, if that connection can write.
+    for (const each of [...this.#snapshots]) await each.close()
+    const maintenanceClosed = this.#maintenance.close()
+    try {
+      this.renewReadTransaction()
+      await this.#queue.close()
+    } finally {
+      await maintenanceClosed
+      await this.#sync?.close()
+      this.#reader?.connection.close()
+      this.#connection.close()
+    }
+  }
+
+  #openReader(file: string): Reader {
+    const connection = openSqliteReader(file)
+    const options = { onSchema: () => this.#clearStatements(), others: this.#foreignCommits }
+    return {
+      connection,
+      statements: createPreparedStatements(connection),
+      transaction: createReadTransaction(connection, options),
+    }
+  }
+
+  #openSync(file: string, slowMs: number): WalSync {
+    return createWalSync(this.#connection, file, {
+      slowMs,
+      onFailure: (error) => {
+        this.#health.trouble = 'uncertain'
+        this.#faults.record(error)
+      },
+    })
+  }
+
+  #openWriter(): WriteConnection {
+    return createWriteConnection(this.#connection, this.#statements, {
+      health: this.#health,
+      faults: this.#faults,
+      foreignCommits: this.#foreignCommits,
+      assertFiles: this.assertFiles,
+      onSchemaChange: () => this.#clearStatements(),
+      onWrite: () => this.renewReadTransaction(),
+      onForeignCommit: () => this.#sync?.markDirty(),
+      onCommit: (segments) => {
+        this.#faults.recordWrite()
+        this.#sync?.markDirty()
+        this.#maintenance.afterCommit(segments)
+        for (const listener of this.#listeners) listener()
+      },
+    })
+  }
+
+  #openQueue(writer: WriteConnection, { waitMs, groupMs }: { waitMs: number; groupMs: number }): WriteQueue<Stale> {
+    const inside = kyselySqliteConnection<DB>((query) => writer.run(query))
+    return createWriteQueue<Stale>(writer, {
+      maxGroupMs: groupMs,
+      maxWaitMs: waitMs,
+      isWriteComing: () => this.#isWriteComing(),
+      beforeCommit: (stale) => index(inside, stale),
+      whenDurable: () => this.#sync?.whenDurable() ?? null,
+      prepareLog: () => this.#sync?.prepareLog() ?? null,
+    })
+  }
+
+  #openMaintenance(): Maintenance {
+    const merges = mergesOf(searchIndex)
+    if (this.#file === null) return createInMemoryMaintenance(this.#connection, merges)
+    return createMaintenance(this.#connection, this.#file, {
+      exclusive: () => this.#queue.exclusive(),
+      merges,
+      onRound: this.#faults.recordMaintenance,
+    })
+  }
+
+  #clearStatements(): void {
+    this.#statements.clear()
+    this.#reader?.statements.clear()
+  }
+
+  #foreignGeneration(): number {
+    return this.#reader === null ? this.#foreignCommits() : this.#reader.transaction.generation()
+  }
+
+  /** Runs the work while no transaction is open. */
+  async #whileIdle<T>(work: () => T): Promise<T> {
+    const { release } = await this.#queue.exclusive()
+    try {
+      return work()
+    } finally {
+      release()
+    }
+  }
+
+  /** A snapshot keeps the log from being emptied, so maintenance runs when one is closed. */
+  #track(snapshot: DatabaseSnapshot): DatabaseSnapshot {
+    const close = async (): Promise<void> => {
+      await snapshot.close()
+      if (this.#snapshots.delete(tracked)) void this.#maintenance.run()
+    }
+    const tracked = { ...snapshot, close }
+    this.#snapshots.add(tracked)
+    return tracked
+  }
+}

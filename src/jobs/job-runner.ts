@@ -1,0 +1,122 @@
+// Runs one claimed job: renews its lease, stores its outcome, and retries or buries it when it fails.
+import { type Context, type Services, systemContext } from '../kernel/context.ts'
+import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
+import { bury, finish, holdsLease, type JobRow, leaseMs, postpone, renew } from './leases.ts'
+import { type AnyJob, BuryJob } from './queue.ts'
+import type { StorageRetry } from './storage-retry.ts'
+
+const maxErrorLength = 500
+/** When a job runs again that met a full disk or a locked database. */
+const storageRetrySeconds = 15
+/** After this many crashes in a row the job itself is probably what ends the workers. */
+export const maxCrashes = 10
+
+export interface JobRunner {
+  /** Runs the job to its end and stores the outcome. */
+  run(row: JobRow, stop: AbortController): Promise<void>
+}
+
+export interface JobRunnerOptions {
+  readonly services: Services
+  readonly jobs: readonly AnyJob[]
+  readonly retry: StorageRetry
+  readonly isStopping: () => boolean
+}
+
+/** A claimed job with its definition, for one run. */
+interface Claim {
+  readonly row: JobRow
+  readonly job: AnyJob
+  readonly payload: object
+}
+
+export function createJobRunner({ services, jobs, retry, isStopping }: JobRunnerOptions): JobRunner {
+  const kinds = new Map(jobs.map((job) => [job.kind, job]))
+  const context = (): Context => systemContext(services, 'api')
+
+  async function run(row: JobRow, stop: AbortController): Promise<void> {
+    const job = kinds.get(row.kind)
+    if (!job) return
+    const claim: Claim = { row, job, payload: JSON.parse(row.payload) as object }
+    const lease = setInterval(() => {
+      renew(context(), row).then(
+        (isHeld) => isHeld || stop.abort(),
+        () => undefined,
+      )
+    }, leaseMs / 3)
+    try {
+      await runClaimed(claim, stop.signal)
+    } catch (cause) {
+      await storeFailure(claim, cause)
+    } finally {
+      clearInterval(lease)
+    }
+  }
+
+  async function runClaimed({ row, job, payload }: Claim, signal: AbortSignal): Promise<void> {
+    // SQLite answers within one turn of the event loop, so a backlog would keep requests waiting.
+    await yieldToEventLoop()
+    if (row.crashes >= maxCrashes) throw new BuryJob(row.last_error ?? 'It never came to an end.')
+    const outcome = await job.run(context(), payload, {
+      id: row.id,
+      attempt: row.attempts,
+      isLast: row.attempts > job.retryAfterSeconds.length,
+      signal,
+      holdsLease: (ctx) => holdsLease(ctx, row),
+    })
+    await retry.untilStored(() =>
+      outcome
+        ? postpone(context(), row, outcome.runAgainAt, { attempts: 0, last_error: null })
+        : finish(context(), row),
+    )
+  }
+
+  async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
+    const { row, job } = claim
+    // The error sentence stays with the job and out of the log: it may quote what users wrote.
+    const about = { job: row.id, kind: row.kind, attempt: row.attempts }
+    try {
+      // A job that stopped with the worker, or met a storage fault, has not failed.
+      const isTransient = retry.isTransient(cause)
+      if ((isStopping() || isTransient) && !(cause instanceof BuryJob)) {
+        const at = isStopping() ? context().time : jitteredDelay(context().time, storageRetrySeconds)
+        return await retry.untilStored(() => postpone(context(), row, at, { attempts: row.attempts - 1 }))
+      }
+      const delay = job.retryAfterSeconds[row.attempts - 1]
+      if (cause instanceof BuryJob || delay === undefined) {
+        services.log.error({ ...about, err: cause }, 'A job was buried.')
+        return await retry.untilStored(() => buryClaim(claim, sentenceOf(cause), about))
+      }
+      services.log.warn(about, 'A job failed and will be tried again.')
+      await retry.untilStored(() =>
+        postpone(context(), row, jitteredDelay(context().time, delay), { last_error: sentenceOf(cause) }),
+      )
+    } catch (error) {
+      // The lease expires, and a worker claims the job again.
+      services.log.error({ ...about, err: error }, 'The outcome of a job could not be stored.')
+    }
+  }
+
+  /** Buries the job with its `onBuried`, and without it when that fails. */
+  async function buryClaim({ row, job, payload }: Claim, sentence: string, about: object): Promise<void> {
+    const onBuried = (ctx: Context): Promise<void> => job.onBuried?.(ctx, payload, sentence) ?? Promise.resolve()
+    try {
+      await bury(context(), row, sentence, onBuried)
+    } catch (error) {
+      if (retry.isTransient(error)) throw error
+      services.log.error({ ...about, err: error }, 'A job was buried, but its onBuried hook failed.')
+      await bury(context(), row, sentence)
+    }
+  }
+
+  return { run }
+}
+
+/** The delay varies by 10 %, so that jobs that failed together do not run together again. */
+function jitteredDelay(time: Date, seconds: number): Date {
+  const share = 0.9 + Math.random() * 0.2
+  return new Date(time.getTime() + seconds * 1000 * share)
+}
+
+const sentenceOf = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ').slice(0, maxErrorLength)
