@@ -1,5 +1,5 @@
-// Ajv for requests and replies: the dialect of the contract, with its formats. It is not in formats.ts,
-// because a module that only reads dates need not load Ajv.
+// Ajv for requests and replies: the dialect of the contract, with its formats. It is not in
+// formats.ts, because a module that only reads dates need not load Ajv.
 import type { Ajv, Options, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { addFormats } from './input/formats.ts'
@@ -19,16 +19,21 @@ const inputOptions = {
   messages: false,
 } as const
 
-/** Typed as Ajv's draft-07 class, the only one that the types of openapi-backend know; both share one implementation. */
+/**
+ * Typed as Ajv's draft-07 class, the only one that the types of openapi-backend know; both share
+ * one implementation.
+ */
 export const newAjv = (options: Options = {}): Ajv =>
   addFormats(new Ajv2020({ ...commonOptions, ...options }) as unknown as Ajv)
 
-/** For what callers send. */
+/** For request bodies and parameters. */
 export const newInputAjv = (options: Options = {}): Ajv => newAjv({ ...inputOptions, ...options })
 
 let inputAjv: Ajv | undefined
 
-/** A validator for values that come from elsewhere than a request, such as the rows of an import. */
+/**
+ * A validator for values that come from elsewhere than a request, such as the rows of an import.
+ */
 export function compileInput(schema: object): ValidateFunction {
   inputAjv ??= newInputAjv()
   const validate = inputAjv.compile(schema)

@@ -1,15 +1,16 @@
-// Which methods the paths of the contract know. The server has routes for these alone: another method on such a path goes the way of
-// unknown paths and is told here which there are, so that a start does not register two thousand routes nobody asks for.
+// Which methods each path of the contract has. Fastify registers these methods only; a request with
+// another method takes the route for unknown paths, and this file finds the methods to name in the
+// 405. Otherwise a start would register two thousand more routes.
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 
-/** What is known of a request before it is read; nothing of one that is no operation's. */
+/** The facts about a request that are known before it is read; empty for an unknown path. */
 export interface RouteFacts {
   operation?: OperationId
   isPublic?: boolean
   isForAnyOrigin?: boolean
-  /** Media types of forms that are left in the connection. */
+  /** Media types of forms that Fastify leaves unread in the connection. */
   forms?: readonly string[]
-  /** The methods of the path, where it has not the one that is asked for. */
+  /** Set when the path exists without the method of the request: the value of `Allow`. */
   methods?: string
 }
 
@@ -19,10 +20,16 @@ interface Path {
   isForAnyOrigin: boolean
 }
 
-/** A path as the server writes it: `/leads/:id([^]+)`. Without the pattern, `/leads//` would be the lead whose id is empty. */
+/**
+ * The path as Fastify writes it: `/leads/:id([^]+)`. Without the pattern, `/leads//` would match as
+ * the lead with an empty id.
+ */
 export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
-/** What web forms say to the public is for scripts of any page, without credentials (DOMAIN 3.1). */
+/**
+ * Scripts on any page may call the public operations of web forms, without credentials (DOMAIN
+ * 3.1).
+ */
 export const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'
 
 const paths = new Map<string, Path>()
@@ -45,7 +52,7 @@ const factsOfPath = ({ methods, isForAnyOrigin }: Path): RouteFacts => ({
 
 const isParameter = (segment: string | undefined): boolean => segment?.startsWith(':') === true
 
-/** Whether every request for the path `other` would be one for `path` if there were no `other`. */
+/** Whether `path` would match every request for `other` if `other` did not exist. */
 const covers = (path: Path, other: Path): boolean =>
   path !== other &&
   path.segments.length === other.segments.length &&
@@ -59,7 +66,10 @@ export interface Hidden {
 
 let hidden: Hidden[] | undefined
 
-/** `GET /leads/mass-destroy` would be the lead with that id: methods that would lead to a path with a parameter instead. */
+/**
+ * Methods that need a route of their own, because a path with a parameter would match them
+ * otherwise: `GET /leads/mass-destroy` would be the lead with that id.
+ */
 export function shadowedMethods(): readonly Hidden[] {
   hidden ??= findHidden()
   return hidden
@@ -74,7 +84,7 @@ function findHidden(): Hidden[] {
   })
 }
 
-/** Fixed words win over parameters, from the left. */
+/** Fixed segments come before parameters, compared from the left. */
 const ranked = [...paths.values()]
   .map((path) => ({ path, rank: path.segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('') }))
   .sort((one, other) => (one.rank < other.rank ? -1 : Number(one.rank > other.rank)))
@@ -108,7 +118,7 @@ interface Request {
 const nothing: RouteFacts = {}
 const known = new WeakMap<Request, RouteFacts>()
 
-/** What is known of a request, by its route or, where it has none, by its path. */
+/** The facts of the route, or of the path when no route has the method. */
 export function routeFactsOf(request: Request): RouteFacts {
   if (!request.is404) return request.routeOptions.config as RouteFacts
   const found = known.get(request)

@@ -1,5 +1,6 @@
 // openapi-backend, set up once: every request passes its pipeline. It runs the security handlers,
-// validates, and calls the handler, in the order of DOMAIN 4.3. The caller gives each step as a `Pipeline`.
+// validates, and calls the handler, in the order of DOMAIN 4.3. The caller gives each step as a
+// `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
@@ -13,7 +14,7 @@ import { readRequest } from './read-request.ts'
 import { refuse } from './refusal.ts'
 import { type RequestOperation, type RequestShapes, requestShapes } from './request-definition.ts'
 
-/** Who asks, as the log may know it. */
+/** The caller as the log may name it: by ids. */
 export interface LoggedCaller {
   user_id: number | null
   token_id: number | null
@@ -37,12 +38,12 @@ export interface Call {
   readonly headers: Record<string, string | string[] | undefined>
   readonly params: Readonly<Record<string, string>>
   readonly query: string
-  /** How long ago it came. */
+  /** Milliseconds since the request arrived. */
   readonly ageMs: number
   readonly body: Buffer | undefined
-  /** The body of a form with files, not read yet. */
+  /** The unread body of a form with files. */
   readonly stream: Readable | undefined
-  /** The server's own request, for the caller's address. */
+  /** Facts that Fastify knows, such as the address of the caller. */
   readonly request: {
     address: string
     id: string
@@ -62,27 +63,32 @@ export interface Input {
 }
 
 export interface Refused {
-  /** What the schema refuses, and the body therefore lacks. */
+  /** The fields that the schemas refuse; the body lacks them. */
   fields: readonly string[]
-  /** Whether the rest has all that the operation must have. */
+  /** Whether the rest has all required fields. */
   isComplete: boolean
 }
 
 export interface Pipeline {
-  /** Who is calling. Throws a 401 problem, or 403 for a session that cannot be told from a forged call. */
+  /** Identifies the caller. Throws 401, or 403 for a session without its CSRF value. */
   authenticate(call: Call): Promise<void>
-  /** Prepares a call that needs no token. Throws for one that is not taken, whatever its body says. */
+  /**
+   * Prepares a call that needs no token. Throws when the operation refuses it regardless of its
+   * body.
+   */
   authorizePublic(call: Call): Promise<void>
-  /** May they. Throws a 403 problem. */
+  /** Checks ability and permission. Throws 403. */
   authorize(call: Call): void
-  /** Reads a form with files; those are the pipeline's. */
+  /** Reads a form and stores its files. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
-  /** Throws 404 or 412 for the record in the path: it is looked up before a refused body is reported. */
+  /** Throws 404 or 412 for the record in the path. Called before a refused body is reported. */
   assertRecordVisible(call: Call, params: Record<string, unknown>): Promise<void>
-  /** What the rules have against what is left of a refused body. Writes nothing. */
+  /**
+   * Returns what the operation's rules find wrong with the rest of a refused body. Writes nothing.
+   */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
-  /** However a call ended. */
+  /** Called once for every call, however it ended. */
   finish(call: Call, hasFailed: boolean): Promise<void>
 }
 
@@ -100,12 +106,12 @@ export interface Exchange {
   readonly reading: Reading
   readonly shapes: RequestShapes
   readonly request: MatchedRequest
-  /** What is wrong beyond the schemas; reported together with what the schemas refuse. */
+  /** Errors that no schema describes; reported together with those of the schemas. */
   readonly found: { readonly query: Finding[]; readonly body: Finding[] }
   authentication?: Promise<true>
 }
 
-/** What follows from a contract alone; the servers of one process share it. */
+/** Depends on the contract alone, so the servers of one process share it. */
 interface Shared {
   api: OpenAPIBackend
   shapes: ReadonlyMap<string, RequestShapes>
@@ -138,7 +144,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
-        // A request that arrives meanwhile waits for one of them at most.
+        // A request that arrives meanwhile waits for at most one of them.
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
@@ -149,7 +155,7 @@ const noShapes: RequestShapes = { params: {}, query: {}, body: undefined }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)
-  // Both schemes are asked for every request; the pipeline decides about both at once.
+  // openapi-backend asks both schemes for every request; the pipeline answers for both at once.
   const authenticate = (_context: BackendContext, exchange: Exchange): Promise<true> => {
     exchange.authentication ??= exchange.pipeline.authenticate(exchange.call).then(() => true as const)
     return exchange.authentication

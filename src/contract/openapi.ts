@@ -1,5 +1,5 @@
-// openapi-backend, fitted to Fastify and to the contract. Fastify has matched the request already and
-// read-request.ts parses it, so openapi-backend does neither again.
+// openapi-backend, fitted to Fastify and to the contract. Fastify has matched the request already
+// and read-request.ts parses it, so openapi-backend does neither again.
 import type { Ajv } from 'ajv'
 import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
 import { newInputAjv } from './ajv.ts'
@@ -20,7 +20,9 @@ export interface MatchedRequest {
 type RoutedOperation = ReturnType<OpenAPIRouter['getOperations']>[number]
 type ParsedRequest = ReturnType<OpenAPIRouter['parseRequest']>
 
-/** Finds the operation by its id. The base class matches every path and parses every request four times. */
+/**
+ * Finds the operation by its id. The base class matches all paths, and parses a request four times.
+ */
 class MatchedRouter extends OpenAPIRouter {
   readonly #operations: RoutedOperation[]
   readonly #byId: ReadonlyMap<string, RoutedOperation>
@@ -51,7 +53,9 @@ class MatchedRouter extends OpenAPIRouter {
   }
 }
 
-/** Compiles all schemas with two Ajv instances. The base class creates an instance for each schema. */
+/**
+ * Compiles all schemas with two Ajv instances. The base class creates an instance for each schema.
+ */
 class RequestValidator extends OpenAPIValidator {
   readonly #bodies: Ajv = newInputAjv()
   readonly #parameters: Ajv = newInputAjv({ coerceTypes: true })

@@ -1,12 +1,15 @@
-// Reads the path, the query and the body of a request into the form its schemas describe. openapi-backend
-// validates the result.
+// Reads the path, the query and the body of a request into the form its schemas describe.
+// openapi-backend validates the result.
 import type { Call, Exchange } from './backend.ts'
 import { type Body, bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
 import { intakeOf, normaliseBody, type Shape, types } from './input/normalise.ts'
 import { type Parameters, readQuery } from './input/query.ts'
 
-/** Throws a `Problem` for a request that cannot be read. What is wrong beyond the schemas becomes `exchange.found`. */
+/**
+ * Throws a `Problem` for a request that cannot be read. What is wrong beyond the schemas becomes
+ * `exchange.found`.
+ */
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
   const { query, body } = exchange.found
@@ -32,8 +35,8 @@ function normalise({ call, reading, shapes: { body: shape }, found: { body: foun
 }
 
 /**
- * An id is written in plain digits (DOMAIN 3.1). Ajv would coerce `0x1` and `1e3` as well, so such a
- * text becomes a list, which Ajv refuses.
+ * An id is written in plain digits (DOMAIN 3.1). Ajv would coerce `0x1` and `1e3` as well, so such
+ * a text becomes a list, which Ajv refuses.
  */
 function readParams(sent: Readonly<Record<string, string>>, shapes: Parameters): Record<string, unknown> {
   const isNumber = (shape: Shape | undefined): boolean =>

@@ -8,7 +8,10 @@ import { type FieldErrors, Problem } from './output/problems.ts'
 
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
 
-/** Throws 422. A record in the path is looked up first when only the body is wrong, so a missing one is a 404. */
+/**
+ * Throws 422. A record in the path is looked up first when only the body is wrong, so a missing one
+ * is a 404.
+ */
 export async function refuse(
   api: OpenAPIBackend,
   exchange: Exchange,
@@ -28,11 +31,14 @@ export async function refuse(
   throw new Problem('validation_failed', undefined, { errors })
 }
 
-/** What the rules that no schema knows say about the rest of a refused body: missing references, values that are taken. */
+/**
+ * Errors that only the operation's rules find in the rest of a refused body: missing references,
+ * values that are taken.
+ */
 async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: FieldErrors): Promise<FieldErrors> {
   const { call, pipeline, request, shapes } = exchange
   const { params, query, requestBody: sent } = request
-  // An error of the whole body, or more errors than are listed, leave nothing to rely on.
+  // With an error of the whole body, or too many errors to list, the rest cannot be judged.
   if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
   const fields = Object.keys(errors)
   const { body, isNews } = pruned(sent, shapes.body, fields)

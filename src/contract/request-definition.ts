@@ -1,5 +1,5 @@
-// The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks replies
-// against the original document.
+// The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks
+// replies against the original document.
 import type { Shape } from './input/normalise.ts'
 import type { Parameters } from './input/query.ts'
 
@@ -8,13 +8,15 @@ export interface Definition {
   [key: string]: unknown
 }
 
-/** An operation as openapi-backend's router has it: the parameters of its path are among its own. */
+/**
+ * An operation as openapi-backend's router has it: the parameters of its path are among its own.
+ */
 export interface RequestOperation {
   parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
 }
 
-/** The schemas of what an operation is sent. */
+/** The schemas of an operation's parameters and body. */
 export interface RequestShapes {
   params: Parameters
   query: Parameters
@@ -29,8 +31,8 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
 }
 
 /**
- * What openapi-backend needs: requests only. Replies are checked in replies.ts from the original document, which keeps
- * the reply schemas, most of the contract, out of its dereferencing. Lists in the query are split in normalise.ts, hence no `explode`.
+ * openapi-backend needs requests only, so the replies, most of the contract, are left out of its
+ * dereferencing. read-request.ts splits lists in the query, so `explode` is removed.
  */
 export function requestDefinition(contract: object): Definition {
   const { components, paths, ...document } = contract as Contract
@@ -40,7 +42,8 @@ export function requestDefinition(contract: object): Definition {
     if (typeof value !== 'object' || value === null) return value
     const made: Record<string, unknown> = {}
     for (const [key, each] of Object.entries(value)) if (!isProse(key, each)) made[key] = copy(each)
-    // openapi-backend would not miss a file that is required; what it does not know it leaves alone.
+    // openapi-backend would drop a required file of format `binary`; it does not know the format
+    // `file`.
     if (made.format === 'binary') made.format = 'file'
     const name = /^#\/components\/schemas\/(.+)$/.exec(String(made.$ref))?.[1]
     if (name !== undefined && !(name in used)) {
@@ -67,7 +70,10 @@ export function requestDefinition(contract: object): Definition {
   }
 }
 
-/** Only one schema of a body is checked: that of a form has what JSON has, and files, which are told apart in form.ts. */
+/**
+ * Only one schema of a body is checked: a form has the fields of JSON, and files, which form.ts
+ * tells apart.
+ */
 function withoutForms(operation: Taking): object {
   const { requestBody } = operation
   const form = requestBody?.content['multipart/form-data']
@@ -89,7 +95,7 @@ interface Contract {
   }
 }
 
-/** What is said to people: half of the contract, and of no use to a validator. */
+/** Descriptions are half of the contract and mean nothing to a validator. */
 const isProse = (key: string, value: unknown): boolean =>
   ((key === 'description' || key === 'summary') && typeof value === 'string') ||
   (key === 'examples' && Array.isArray(value))
@@ -99,7 +105,7 @@ interface Parts {
   patternProperties?: Record<string, unknown>
 }
 
-/** What one parameter says of further keys, openapi-backend takes for a word about all of the query. */
+/** openapi-backend would apply the `additionalProperties` of one parameter to the whole query. */
 function openParts(schema: Parts | undefined): void {
   if (typeof schema?.additionalProperties !== 'object') return
   schema.patternProperties = { '': schema.additionalProperties }
@@ -111,7 +117,10 @@ interface SortNames {
   [keyword: string]: unknown
 }
 
-/** The sort names of a list whose records have custom attributes (`x-entity`) are those of the contract and theirs. */
+/**
+ * A list whose records have custom attributes (`x-entity`) can be sorted by those of the contract
+ * and by its own.
+ */
 function openSort(names: SortNames | undefined): void {
   if (names?.enum === undefined || names['x-entity'] === undefined) return
   names.if = { pattern: '^-?custom_attributes\\.[a-z][a-z0-9_]*$' }

@@ -1,5 +1,5 @@
-// One Fastify route per operation, registered from the contract: its body limit, 405 with Allow, HEAD and OPTIONS. Reads the
-// request, hands it to openapi-backend, and turns what comes back into the reply the contract describes.
+// Registers one Fastify route for each operation of the contract: body limit, 405 with Allow, HEAD
+// and OPTIONS. A route hands the request to openapi-backend and sends the reply.
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isForAnyOrigin, type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
@@ -7,26 +7,26 @@ import type { Backend, Call } from './backend.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
 
-/** What a call answers: everything but the status of success, which the contract has. */
+/** The response to a call. */
 export interface Answered {
   status: number
   headers: Record<string, string>
   cookies?: readonly string[]
-  /** Undefined for replies without a body. A stream is read as fast as the caller takes it. */
+  /** Undefined for a reply without a body. A stream is read as fast as the caller takes it. */
   body: string | Buffer | Readable | undefined
   mediaType: string
 }
 
 const maxQueryLength = 8 * 1024
 
-/** Registers every operation that has a handler. `docs` operations are served by docs.ts, under the same contract. */
+/** Registers every operation that has a handler. http/docs/docs.ts serves the `docs` operations. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): void {
-  // The server would refuse a media type it cannot read before it is known who asks; body.ts reads it afterwards. A form with
-  // files is left in the connection until then.
+  // Fastify would refuse an unknown media type before the caller is authenticated, so input/body.ts
+  // checks it afterwards. A form with files stays in the connection until then.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', (request, reply, done) => {
     const { methods: allow } = routeFactsOf(request)
-    // Before a body is read: it is of no interest.
+    // The body is not read.
     if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
@@ -37,7 +37,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
-      // A form that is not left in the connection is no longer either.
+      // A form that Fastify reads itself has the same limit.
       ...(fact.longestForm !== null && fact.longestForm < maxBodyLength && { bodyLimit: fact.longestForm }),
       config: {
         operation: id,
@@ -45,7 +45,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         isForAnyOrigin: isForAnyOrigin(fact),
         forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
-      // Not as a promise: Fastify would watch the connection for an answer that never comes.
+      // Not returned as a promise, for which Fastify would watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => send(reply, answer))
@@ -57,20 +57,20 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
 }
 
-/** Of what is no form, unless the server is told otherwise (app.ts). */
+/** For bodies that are not forms; app.ts sets the same limit. */
 const maxBodyLength = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-/** Whether this is a form that is read after it is known who asks. */
+/** Whether the body is a form that is read after authentication. */
 export function isForm(request: FastifyRequest): boolean {
   const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
 }
 
-/** Which methods there are, and what is meant by one that others have for it. */
+/** The sentence of a 405: the methods of the path, and a hint for PATCH. */
 function knownMethods(method: string, allow: string): string {
   const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
   const hint =

@@ -1,5 +1,5 @@
-// The contract as TypeScript: what a handler receives and returns, by operationId. Derived from the generated types; a
-// change of openapi.yaml reaches every handler through here.
+// The contract as TypeScript: the input and the reply of each handler, by operationId. The types
+// are derived from the generated ones, so a change of openapi.yaml reaches every handler.
 
 import type { operations as facts } from './operations.gen.ts'
 import type { Download } from './output/download.ts'
@@ -9,10 +9,13 @@ export type { EventBase, OperationFact } from './operations.gen.ts'
 
 type Facts = typeof facts
 
-/** Operations that need a handler: all but those that docs.ts serves. */
+/** Operations that need a handler, which is all that docs.ts does not serve. */
 export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
 
-/** The operation at the path of `O` followed by `/Word`: `listLeadHistory` for `getLead` and `history`. */
+/**
+ * The operation at the path of `O` followed by `/Word`: `listLeadHistory` for `getLead` and
+ * `history`.
+ */
 export type OperationBelow<O extends OperationId, Word extends string> = {
   [Each in OperationId]: Facts[Each]['path'] extends `${Facts[O]['path']}/${Word}` ? Each : never
 }[OperationId]
@@ -25,7 +28,7 @@ export type Query<O extends OperationId> = NonNullable<Parameters<O>['query']>
 
 export type Params<O extends OperationId> = Parameters<O> extends { path: infer P } ? P : Record<string, never>
 
-/** That of a form has what JSON has, and files. */
+/** A form has the fields of JSON, and files. */
 export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer R }
   ? NonNullable<R> extends { content: { 'multipart/form-data': infer F } }
     ? F
@@ -44,14 +47,14 @@ type Content<O extends OperationId> = {
 
 type Json<O extends OperationId> = Content<O> extends { 'application/json': infer R } ? R : never
 
-/** JSON as its schema says; for every other media type, the bytes and what is to be said of them; nothing where there is no body. */
+/** JSON by its schema, a `Download` for every other media type, undefined without a body. */
 export type Reply<O extends OperationId> = [Content<O>] extends [never]
   ? undefined
   : Json<O> | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
 
-/** The record inside a reply: `data` of a show, one element of `data` of a list. */
+/** The record inside a reply: `data` of a show, an element of `data` of a list. */
 export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
-/** The names a list may be sorted by, without the sign. */
+/** The names by which a list can be sorted, without the sign. */
 export type SortName<O extends OperationId> =
   Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

@@ -1,5 +1,5 @@
-// The body of an operation from elsewhere than a request, such as the row of a file: read and checked like any other, with the
-// same spellings, formats and sentences. There is no second validator.
+// Reads and checks bodies that come from elsewhere than a request, such as the rows of an import,
+// exactly like those of requests: the same spellings, formats and sentences.
 
 import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
@@ -10,12 +10,12 @@ import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.t
 import { componentOf, resolved } from './open-schema.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
-/** The body as a handler gets it, and what is wrong with it by field. */
+/** Returns the body as a handler gets it, and the errors by field. */
 export type BodyReader = (value: object, reading: Reading) => { value: object; errors: FieldErrors }
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
-/** The reader of an operation's JSON body; compiled once. */
+/** The reader for the JSON body of an operation; compiled once. */
 export function bodyReader(document: object, operation: OperationId): BodyReader {
   const known = readers.get(document) ?? new Map<OperationId, BodyReader>()
   readers.set(document, known)

@@ -1,4 +1,5 @@
-// Reads a request's body (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. Its shape is the validator's business.
+// Reads the body of a request (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. The
+// validator checks its shape.
 import type { Call } from '../backend.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
@@ -9,13 +10,16 @@ import { type Finding, maxFields } from './validation-errors.ts'
 
 export interface Body {
   value: unknown
-  /** Paths of numbers that reading has rounded. */
+  /** Paths of numbers that `JSON.parse` has rounded. */
   inexact: readonly string[][]
-  /** What is wrong with it already. */
+  /** Errors found while reading. */
   found?: readonly Finding[]
 }
 
-/** The body as JSON or form fields (DOMAIN 3.1); a multipart one is a stream. Undefined when there is none. */
+/**
+ * A body of JSON or form fields (DOMAIN 3.1); undefined when there is none. Multipart forms are
+ * read as streams.
+ */
 export function readBody({ body, headers, fact }: Call): Body | undefined {
   const type = String(headers['content-type'] ?? '')
     .split(';')[0]
@@ -36,7 +40,9 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
   return read
 }
 
-/** An object or a list. Throws 400 for anything else, and for what is nested too deep. */
+/**
+ * Parses an object or a list. Throws 400 for anything else, and for deeper nesting than `maxDepth`.
+ */
 export function parseJson(text: string): Body {
   let value: unknown
   try {
@@ -61,7 +67,7 @@ function decode(body: Buffer): string {
   }
 }
 
-/** Levels of nesting, counted without recursion so that a deep body cannot exhaust the stack. */
+/** Counts the levels of nesting without recursion, so that a deep body cannot exhaust the stack. */
 function depth(value: object): number {
   let level = 0
   let row: object[] = [value]
@@ -74,7 +80,10 @@ function depth(value: object): number {
   return level
 }
 
-/** What is wrong with a body whatever its schema says. `value` is the normalised one: keys that were dropped do not count. */
+/**
+ * Errors of a body that do not depend on its schema. `value` is the normalized body, so dropped
+ * keys do not count.
+ */
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
   const found: Finding[] = inexact
     .filter((path) => at(value, path) !== undefined)

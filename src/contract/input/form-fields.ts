@@ -1,5 +1,6 @@
-// What a form of HTML says, as the body the contract describes: `persons[emails][0][value]=…` is an object in a list in an object,
-// `tags[]=…` one more entry of a list. Values are texts; what they mean is read by their schema.
+// Reads an HTML form into the body that the contract describes: `persons[emails][0][value]=…` is an
+// object in a list in an object, `tags[]=…` adds an entry to a list. Values stay text until
+// normalise.ts reads them by their schema.
 
 import { Problem } from '../output/problems.ts'
 import type { Finding } from './validation-errors.ts'
@@ -19,7 +20,7 @@ export function readNested(text: string): { value: Record<string, unknown>; foun
   return { value: objectOf(root), found }
 }
 
-/** `a[b][]` as a, b and nothing; a name that is written in another way stands for itself. */
+/** Splits `a[b][]` into a, b and an empty part; a name in any other form is a single part. */
 function pathOf(name: string): string[] {
   const [, first, rest = ''] = /^([^[\]]+)((?:\[[^[\]]*\])*)$/.exec(name) ?? []
   if (first === undefined) return [name]
@@ -53,11 +54,11 @@ const readNode = (node: Node | string): unknown => {
   if (typeof node === 'string') return node
   const keys = [...node.keys()]
   if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node)
-  // In their order, without the holes that a form leaves whose rows were taken out.
+  // In order of position, without the gaps that removed rows leave.
   return keys.sort((one, other) => Number(one) - Number(other)).map((key) => readNode(node.get(key) ?? ''))
 }
 
-/** `__proto__` arrives as the unknown key it is. */
+/** Keeps `__proto__` as a key of its own, so that the validator refuses it. */
 function objectOf(node: Node): Record<string, unknown> {
   const object: Record<string, unknown> = {}
   for (const [key, each] of node)

@@ -1,12 +1,13 @@
-// What the parts of a form say, as the body the contract describes (DOMAIN 3.1): a form has texts only, so a number, a list or
-// an object is read where the schema wants one. What cannot be read stays a text, and the validator refuses it.
+// Reads the fields of a form into the body that the contract describes (DOMAIN 3.1). A form has
+// only text, so numbers, lists and objects are parsed where the schema wants them. The validator
+// refuses text that cannot be parsed.
 
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
 import { type Shape, types } from './normalise.ts'
 import type { Finding } from './validation-errors.ts'
 
-/** One field of a form: its texts, and the keys of its files, in the order they came. */
+/** The texts of a field and the keys of its files, in the order they arrived. */
 export interface Field {
   texts: string[]
   files: string[]
@@ -21,14 +22,17 @@ export interface Form {
 const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
 
-/** How many bytes a file of the property may have, when the schema says. */
+/** The maximum bytes of a file of this property, if its schema has one. */
 export const maxFileLength = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
 
-/** Whether a property is a file, or a list of files. */
+/** Whether a property is a file or a list of files. */
 export const isFile = (shape: Shape | undefined): boolean =>
   [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
 
-/** The body of a form by its schema. `fields`: by name, without the brackets some clients put behind names of lists. */
+/**
+ * Reads a form by its schema. `fields`: by name, without the brackets that some clients append to
+ * names of lists.
+ */
 export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): Form {
   const form: Form = { value: {}, inexact: [], found: [] }
   const entries: [string, unknown][] = []
@@ -36,7 +40,7 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    // Who posts bytes does not read what is wrong with them: the last of a field counts.
+    // A caller that posts bytes does not read errors, so the last value of a field counts.
     if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
     const [only] = texts
@@ -49,20 +53,20 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
   return form
 }
 
-/** A list written out, or the object that the schema takes in its place. */
+/** Whether the text is a whole JSON list, or the object that the schema accepts in its place. */
 function isWhole(text = '', shape: Shape = {}): boolean {
   const start = text.trimStart()[0]
   return start === '[' || (start === '{' && branches(shape).flatMap(types).includes('object'))
 }
 
-/** Texts where the schema has files: only a form can carry those. */
+/** Errors for text where the schema has files: only a form can carry files. */
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
   const files = Object.entries(schema?.properties ?? {}).filter(([, shape]) => isFile(shape))
   return files
     .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
       const sent = (value as Record<string, unknown>)[name]
-      // Of a list that is too long that is said, and no more.
+      // A list that is too long gets only that error.
       if (Array.isArray(sent) && sent.length > maxItems) return []
       return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
     })

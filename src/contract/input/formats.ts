@@ -1,5 +1,5 @@
-// The value formats of the contract: what counts as valid, and how accepted spellings are brought into the one form that
-// is stored and returned (DOMAIN 3.2). Knows schemas' `format` words and nothing of HTTP.
+// The value formats of the contract: which values are valid, and how accepted spellings become the
+// one form that is stored and returned (DOMAIN 3.2).
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'
 
@@ -11,33 +11,36 @@ const dateOnly = /^\d{4}-\d{2}-\d{2}$/
 const inRange = (time: DateTime): boolean => time.isValid && time.year >= 1 && time.year <= 9999
 
 /**
- * A timestamp in UTC with milliseconds, or undefined when the text is none. Without an offset it is read in `zone`, and a date alone is its
- * midnight there.
+ * A timestamp in UTC with milliseconds; undefined when the text is not a timestamp. A text without
+ * an offset is read in `zone`, and a date alone as midnight there.
  */
 export function canonicalTime(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return hasBoundaries(text, zone) ? dayBoundary(text, zone, false) : undefined
   if (!timestamp.test(text)) return undefined
   const iso = text.replace(/[t ]/i, 'T')
   const read = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone })
-  // Of an hour that the clocks go through twice the first is meant; luxon's own choice depends on the season of today.
+  // In an hour that the clocks repeat, the first one counts; Luxon's choice would depend on today's
+  // season.
   const time = (read.getPossibleOffsets()[0] ?? read).toUTC()
   return inRange(time) ? time.toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") : undefined
 }
 
-/** A calendar date, or undefined. Of a timestamp it is the date in `zone`. */
+/**
+ * A calendar date; undefined when the text is not a date. A timestamp becomes its date in `zone`.
+ */
 export function canonicalDate(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return inRange(DateTime.fromISO(text, { zone: 'utc' })) ? text : undefined
   const time = canonicalTime(text, zone)
   return time === undefined ? undefined : DateTime.fromISO(time, { zone }).toFormat('yyyy-MM-dd')
 }
 
-/** Where the day starts (or, with `end`, where it ends) as a timestamp in UTC. */
+/** The start of a day, or with `end` its end, as a timestamp in UTC. */
 export function dayBoundary(date: string, zone: string, end: boolean): string {
   const day = DateTime.fromISO(date, { zone })
   return (end ? day.endOf('day') : day.startOf('day')).toUTC().toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 }
 
-/** Whether a day exists and both its ends are within the years that can be stored, as seen from `zone`. */
+/** Whether the day exists in `zone` and both its ends are in the years that can be stored. */
 export function hasBoundaries(date: string, zone: string): boolean {
   const day = DateTime.fromISO(date, { zone })
   return inRange(day) && inRange(day.startOf('day').toUTC()) && inRange(day.endOf('day').toUTC())
@@ -45,17 +48,20 @@ export function hasBoundaries(date: string, zone: string): boolean {
 
 export const isDateOnly = (text: string): boolean => dateOnly.test(text)
 
-/** A number in plain decimal digits with at most 4 decimals; what JSON cannot say exactly is refused. */
+/**
+ * Whether a number has at most 4 decimals in plain digits, so that JSON can represent it exactly.
+ */
 export function isDecimal4(value: number): boolean {
   return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
 }
 
 export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
 
-// addr-spec of RFC 5321 without quoted local parts and address literals, which no mail provider hands out.
+// The addr-spec of RFC 5321 without quoted local parts and address literals, which no mail provider
+// assigns.
 const email =
   /^(?=.{3,254}$)(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/iu
-/** Whatever is said around it, such as an extension. */
+/** Other characters, such as the words of an extension, are allowed around the digits. */
 const phone = (text: string): boolean => text.length <= 40 && text.replace(/\D/g, '').length >= 3
 const countries = new Set(
   'AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW'.split(
@@ -77,10 +83,12 @@ const texts: Record<string, (text: string) => boolean> = {
 }
 const numbers = new Set(['money', 'decimal'])
 
-/** What `x-value` names: rules that no standard format or pattern tells in full, beside one that other programs know. */
+/** The names of `x-value`: rules that no standard format or pattern expresses in full. */
 export const valueNames: readonly string[] = [...Object.keys(texts), ...numbers]
 
-/** Adds the contract's formats and values to a validator. Values have been through `normalise` before. */
+/**
+ * Adds the formats and values of the contract to an Ajv instance. Values must have been normalized.
+ */
 export function addFormats(ajv: Ajv): Ajv {
   ajv.addFormat('email', email)
   ajv.addFormat('date', isDate)

@@ -1,5 +1,5 @@
-// What people who come from other APIs write for a parameter of the query, so that a refusal can name the one that is meant. Knows
-// no operation: a word is only suggested where it is known.
+// Query parameters as callers of other APIs write them, so that a refusal can name the right one.
+// It knows no operation and suggests only parameters that the operation has.
 
 const words: Readonly<Record<string, readonly string[]>> = {
   per_page: [
@@ -26,14 +26,15 @@ const words: Readonly<Record<string, readonly string[]>> = {
 }
 const meant = new Map(Object.entries(words).flatMap(([name, habits]) => habits.map((habit) => [habit, name] as const)))
 
-/** The parameter that is meant by a common habit of others, if the operation knows it. */
+/** The parameter that a common habit means, if the operation has it. */
 export function habitual(word: string, known: Iterable<string>): string | undefined {
   const names = new Set(known)
   const snake = word
     .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
     .replaceAll('-', '_')
     .toLowerCase()
-  // `filter[user_id]`, `filter[lead_value][gte]`, `where[…]`, `lead_value__gte`, `lead_value_gte`, `user_ids`
+  // `filter[user_id]`, `filter[lead_value][gte]`, `where[…]`, `lead_value__gte`, `lead_value_gte`,
+  // `user_ids`
   const [, field = '', rest = ''] = /^(?:filters?|where)\[([^\]]*)\](.*)$/.exec(snake) ?? []
   const [, base = '', operator = ''] = /^(.+?)__?(gt|gte|lt|lte|not|null)$/.exec(snake) ?? []
   const guesses = [meant.get(snake), snake, `${field}${rest}`, `${base}[${operator}]`, snake.replace(/s?(\[\])?$/, '')]

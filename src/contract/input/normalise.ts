@@ -1,6 +1,6 @@
-// Brings what a client sends into the form the contract describes, before it is validated: trims strings, reads the
-// accepted spellings of booleans, dates and amounts, drops read-only keys (DOMAIN 3.2, 3.4). It never guesses: what it does
-// not recognise stays as it is, and the validator refuses it.
+// Brings a body into the form the contract describes, before validation: trims strings, reads the
+// accepted spellings of booleans, dates and amounts, drops read-only keys (DOMAIN 3.2, 3.4). It
+// never guesses: a value it does not recognize stays as it is, and the validator refuses it.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
@@ -8,11 +8,11 @@ import { composed, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
-/** The parts of a JSON schema that matter here; the rest of the keywords are the validator's. */
+/** The keywords of a JSON schema that this room reads; Ajv reads the rest. */
 export interface Shape {
   type?: string | string[]
   format?: string
-  /** What the value is, where the format is only what other programs know it by. */
+  /** The kind of a value where `format` is only what other programs know it as. */
   'x-value'?: string
   pattern?: string
   minLength?: number
@@ -25,19 +25,22 @@ export interface Shape {
   enum?: readonly unknown[]
   anyOf?: Shape[]
   oneOf?: Shape[]
-  /** Its texts are bytes, a character each: neither trimmed nor looked into. */
+  /** Its texts hold bytes, one per character, so they are neither trimmed nor inspected. */
   'x-bytes'?: boolean
 }
 
 export interface Reading {
   zone: string
-  /** Off: unknown keys are dropped instead of refused (ACCORD_STRICT=off). */
+  /** False: unknown keys are dropped instead of refused (ACCORD_STRICT=off). */
   strict: boolean
-  /** On: what is not a text stays what it is, as in JSON. Off: numbers and flags may be written as texts, as in forms and files. */
+  /**
+   * True for JSON: only a number is a number. False for forms and files, where text may stand for a
+   * number or a boolean.
+   */
   exact?: boolean
 }
 
-/** What a value is: its `x-value`, else its format. */
+/** The `x-value` of a schema, else its format. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
 type Json = Record<string, unknown>
@@ -53,19 +56,21 @@ export const booleans = new Map<unknown, boolean>([
   ['true', true],
 ])
 
-/** What the walk knows beside the value: where it is, what it found, and which keys only replies have. */
+/** The position of the walk: the path, the errors so far, and the keys that only replies have. */
 interface Place {
   path: readonly string[]
   ignorable: Ignorable | null
-  /** Whether what stands here becomes a new record: then a key that only replies have is a mistake. */
+  /**
+   * Whether the object here becomes a new record; then a key that only replies have is an error.
+   */
   isNew: boolean
   found: Finding[]
 }
 
 export interface Intake {
-  /** Reply-only keys of the operation. */
+  /** Keys that only the operation's replies have. */
   ignorable: Ignorable | null
-  /** Whether the body makes a record rather than changes one. */
+  /** Whether the body creates a record rather than changes one. */
   creates: boolean
 }
 
@@ -74,12 +79,12 @@ export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | '
   creates: method === 'post',
 })
 
-/** For values that no operation describes. */
+/** For values that belong to no operation. */
 export const plainIntake: Intake = { ignorable: null, creates: false }
 
 /**
- * A body by its schema, as a new value. `found` gets what the validator cannot see: empty texts where there must be one, and
- * reply-only keys that would be lost without a word (DOMAIN 3.2, 3.4).
+ * A normalized copy of a body. `found` gets the errors that the validator cannot see: empty texts
+ * where one is required, and reply-only keys that would be dropped silently (DOMAIN 3.2, 3.4).
  */
 export function normaliseBody(
   value: unknown,
@@ -94,7 +99,7 @@ export function normaliseBody(
   return normalise(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
 }
 
-/** Why a key that only replies have is refused. */
+/** The sentence that refuses a reply-only key. */
 const readOnly = ({ hints }: Ignorable, key: string): string =>
   `Read-only: ${(hints && Object.hasOwn(hints, key) ? hints[key] : undefined) ?? 'the server sets it'}.`
 
@@ -102,7 +107,7 @@ function normalise(value: unknown, shape: Shape, place: Place, reading: Reading)
   const branch = choose(value, shape)
   if (branch !== shape) return normalise(value, branch, place, reading)
   if (Array.isArray(value)) {
-    // One entry too many is enough to be refused; the others would only be reported one by one.
+    // One entry too many is enough to be refused; the rest would only add errors.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
     if (!items) return entries
@@ -112,7 +117,7 @@ function normalise(value: unknown, shape: Shape, place: Place, reading: Reading)
   return normaliseScalar(value, shape, reading)
 }
 
-/** A part that names its record by id refers to what exists: what is shown of that can be sent along. */
+/** An object with an `id` refers to an existing record, so reply-only keys may be sent with it. */
 const below = (place: Place, key: string, value: unknown): Place => ({
   ...place,
   path: [...place.path, key],
@@ -137,12 +142,12 @@ function normaliseObject(value: Json, shape: Shape, place: Place, reading: Readi
         continue
       }
       if (++unknown > maxFields + 1) continue
-      // defineProperty, because `__proto__` must arrive at the validator as the unknown key it is
+      // defineProperty, so that `__proto__` reaches the validator as an unknown key.
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
-    // One record given inline, without the id of any, is a new one in an update as well.
+    // An inline object without an id is a new record, in an update too.
     if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalised = normalise(each, property, inner, reading)
     if (normalised !== undefined) result[key] = normalised
@@ -151,7 +156,10 @@ function normaliseObject(value: Json, shape: Shape, place: Place, reading: Readi
   return result
 }
 
-/** What the contract leaves open is read where its schema is known (open.ts); its texts are of one kind like all others. */
+/**
+ * Values without a schema in the contract are validated in open-schema.ts; here only their texts
+ * are normalized.
+ */
 function openTexts(value: unknown): unknown {
   if (typeof value === 'string') return composed(withNewlines(value))
   if (Array.isArray(value)) return value.map(openTexts)
@@ -174,7 +182,7 @@ function normaliseScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   if (allowed.includes('string')) {
     const kind = kindOf(shape)
     if (kind === 'password' || kind === 'file') return value
-    // The choices of an enum are meant to the letter: one of them may be a tab.
+    // Enum values are compared exactly, because one of them may be a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
     if (text === '') return exact && !mayBeEmpty(shape) ? text : null
@@ -190,14 +198,17 @@ function normaliseScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   return value
 }
 
-/** Whether an empty text is a text that the schema takes. */
+/** Whether the schema accepts an empty text. */
 const mayBeEmpty = ({ format, pattern, enum: choices, minLength }: Shape): boolean =>
   format === undefined && !choices && !minLength && (pattern === undefined || new RegExp(pattern).test(''))
 
 const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
   required.every((key) => Object.hasOwn(value, key))
 
-/** The branch of a union a value is meant for, by its JSON type and the keys it must have; the shape itself when there is no union. */
+/**
+ * The branch of a union that fits the JSON type and the keys of a value; the shape itself when it
+ * is not a union.
+ */
 function choose(value: unknown, shape: Shape): Shape {
   const branches = shape.anyOf ?? shape.oneOf
   if (!branches) return shape

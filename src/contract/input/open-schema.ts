@@ -1,5 +1,5 @@
-// Values that the contract leaves open, because only an installation knows their schema (`x-entity`): read and checked like
-// any part of a body, with the same spellings, formats and sentences.
+// Values whose schema only an installation knows (`x-entity`), read and checked like any part of a
+// body: the same spellings, formats and sentences.
 
 import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -11,7 +11,7 @@ export interface OpenSchema extends Shape {
   [keyword: string]: unknown
 }
 
-/** The value as it is stored, and what is wrong with it, by field below the name of the property it stands in. */
+/** Returns the value as it is stored, and the errors by field, below the name of its property. */
 export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
 
 export function openReader(document: object, name: string, schema: OpenSchema): OpenReader {
@@ -29,7 +29,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   }
 }
 
-/** The schema with what its references lead to in their place. */
+/** The schema with every reference replaced by its target. */
 export function resolved(document: object, part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => resolved(document, each))
   if (typeof part !== 'object' || part === null) return part
@@ -37,7 +37,7 @@ export function resolved(document: object, part: unknown): unknown {
   return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, resolved(document, each)]))
 }
 
-/** A part of the contract by its reference. */
+/** The part of the contract that a reference names. */
 export const componentOf = (document: object, $ref: string): unknown =>
   $ref
     .split('/')

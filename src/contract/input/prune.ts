@@ -1,19 +1,19 @@
-// What is left of a body once the refused parts are out of it: what the rules can still look at, so that one answer names
-// everything that is wrong (DOMAIN 4.3).
+// Takes the refused fields out of a body, so that the rules can check the rest and one reply names
+// every error (DOMAIN 4.3).
 import type { Shape } from './normalise.ts'
 
 type Json = Record<string, unknown>
 
 export interface Pruned {
   body: object
-  /** Whether what the rules find wrong with a field says more than that some of it was refused. */
+  /** Whether an error of the rules is more than a consequence of a removed field. */
   isNews: (field: string) => boolean
 }
 
-/** The body without the refused fields. */
+/** Returns the body without the refused fields. */
 export function pruned(body: object, shape: Shape, refused: readonly string[]): Pruned {
   const gone = new Set(refused.map((field) => removable(body, shape, field.split('.')).join('.')))
-  // A part that does not say which record it is cannot be judged, nor a repetition of what is not there.
+  // An object without its id, and the confirmation of a missing field, cannot be judged.
   const silent = [...gone].flatMap((path) => [path, path.replace(/\.id$/, ''), `${path}_confirmation`])
   return {
     body: without(body, [], gone) as object,
@@ -21,7 +21,10 @@ export function pruned(body: object, shape: Shape, refused: readonly string[]): 
   }
 }
 
-/** A field can go by itself unless its object needs it, or it is an entry of a list, whose others would move. */
+/**
+ * A field is removed alone, unless its object requires it or its removal would shift the entries of
+ * a list.
+ */
 function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
   if (path.length <= 1) return path
   const [name = ''] = path.slice(-1)

@@ -1,5 +1,6 @@
-// Brings a query string into the form the contract describes: lists are split at commas that have no backslash, booleans,
-// dates and timestamps are read in every accepted spelling. What is not recognised stays, and the validator refuses it.
+// Reads a query string into the form the contract describes: splits lists at commas without a
+// backslash, and reads booleans, dates and timestamps in every accepted spelling. The validator
+// refuses the rest.
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
@@ -8,12 +9,12 @@ import { composed, textFault, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
 
-/** The parameters an operation has, by name. */
+/** The schemas of parameters, by name. */
 export type Parameters = Readonly<Record<string, Shape>>
 
 /**
- * A parameter that is no list and given twice becomes one, which the validator refuses. `found` gets what no validator
- * looks for. Throws 400 for broken percent-encoding.
+ * A single-valued parameter sent twice becomes a list, which the validator refuses. `found` gets
+ * the errors that no validator sees. Throws 400 for invalid percent-encoding.
  */
 export function readQuery(
   raw: string,
@@ -51,7 +52,9 @@ export function readQuery(
   return { ...query }
 }
 
-/** `custom_attributes[industry]` is a part of a parameter that is an object. */
+/**
+ * Splits `custom_attributes[industry]` into the parameter, which must be an object, and its key.
+ */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
   const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
   if (Object.hasOwn(parameters, name) || !Object.hasOwn(parameters, of)) return undefined
@@ -67,12 +70,12 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** A list inside a list, or where there should be none, is a value that no coercion saves. */
+/** An invalid number becomes a list, which no coercion accepts. */
 function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
   if (shape === undefined) return text
   const allowed = types(shape)
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
-  // The validator would read 0x10, 1e1 and +1 as numbers too.
+  // The validator would coerce 0x10, 1e1 and +1 to numbers.
   if (allowed.includes('integer') || allowed.includes('number'))
     return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
   const kind = kindOf(shape)
@@ -82,13 +85,16 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
   return text
 }
 
-/** A day stays one, because a range takes its start or its end; without either in this zone it is no instant. */
+/**
+ * A date stays a date, because a range uses its start or its end. A date without both in this zone
+ * is invalid.
+ */
 function readInstant(text: string, zone: string): string {
   if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''
   return hasBoundaries(text, zone) ? text : ''
 }
 
-/** A list at its commas; `\,` is a comma in a value. */
+/** Splits a list at its commas; `\,` is a comma inside a value. */
 export function splitList(text: string): string[] {
   return text
     .split(/(?<!\\),/)

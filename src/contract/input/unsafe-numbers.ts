@@ -1,13 +1,13 @@
-// Numbers as they are written. JSON.parse rounds to what a float holds, and an amount must never be changed silently
-// (DOMAIN 3.2), so the text of a body is scanned for numbers that a float cannot hold.
+// Finds numbers that a float cannot hold. `JSON.parse` rounds them, and an amount must never change
+// silently (DOMAIN 3.2), so the text of a body is scanned.
 
-/** Whether a float holds exactly what the decimal text says. */
+/** Whether a float holds exactly the value of the decimal text. */
 export function isExactNumber(text: string): boolean {
   if (text.length <= 15 && !/e/i.test(text)) return true
   return decimal(text) === decimal(String(Number(text)))
 }
 
-/** A decimal text in one form: its digits without outer zeros, and the power of ten they are times of. */
+/** A canonical form of a decimal: its significant digits and the power of ten. */
 function decimal(text: string): string | undefined {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
@@ -22,14 +22,14 @@ function decimal(text: string): string | undefined {
 
 interface Level {
   isList: boolean
-  /** In a list, the position. */
+  /** The position in a list. */
   index: number
-  /** In an object, whether a key comes next, and where the present one stands. */
+  /** In an object, whether a key comes next, and the current key. */
   awaitsKey: boolean
   key: [from: number, to: number]
 }
 
-/** Paths of the numbers in a valid JSON text that a float cannot hold; at most `most` of them. */
+/** Paths of numbers in a valid JSON text that a float cannot hold; at most `most` of them. */
 export function inexactNumbers(text: string, most: number): string[][] {
   const found: string[][] = []
   const levels: Level[] = []

@@ -1,10 +1,11 @@
-// What the validator found, as sentences by field (DOMAIN 4.1). Sentences never repeat the value: it may be a secret.
+// Turns the findings of Ajv into sentences by field (DOMAIN 4.1). A sentence never repeats the
+// value, which may be a secret.
 import type { ErrorObject } from 'ajv'
 import type { FieldErrors } from '../output/problems.ts'
 import { nearest } from './did-you-mean.ts'
 import { habitual } from './habits.ts'
 
-/** " Did you mean `title`?", or nothing when no candidate is near. */
+/** " Did you mean `title`?", or an empty text when no candidate is near. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = nearest(word, candidates)
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
@@ -13,12 +14,12 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
 /** One sentence about one field. */
 export type Finding = readonly [field: string, sentence: string]
 
-/** As many fields as a reply names. What is wrong with more is told when these are mended. */
+/** The number of fields that a reply names; further errors show once these are fixed. */
 export const maxFields = 100
 const maxBytes = 32 * 1024
 const maxNameLength = 120
 
-/** What the validator found, and `more` from elsewhere, as sentences by field: all of them, within reason (DOMAIN 4.1). */
+/** The findings of Ajv and `more`, as sentences by field, up to the limits above (DOMAIN 4.1). */
 export function fieldErrors(
   findings: readonly ErrorObject[],
   headerNames: readonly string[] = [],
@@ -28,7 +29,7 @@ export function fieldErrors(
   let bytes = 0
   let isFull = false
   const add = (name: string, sentence: string): void => {
-    // A key may be no text at all.
+    // A key may be an empty text.
     const field = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name || 'body'
     const list = errors.get(field) ?? []
     if (list.includes(sentence)) return
@@ -38,7 +39,7 @@ export function fieldErrors(
     bytes += size
     errors.set(field, [...list, sentence])
   }
-  // A condition (if, then, else) says of itself only that a branch does not hold; what the branch says is said.
+  // A failed condition (if, then, else) adds nothing to the findings of its branch.
   const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
   for (const finding of withoutUnions(withoutChoices(told, more)))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
@@ -55,14 +56,17 @@ interface Choice {
   required?: string[]
 }
 
-/** The keys of which exactly one must be sent: what a oneOf of objects says that require one each. */
+/** The keys of which exactly one must be sent: a oneOf of objects that require one key each. */
 function choicesOf({ keyword, schema }: ErrorObject): string[] {
   if (keyword !== 'oneOf' || !Array.isArray(schema)) return []
   const isChoice = schema.every(({ type, required }: Choice) => type === 'object' && required?.length === 1)
   return isChoice ? schema.flatMap(({ required }: Choice) => required ?? []) : []
 }
 
-/** Of a choice counts what is wrong with the branch whose key was sent; that one key is needed is said at the first of them. */
+/**
+ * For a choice, only the findings of the branch whose key was sent count; the first key carries the
+ * error that one is needed.
+ */
 function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
   let rest = [...findings]
   for (const choice of findings) {
@@ -82,8 +86,8 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
- * A value that fits no branch of an anyOf is reported by every branch and by the anyOf. What is wrong inside the branch
- * that has its type says most; else the types that are possible do.
+ * Every branch of an anyOf reports a value that fits none, and so does the anyOf. The findings of
+ * the branch with the value's type say most; without such a branch, the possible types do.
  */
 function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
   let rest = [...findings]
@@ -114,7 +118,7 @@ function fieldName(finding: ErrorObject, headerNames: readonly string[]): string
   return rest.join('.')
 }
 
-/** As many choices as a sentence lists. */
+/** The number of choices that a sentence lists. */
 const maxListed = 60
 
 const typeNames: Record<string, string> = {
@@ -127,7 +131,7 @@ const typeNames: Record<string, string> = {
   null: 'null',
 }
 
-/** For formats and for `x-value`. */
+/** By format and by `x-value`. */
 const formatSentences: Record<string, string> = {
   email: 'Must be an e-mail address.',
   phone: 'Must be a telephone number: at least three digits, and at most 40 characters.',

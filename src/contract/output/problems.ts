@@ -1,4 +1,5 @@
-// Problem documents (DOMAIN 4). Every error a caller sees is a Problem; `cause` is for the log and never leaves the server.
+// Problem documents (DOMAIN 4). Every error that a caller sees is a `Problem`; its `cause` goes to
+// the log only.
 
 export interface Conflict {
   entity_type: string
@@ -97,7 +98,7 @@ export interface ProblemMore {
   cause?: unknown
 }
 
-/** What the caller is told (`code`, `detail`, fields) and what the log is told (`cause`). */
+/** An error for the caller (`code`, `detail`, fields) with its cause for the log. */
 export class Problem extends Error {
   readonly status: number
   readonly code: ProblemCode
@@ -112,7 +113,7 @@ export class Problem extends Error {
   }
 }
 
-/** The standard words for a status. */
+/** The standard phrases of the statuses. */
 export const titles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',

@@ -1,14 +1,18 @@
-// Checks replies against the contract, all of them or a sample in production. The schemas are closed: a property the contract lacks is a
-// finding. Compiles a reply's schema on first use; references stay references, so recursion costs nothing.
+// Checks replies against the contract. The schemas are closed: a property that the contract lacks
+// is a finding. The schema of a reply is compiled on first use, and references stay references, so
+// recursion costs nothing.
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import { newAjv } from '../ajv.ts'
 
 export interface ReplyChecker {
   /** Sentences that say how the reply breaks the contract; empty when it does not. */
   findings(operation: Place, status: number, mediaType: string, body: unknown): string[]
-  /** The same for a reply of bytes: that the contract lists its status with this media type, exactly or as a range (`image/*`). */
+  /**
+   * For bytes: whether the contract lists the status with this media type, exactly or as a range
+   * (`image/*`).
+   */
   byteFindings(operation: Place, status: number, mediaType: string): string[]
-  /** The keys a record in the reply of success can have. */
+  /** The keys of a record in the successful reply. */
   keys(operation: { path: string; method: string; status: number }): string[]
 }
 
@@ -21,7 +25,7 @@ const pointerPart = (part: string): string => part.replaceAll('~', '~0').replace
 
 const checkers = new WeakMap<object, ReplyChecker>()
 
-/** Checkers of the same contract are shared: compiling is what costs. */
+/** Servers with the same contract share a checker, because compiling is expensive. */
 export function createReplyChecker(document: object): ReplyChecker {
   const checker = checkers.get(document) ?? compileChecker(document as Document)
   checkers.set(document, checker)
@@ -30,7 +34,7 @@ export function createReplyChecker(document: object): ReplyChecker {
 
 function compileChecker(document: Document): ReplyChecker {
   let ajv: Ajv | undefined
-  // Copies and indexes the whole contract: not before there is a reply to check.
+  // Copies and indexes the whole contract, so it runs only when there is a reply to check.
   const compiler = (): Ajv => {
     ajv ??= newAjv().addSchema(closedCopy(document), 'contract')
     return ajv
