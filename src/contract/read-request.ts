@@ -3,13 +3,10 @@
 import type { Call, Exchange } from './backend.ts'
 import { type Body, bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
-import { intakeOf, normaliseBody, type Shape, types } from './input/normalise.ts'
+import { intakeOf, normalizeBody, type Shape, types } from './input/normalize.ts'
 import { type Parameters, readQuery } from './input/query.ts'
 
-/**
- * Throws a `Problem` for a request that cannot be read. What is wrong beyond the schemas becomes
- * `exchange.found`.
- */
+/** Throws a `Problem` for an unreadable request. `exchange.found` gets errors that no schema describes. */
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
   const { query, body } = exchange.found
@@ -20,14 +17,14 @@ export async function readRequest(exchange: Exchange): Promise<void> {
   const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
   if (sent === undefined) return
   body.push(...(sent.found ?? []))
-  request.requestBody = call.fact.takesBytes ? sent.value : normalise(exchange, sent)
+  request.requestBody = call.fact.takesBytes ? sent.value : normalize(exchange, sent)
 }
 
-function normalise({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
+function normalize({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
   const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
   // JSON has numbers and booleans; a form writes them as text.
   const value = shape
-    ? normaliseBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
+    ? normalizeBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
     : sent.value
   if (!call.stream) found.push(...filesAsText(value, shape))
   found.push(...bodyFindings(value, sent.inexact))

@@ -9,7 +9,7 @@ import { type FieldErrors, Problem } from './output/problems.ts'
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
 
 /**
- * Throws 422. A record in the path is looked up first when only the body is wrong, so a missing one
+ * Throws 422. When only the body is wrong, the record in the path is checked first, so a missing record
  * is a 404.
  */
 export async function refuse(
@@ -18,7 +18,7 @@ export async function refuse(
   findings: readonly ErrorObject[] = [],
 ): Promise<never> {
   const { call, pipeline, request, found } = exchange
-  // An id that is no positive integer names nothing (DOMAIN 3.1).
+  // Only a positive integer is an id (DOMAIN 3.1).
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
   const isBodyAlone =
     found.query.length === 0 &&

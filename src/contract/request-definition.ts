@@ -1,6 +1,6 @@
 // The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks
 // replies against the original document.
-import type { Shape } from './input/normalise.ts'
+import type { Shape } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
 export interface Definition {

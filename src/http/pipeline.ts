@@ -3,7 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
 import type { Body } from '../contract/input/body.ts'
-import type { Shape } from '../contract/input/normalise.ts'
+import type { Shape } from '../contract/input/normalize.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Answered } from '../contract/routes.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'

@@ -6,7 +6,7 @@ import { type OperationFact, operations } from '../operations.gen.ts'
 import type { FieldErrors } from '../output/problems.ts'
 import type { OperationId } from '../types.ts'
 import { bodyFindings } from './body.ts'
-import { intakeOf, normaliseBody, type Reading, type Shape } from './normalise.ts'
+import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.ts'
 import { componentOf, resolved } from './open-schema.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
@@ -33,7 +33,7 @@ function readerOf(document: object, operation: OperationId): BodyReader {
   const validate = compileInput({ type: 'object', properties: { requestBody: shape } })
   return (value, reading) => {
     const found: Finding[] = []
-    const read = normaliseBody(value, shape, intakeOf(fact), reading, found) as object
+    const read = normalizeBody(value, shape, intakeOf(fact), reading, found) as object
     const isValid = validate({ requestBody: read })
     found.push(...bodyFindings(read, []))
     return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }

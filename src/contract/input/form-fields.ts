@@ -1,6 +1,6 @@
 // Reads an HTML form into the body that the contract describes: `persons[emails][0][value]=…` is an
 // object in a list in an object, `tags[]=…` adds an entry to a list. Values stay text until
-// normalise.ts reads them by their schema.
+// normalize.ts reads them by their schema.
 
 import { Problem } from '../output/problems.ts'
 import type { Finding } from './validation-errors.ts'

@@ -4,7 +4,7 @@
 
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
-import { type Shape, types } from './normalise.ts'
+import { type Shape, types } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
 
 /** The texts of a field and the keys of its files, in the order they arrived. */

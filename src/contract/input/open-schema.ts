@@ -3,7 +3,7 @@
 
 import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
-import { normaliseBody, plainIntake, type Reading, type Shape } from './normalise.ts'
+import { normalizeBody, plainIntake, type Reading, type Shape } from './normalize.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
 export interface OpenSchema extends Shape {
@@ -22,7 +22,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   })
   return (value, reading) => {
     const below: Finding[] = []
-    const read = normaliseBody(value, shape, plainIntake, reading, below) ?? null
+    const read = normalizeBody(value, shape, plainIntake, reading, below) ?? null
     const isValid = validate({ requestBody: { [name]: read } })
     const found = below.map(([field, sentence]): Finding => [`${name}.${field}`, sentence])
     return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }

@@ -1,6 +1,6 @@
 // Takes the refused fields out of a body, so that the rules can check the rest and one reply names
 // every error (DOMAIN 4.3).
-import type { Shape } from './normalise.ts'
+import type { Shape } from './normalize.ts'
 
 type Json = Record<string, unknown>
 

@@ -4,7 +4,7 @@
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
-import { booleans, kindOf, type Reading, type Shape, types } from './normalise.ts'
+import { booleans, kindOf, type Reading, type Shape, types } from './normalize.ts'
 import { composed, textFault, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'

@@ -2,7 +2,7 @@
 // what `accord install` and `accord regenerate` published. Nothing on these pages comes from another host (DOMAIN 26).
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
-import { booleans } from '../../contract/input/normalise.ts'
+import { booleans } from '../../contract/input/normalize.ts'
 import { readQuery } from '../../contract/input/query.ts'
 import { didYouMean, type Finding } from '../../contract/input/validation-errors.ts'
 import { type OperationId, operations } from '../../contract/operations.gen.ts'

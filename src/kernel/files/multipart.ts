@@ -3,7 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { Body } from '../../contract/input/body.ts'
 import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
-import type { Shape } from '../../contract/input/normalise.ts'
+import type { Shape } from '../../contract/input/normalize.ts'
 import type { Context } from '../context.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
 import { bodies, formsOfBytes, free, type Reservation, reserve } from './body-memory-budget.ts'

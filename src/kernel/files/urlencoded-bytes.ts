@@ -1,7 +1,7 @@
 // Forms without parts (application/x-www-form-urlencoded) whose texts are bytes, whatever they were written in: each byte is one
 // character. In such a form a file is its text.
 import { isFile } from '../../contract/input/form.ts'
-import type { Shape } from '../../contract/input/normalise.ts'
+import type { Shape } from '../../contract/input/normalize.ts'
 
 /** The first `most` fields, in the order they came. */
 export function* fieldsOf(body: Buffer, most: number): Generator<[name: string, text: string]> {

@@ -63,7 +63,7 @@ function readerOf({ contract }: Context['services'], attributes: readonly Attrib
 
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
-/** The bodies of the API are JSON (normalise.ts); rows of files, forms and actions of workflows have texts. */
+/** The bodies of the API are JSON (normalize.ts); rows of files, forms and actions of workflows have texts. */
 const fromBody = new Set<Origin>(['api', 'session'])
 
 /** The values of a body; `errors` are by field, `custom_attributes.industry`. */

@@ -1,6 +1,6 @@
 // Accepted spellings get one form before validation; other values are left to the validator.
 import { describe, expect, it } from 'vitest'
-import { normaliseBody, plainIntake, type Shape } from '../../../src/contract/input/normalise.ts'
+import { normalizeBody, plainIntake, type Shape } from '../../../src/contract/input/normalize.ts'
 import { readQuery } from '../../../src/contract/input/query.ts'
 import type { Finding } from '../../../src/contract/input/validation-errors.ts'
 import { follow, parametersOf } from '../../support/schema.ts'
@@ -12,10 +12,10 @@ const closed = (properties: Record<string, Shape>): Shape => ({
   properties,
 })
 const body = (value: unknown, properties: Record<string, Shape>, keys: string[] = []): unknown =>
-  normaliseBody(value, closed(properties), { ignorable: { keys, nested: {} }, creates: false }, reading)
+  normalizeBody(value, closed(properties), { ignorable: { keys, nested: {} }, creates: false }, reading)
 
 const exactly = (value: unknown, properties: Record<string, Shape>): unknown =>
-  normaliseBody(value, closed(properties), plainIntake, { ...reading, exact: true })
+  normalizeBody(value, closed(properties), plainIntake, { ...reading, exact: true })
 
 const text: Shape = { type: 'string' }
 const nullable: Shape = { type: ['string', 'null'] }
@@ -63,7 +63,7 @@ describe('a body', () => {
     const found: Finding[] = []
     const lines: Shape = { type: 'array', items: closed({ name: text }) }
     const sent = { name: ' ', note: '', lines: [{ name: 'A' }, { name: '' }] }
-    expect(normaliseBody(sent, closed({ name: text, note: nullable, lines }), plainIntake, reading, found)).toEqual({
+    expect(normalizeBody(sent, closed({ name: text, note: nullable, lines }), plainIntake, reading, found)).toEqual({
       note: null,
       lines: [{ name: 'A' }, {}],
     })
@@ -141,7 +141,7 @@ describe('a body', () => {
     }
     const found = (sent: unknown, creates: boolean, strict = true): Finding[] => {
       const list: Finding[] = []
-      normaliseBody(sent, shape, { ignorable, creates }, { ...reading, strict }, list)
+      normalizeBody(sent, shape, { ignorable, creates }, { ...reading, strict }, list)
       return list
     }
     const status: Finding = ['status', 'Read-only: follows the stage; send stage_id.']
@@ -182,7 +182,7 @@ describe('a body', () => {
 
   it('drops unknown keys when the installation is lenient', () => {
     const shape: Shape = { type: 'object', additionalProperties: false, properties: { name: text } }
-    expect(normaliseBody({ name: 'Ada', nope: 1 }, shape, plainIntake, { zone: 'UTC', strict: false })).toEqual({
+    expect(normalizeBody({ name: 'Ada', nope: 1 }, shape, plainIntake, { zone: 'UTC', strict: false })).toEqual({
       name: 'Ada',
     })
   })

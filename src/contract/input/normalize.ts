@@ -86,7 +86,7 @@ export const plainIntake: Intake = { ignorable: null, creates: false }
  * A normalized copy of a body. `found` gets the errors that the validator cannot see: empty texts
  * where one is required, and reply-only keys that would be dropped silently (DOMAIN 3.2, 3.4).
  */
-export function normaliseBody(
+export function normalizeBody(
   value: unknown,
   shape: Shape,
   { ignorable, creates }: Intake,
@@ -96,25 +96,25 @@ export function normaliseBody(
   const keys = isObject(value) && reading.strict && !creates ? Object.keys(value) : []
   if (keys.length > 0 && ignorable && keys.every((key) => ignorable.keys.includes(key)))
     for (const key of keys) found.push([key, readOnly(ignorable, key)])
-  return normalise(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
+  return normalize(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
 }
 
 /** The sentence that refuses a reply-only key. */
 const readOnly = ({ hints }: Ignorable, key: string): string =>
   `Read-only: ${(hints && Object.hasOwn(hints, key) ? hints[key] : undefined) ?? 'the server sets it'}.`
 
-function normalise(value: unknown, shape: Shape, place: Place, reading: Reading): unknown {
+function normalize(value: unknown, shape: Shape, place: Place, reading: Reading): unknown {
   const branch = choose(value, shape)
-  if (branch !== shape) return normalise(value, branch, place, reading)
+  if (branch !== shape) return normalize(value, branch, place, reading)
   if (Array.isArray(value)) {
     // One entry too many is enough to be refused; the rest would only add errors.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
     if (!items) return entries
-    return entries.map((each, index) => normalise(each, items, below(place, String(index), each), reading) ?? null)
+    return entries.map((each, index) => normalize(each, items, below(place, String(index), each), reading) ?? null)
   }
-  if (isObject(value)) return normaliseObject(value, shape, place, reading)
-  return normaliseScalar(value, shape, reading)
+  if (isObject(value)) return normalizeObject(value, shape, place, reading)
+  return normalizeScalar(value, shape, reading)
 }
 
 /** An object with an `id` refers to an existing record, so reply-only keys may be sent with it. */
@@ -126,7 +126,7 @@ const below = (place: Place, key: string, value: unknown): Place => ({
 
 const namesRecord = (value: unknown): boolean => isObject(value) && Object.hasOwn(value, 'id') && value.id !== null
 
-function normaliseObject(value: Json, shape: Shape, place: Place, reading: Reading): Json {
+function normalizeObject(value: Json, shape: Shape, place: Place, reading: Reading): Json {
   const { properties } = shape
   if (!properties) return openTexts(value) as Json
   const { ignorable, path, found } = place
@@ -149,8 +149,8 @@ function normaliseObject(value: Json, shape: Shape, place: Place, reading: Readi
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
     // An inline object without an id is a new record, in an update too.
     if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
-    const normalised = normalise(each, property, inner, reading)
-    if (normalised !== undefined) result[key] = normalised
+    const normalized = normalize(each, property, inner, reading)
+    if (normalized !== undefined) result[key] = normalized
     else if (each !== undefined) found.push([inner.path.join('.'), 'The field is required.'])
   }
   return result
@@ -175,7 +175,7 @@ function openTexts(value: unknown): unknown {
   return result
 }
 
-function normaliseScalar(value: unknown, shape: Shape, { zone, exact = false }: Reading): unknown {
+function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: Reading): unknown {
   const allowed = types(shape)
   if (allowed.includes('boolean') && booleans.has(value)) return booleans.get(value)
   if (typeof value !== 'string') return value
