@@ -10,7 +10,7 @@ import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
-import { type LogSink, logging, requestId, trackRequests, type Watch } from './http/access-log.ts'
+import { type LogSink, logging, requestId, type TrackRequest, trackRequests } from './http/access-log.ts'
 import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
 import { registerDocs } from './http/docs/docs.ts'
@@ -61,7 +61,7 @@ export interface AppOptions {
   clock?: Clock
   /** Whether it listens on a socket, so that it must shed load. */
   serves?: boolean
-  /** Modules of the deployment, in the order they are named. */
+  /** The listener modules of the deployment, in the configured order. */
   extensions?: readonly ((events: Emitter) => void)[]
   /** The rest replaces parts for a test. */
   mailer?: Mailer
@@ -109,7 +109,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const backend = await createBackend(options.contract, pipeline, { zone: config.timezone, strict: config.strict })
 
   // The order is that of http/README.md.
-  const trackRequest: Watch = trackRequests(http, metrics)
+  const trackRequest: TrackRequest = trackRequests(http, metrics)
   limitConnections(http, config)
   await registerRequestGuards(http, services, options.serves ?? false)
   // An event stream would last as long as its reader wants.

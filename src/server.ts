@@ -1,5 +1,5 @@
-// A running server: opens the data folder, migrates, listens, warms up after the first request could be answered, and
-// closes http and what works in the background together, then the database.
+// A running server: opens the data folder, migrates, listens and warms up. It closes HTTP and
+// background work together, then the database.
 
 import { storageFaultOf } from '../db/storage-errors.ts'
 import type { Store } from '../db/store.ts'
@@ -14,16 +14,19 @@ import { watchStorage } from './installation/storage-watch.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 
 /**
- * How long a stopping server waits for requests and jobs in progress. Whoever stops it may lose patience after 10 seconds, as Docker
- * does: by then everything is in its place.
+ * How long a stopping server waits for requests and jobs in progress. Docker kills a process after
+ * 10 seconds; the shutdown is over by then.
  */
 const graceMs = 8_000
-/** Connections the system holds until they are taken: whoever finds no room asks again after a second, then after three. */
+/**
+ * Connections that the system queues until they are accepted. A client that finds the queue full
+ * tries again after 1 s and 3 s.
+ */
 const maxUnaccepted = 4_096
 const warmUpAfterMs = 300
-/** How often the log of the database is looked at. */
+/** The interval of database maintenance. */
 const tendMs = 30_000
-/** What was being written that long ago was left by a process that has ended. */
+/** A partial file of this age was left by a process that has ended. */
 const leftoverMs = 60 * 60_000
 
 export interface Running {
@@ -55,7 +58,8 @@ export async function startServer(config: Config, store: Store = openData(config
     const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
-    // SQLite syncs the header of an empty log within the first commit. Nobody has to wait for that yet.
+    // SQLite syncs the header of an empty log within the first commit. Nobody has to wait for that
+    // yet.
     await bestEffort(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
@@ -76,8 +80,10 @@ export async function startServer(config: Config, store: Store = openData(config
 }
 
 /**
- * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. After an error nobody has caught nothing can be relied on: it
- * closes as well, and says with its exit code that it is to be started again; those that follow are only logged. A promise that failed unheard harms nobody else.
+ * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. After an error nobody has
+ * caught nothing can be relied on: it closes as well, and says with its exit code that it is to be
+ * started again; those that follow are only logged. A promise that failed unheard harms nobody
+ * else.
  */
 export function closeOnSignals(running: Running): void {
   const { log } = running.app.http
@@ -179,7 +185,10 @@ export function startWork({ worker, scheduler }: App): void {
   scheduler.start()
 }
 
-/** Not at once: whoever waited for the server gets the first answer, then the validators are compiled. */
+/**
+ * Not at once: whoever waited for the server gets the first answer, then the validators are
+ * compiled.
+ */
 function warmUpSoon(app: App): NodeJS.Timeout {
   const warm = (): void => {
     app.warmUp().catch((cause: unknown) => app.http.log.error({ err: cause }, 'Warming up failed.'))
@@ -187,7 +196,10 @@ function warmUpSoon(app: App): NodeJS.Timeout {
   return setTimeout(warm, warmUpAfterMs).unref()
 }
 
-/** What runs is told to stop; what does not is taken up by the next worker. All of it is stopped, whatever fails. */
+/**
+ * What runs is told to stop; what does not is taken up by the next worker. All of it is stopped,
+ * whatever fails.
+ */
 export async function stopWork({ worker, scheduler, services }: App): Promise<void> {
   const stopped = await Promise.allSettled([scheduler.stop(), worker.stop(graceMs)])
   services.mailer.close()
@@ -209,7 +221,10 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
   }
 }
 
-/** Idle connections go at once, others with their answer (request-guards.ts); what is still busy after the grace is cut off. */
+/**
+ * Idle connections go at once, others with their answer (request-guards.ts); what is still busy
+ * after the grace is cut off.
+ */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)
   try {

@@ -1,5 +1,5 @@
-// What is logged: one line for each request, with its id and the ids of who asked, and without what people have written. The same
-// look at the end of each request counts it (kernel/runtime/metrics.ts).
+// The access log: one line for each request, with its id and the ids of its caller, and without any
+// text that a user has written. The end of a request is also counted (kernel/runtime/metrics.ts).
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
@@ -19,16 +19,16 @@ import { errorOf, redactLine } from './log-redaction.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks, once that is known (pipeline.ts). */
+    /** The caller, once http/pipeline.ts has identified it. */
     caller: LoggedCaller | null
-    /** The code of the problem it was answered with (error-handler.ts). */
+    /** The code of the problem that error-handler.ts sent. */
     refusal: string | null
-    /** What is given back when it is over, however that comes about; null when it is over already. */
+    /** Callbacks for the end of the request; null after it. */
     endings: Set<() => void> | null
   }
 }
 
-/** Where the lines go when not to the standard output. */
+/** The destination of the lines; the standard output by default. */
 export interface LogSink {
   write(line: string): void
 }
@@ -51,13 +51,15 @@ export const logging = ({ logLevel }: Config, lines?: LogSink): Logging => ({
 
 const flushMs = 10
 const warning = 40
-/** What waits at most for a reader that is slow. */
+/** The bytes that may wait for a slow reader of the log. */
 const maxWaiting = 1024 * 1024
 const standardOutput = 1
 
 /**
- * Several lines at a time: a call of the system for each would cost as much as a simple request. What warns is written at once. A log
- * that nobody takes, or that has no room, stops no server: what cannot be written is lost.
+ * Buffers lines, because a write for each would cost as much as a simple request; warnings are
+ * written at once. Lines are dropped rather than block the server when the reader is slow or the
+ * disk is full. Not pino.destination: its flushSync, which warnings need, overtakes a write in
+ * progress and blocks the event loop while a pipe is full.
  */
 export function bufferedSink(output: number = standardOutput): LogSink {
   let waiting: Buffer[] = []
@@ -92,25 +94,29 @@ export function bufferedSink(output: number = standardOutput): LogSink {
   }
 }
 
-export type Watch = (request: FastifyRequest, reply: FastifyReply) => void
+export type TrackRequest = (request: FastifyRequest, reply: FastifyReply) => void
 
-/** Tells of every request when it is over, however that came about. Comes before all that may turn a request away. */
-export function trackRequests(http: FastifyInstance, metrics: Metrics): Watch {
+/**
+ * Logs and counts every request at its end. Its hooks come first, before any that refuses requests.
+ */
+export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackRequest {
   http.decorateRequest('caller', null)
   http.decorateRequest('refusal', null)
   http.decorateRequest('endings', null)
-  const watch = watcher(metrics)
+  const trackRequest = createTracker(metrics)
   http.addHook('onRequest', (request, reply, done) => {
-    watch(request, reply)
+    trackRequest(request, reply)
     done()
   })
   http.addHook('onListen', async () => metrics.start(() => connectionsOf(http)))
   http.addHook('onClose', async () => metrics.stop())
-  return watch
+  return trackRequest
 }
 
-function watcher(metrics: Metrics): Watch {
-  /** A request that waits behind another one on its connection is not told that the connection has closed. */
+function createTracker(metrics: Metrics): TrackRequest {
+  /**
+   * Node does not tell a request that is pipelined behind another one when the connection closes.
+   */
   const open = new WeakMap<Socket, Set<() => void>>()
   const waitingOn = (socket: Socket): Set<() => void> => {
     const known = open.get(socket)
@@ -144,7 +150,7 @@ function watcher(metrics: Metrics): Watch {
           path: pathOf(request.url),
           status,
           ms: Math.round(reply.elapsedTime),
-          // Without a real connection there is only what was announced.
+          // An injected request has no connection, only the announced length.
           bytes: Number.isInteger(before)
             ? socket.bytesWritten - before
             : Number(reply.getHeader('content-length') ?? 0),
@@ -161,10 +167,13 @@ function watcher(metrics: Metrics): Watch {
   }
 }
 
-/** Nobody is there any more to be told of it. */
+/** The status that the log shows when the caller closes the connection before the response. */
 const goneAway = 499
 
-/** Does it when the request is over, which fastify's own hook does not say of a caller who goes away before the answer. */
+/**
+ * Calls `ending` at the end of the request. Fastify's onResponse hook is not called when the caller
+ * closes the connection before the response.
+ */
 export function onRequestEnd({ endings }: FastifyRequest, ending: () => void): void {
   if (endings) endings.add(ending)
   else ending()
@@ -177,7 +186,7 @@ const routes = new Map(
   ]),
 )
 
-/** One of those of the contract, or `none`: whatever is asked for, there are only so many. */
+/** An operationId, or `none`, so that the values are limited. */
 function operationOf({ method, routeOptions }: FastifyRequest): string {
   const asked = method === 'HEAD' ? 'get' : method.toLowerCase()
   return routes.get(`${asked} ${routeOptions.url}`) ?? 'none'
@@ -185,7 +194,7 @@ function operationOf({ method, routeOptions }: FastifyRequest): string {
 
 const words = new Set(Object.values(operations).flatMap(({ path }) => path.split('/')))
 
-/** The path with words of the contract and ids; anything else in it may be a secret, or somebody's name. */
+/** The path with the words of the contract and ids; any other part may be a secret or a name. */
 export function pathOf(url: string): string {
   const [path = ''] = url.split('?')
   const parts = path.split('/').slice(0, maxParts)
@@ -197,6 +206,6 @@ const maxParts = 12
 const connectionsOf = ({ server }: FastifyInstance): Promise<number> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count)))
 
-/** The caller's own when it may stand in a log, else a new one (DOMAIN 3.1). */
+/** The caller's request id if it is safe in a log, else a new one (DOMAIN 3.1). */
 export const requestId = (sent: string | string[] | undefined): string =>
   typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()

@@ -18,7 +18,7 @@ export function createContext(services: Services, call: Call, caller: Caller): C
   const { request, fact } = call
   const { user, token, session, knownAt, requestOrigin } = caller
   request.caller = { user_id: user?.id ?? null, token_id: token?.id ?? null, session_id: session?.id ?? null }
-  // Written out because every request makes one, and V8 is slow to copy objects into each other.
+  // Written out because every request makes one, and V8 is slow to copy objects.
   const ctx: Untimed = {
     services,
     db: services.store.db,

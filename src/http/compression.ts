@@ -1,12 +1,12 @@
-// Replies over 1 KiB are compressed for callers that ask for it, by @fastify/compress: it negotiates, streams and leaves alone what is
-// short, partial or compressed already. What it cannot know is decided here: what must not be compressed, and what an ETag is then.
+// Replies over 1 KiB are compressed by @fastify/compress for callers that ask for it. This file
+// decides which replies must not be compressed, and gives compressed ones their own ETag.
 import compress from '@fastify/compress'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { encodedTag } from '../kernel/write/etag.ts'
 
 const encodings = ['br', 'gzip'] as const
 
-/** Text in all its forms but event streams, whose lines must go out as they come. */
+/** Text of every kind except event streams, whose lines must be sent at once. */
 const texts = /^(text\/(?!event-stream)|application\/([\w.-]+\+)?(json|x-ndjson|yaml|javascript)|image\/svg\+xml)/
 
 export async function compressReplies(http: FastifyInstance): Promise<void> {
@@ -18,23 +18,27 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
     encodings: [...encodings],
     threshold: 1024,
     customTypes: texts,
-    // Bodies of requests are read with limits of their own (request-guards.ts).
+    // request-guards.ts limits request bodies and leaves them compressed.
     globalDecompression: false,
   })
-  // After the hook of the plugin, which stands with the route as well.
+  // Runs after the plugin's hook, which it adds to each route.
   http.addHook('onRoute', (route) => {
     route.onSend = [...[route.onSend ?? []].flat(), tagEncoded]
   })
 }
 
 /**
- * A browser sends its cookies along when another site leads it here. Who can see the length of what comes back, and choose words of the
- * query that come back with it, could guess the rest from how well it is compressed (BREACH). Bytes with ranges are counted as they are.
+ * BREACH: a browser sends its cookies with a request that another site makes, so that site could
+ * guess a secret of the reply from its compressed length. A reply with byte ranges is not
+ * compressed either.
  */
 const isPlain = ({ raw: { headers } }: FastifyRequest, reply: FastifyReply): boolean =>
   (headers.cookie !== undefined && headers.authorization === undefined) || reply.hasHeader('accept-ranges')
 
-/** A strong ETag stands for the bytes that are sent (RFC 9110, 8.8.3.3): compressed ones have another. */
+/**
+ * A strong ETag identifies the bytes that are sent (RFC 9110, 8.8.3.3), so a compressed reply has
+ * another one.
+ */
 function tagEncoded(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -49,6 +53,6 @@ function tagEncoded(
   done(null, payload)
 }
 
-/** The encoding of the reply that a caller has already. */
+/** The encoding of the copy that the caller has. */
 const knownAs = ({ raw: { headers } }: FastifyRequest, etag: string): string | undefined =>
   encodings.find((each) => headers['if-none-match']?.includes(encodedTag(etag, each)))

@@ -1,5 +1,5 @@
-// What a connection may do before it is a request: how long headers and bodies may take, how much they may hold, and what those
-// are told of whom no request can be made. Node would answer them by itself, in a form of its own.
+// Limits on connections: the time and size of headers and bodies, and the reply to bytes that are
+// not a request. Node's own replies would have another form.
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
@@ -11,11 +11,13 @@ import { minimalHeaders } from './security-headers.ts'
 const usual = {
   headersMs: 10_000,
   requestMs: 15_000,
-  /** Longer than the minute after which proxies give a connection up. */
+  /** Longer than the minute after which proxies close an idle connection. */
   keepAliveMs: 65_000,
-  /** Nothing sent and nothing taken while an answer waits; streams send something more often. */
+  /**
+   * For a connection on which no byte moves during a response; event streams send one more often.
+   */
   silenceMs: 30_000,
-  /** How often it is looked for who is late; every 30 s unless told. */
+  /** How often Node looks for late requests; its default is 30 s. */
   checkMs: 1_000,
 }
 const maxHeadersBytesLength = 16 * 1024
@@ -37,15 +39,15 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkMs,
-    // Refused in request-guards.ts, with a body.
+    // request-guards.ts refuses it with a problem document.
     requireHostHeader: false,
   },
   requestTimeout: limits.requestMs,
   keepAliveTimeout: limits.keepAliveMs,
   connectionTimeout: limits.silenceMs,
-  // Refused in request-guards.ts, as everything is.
+  // request-guards.ts refuses requests while the server closes.
   return503OnClosing: false,
-  // A proxy may send the whole address (RFC 9112, 3.2.2).
+  // A proxy may send an absolute URL (RFC 9112, 3.2.2).
   rewriteUrl: ({ url = '/' }) => url.replace(/^https?:\/\/[^/?#]*\/?/i, '/'),
   clientErrorHandler: (error, socket) => {
     if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is no valid HTTP.')
@@ -62,12 +64,12 @@ export function limitConnections(http: FastifyInstance, config: Config): void {
   const { server } = http
   server.maxConnections = connectionsWithin(maxDescriptors())
   closeIdleOnShutdown(http)
-  // No proxy, and nothing to expect but the usual: whatever else is expected is passed over.
+  // CONNECT is refused, and every other Expect header than `100-continue` is ignored.
   server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is no proxy.'))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** Closing ends connections between requests by itself, but would wait for those that have not sent any yet. */
+/** Closing the server ends idle connections, but not those that have not sent a request yet. */
 function closeIdleOnShutdown(http: FastifyInstance): void {
   const silent = new Set<Socket>()
   http.server.on('connection', (socket: Socket) => {
@@ -80,10 +82,10 @@ function closeIdleOnShutdown(http: FastifyInstance): void {
   })
 }
 
-/** Says nothing of what was sent: it may be anything. */
+/** The reply does not quote the bytes that were sent. */
 function refuse({ appUrl, host, port }: Config, socket: Socket, why: string): void {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: { headersSent: boolean } }
-  // In the midst of an answer nothing else can be said.
+  // Another response has started on this connection.
   if (!socket.writable || answer?.headersSent) return void socket.destroy()
   const problem = new Problem('malformed_request', `The request could not be read. ${why}`)
   const requestId = randomUUID()

@@ -1,6 +1,6 @@
-// What browsers are told about pages of other origins (CORS, DOMAIN 3.1): web forms are for scripts of any page, without
-// credentials; all else is for pages of listed origins, with them. Not @fastify/cors: OPTIONS has routes of its own here, which
-// say Allow, and what is said must be added to the Vary of an answer that is complete.
+// CORS (DOMAIN 3.1): scripts on any page may call public web forms, without credentials; pages of
+// listed origins may call the rest, with credentials. Not @fastify/cors: OPTIONS is a route of its
+// own here, with Allow, and Vary has to be added to a finished response.
 
 const exposed = [
   'ETag',
@@ -33,23 +33,23 @@ const accepted = [
   'Range',
   'If-Range',
 ]
-/** Of what is for everybody: nothing that says who is calling. */
+/** For any origin: no header that identifies the caller. */
 const acceptedOfAll = accepted.slice(0, 5).join(', ')
 const acceptedOfListed = accepted.join(', ')
 
-/** As long as any browser remembers what it was told before it called. */
+/** The longest time that any browser caches a preflight. */
 const daySeconds = '86400'
 
 export interface CorsRequest {
   origin: string | undefined
-  /** Methods of the path, when this is the question a browser asks before it calls. */
+  /** The methods of the path, for a preflight request. */
   methods: string | undefined
   isForAnyOrigin: boolean
 }
 
 export function corsHeaders({ origin, methods, isForAnyOrigin }: CorsRequest, listed: readonly string[]) {
   const headers: Record<string, string> = {}
-  // Whatever the answer: for another origin it would be another one.
+  // The response depends on the origin, whichever it is.
   if (!isForAnyOrigin && listed.length > 0) headers.vary = 'Origin'
   if (!isForAnyOrigin && (origin === undefined || !listed.includes(origin))) return headers
   headers['access-control-allow-origin'] = isForAnyOrigin ? '*' : (origin ?? '')

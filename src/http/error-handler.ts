@@ -1,4 +1,4 @@
-// From errors to replies: the one place where a thrown problem, or anything else that went wrong, becomes what the caller gets.
+// The error handler: the one place that turns an error into a problem document.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Config } from '../config/config.ts'
@@ -10,7 +10,7 @@ import { isValidHost } from './host-header.ts'
 
 export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void
 
-/** The caller gets the sentence, the log gets the cause. */
+/** The caller gets the sentence of the problem, the log gets its cause. */
 export function createErrorHandler(config: Config, clock: Clock): AnswerError {
   const isSaid = loggedRecently(clock)
   return (error, request, reply) => {
@@ -22,7 +22,7 @@ export function createErrorHandler(config: Config, clock: Clock): AnswerError {
 }
 
 function sendProblem(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
-  // A stream that fails before its first byte has left what was to be said of it.
+  // A download that fails before its first byte has set these headers already.
   for (const name of downloadHeaders) {
     reply.removeHeader(name)
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
@@ -40,7 +40,7 @@ function sendProblem(config: Config, problem: Problem, request: FastifyRequest, 
 
 export const problemType = 'application/problem+json; charset=utf-8'
 
-/** The problem document of an answer to a request. */
+/** The body of a problem response. */
 export function problemText(
   config: Config,
   problem: Problem,
@@ -54,8 +54,8 @@ export function problemText(
 const sayAgainMs = 60_000
 
 /**
- * Every request meets the same disk: what is wrong with it is said once a minute for each kind of trouble, and the line of each request
- * has the code.
+ * Every request meets the same disk, so each kind of storage fault is logged once a minute. The
+ * access log has the code for each request.
  */
 function loggedRecently(clock: Clock): (problem: Problem) => boolean {
   const saidAt = new Map<string, number>()
@@ -70,9 +70,11 @@ function loggedRecently(clock: Clock): (problem: Problem) => boolean {
   }
 }
 
-/** Beside the line that each request has: what went wrong here. What the caller did wrong is said by the code in that line. */
+/**
+ * Logs our own failures with their cause. For errors of the caller, the access log has the code.
+ */
 function logCause({ status, code, more: { cause } }: Problem, { log }: FastifyRequest): void {
-  // Without a cause the server has decided so itself, and says so often when it has too much to do.
+  // A problem without a cause is the server's own refusal, and frequent under overload.
   if (cause === undefined && code === 'unavailable') return
   const isOurs = status >= 500
   if (isOurs) log.error({ err: cause, code }, 'A request failed.')
@@ -90,7 +92,7 @@ const downloadHeaders = [
 
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error
-  // Node ends the body so when the caller closes the connection in the middle of it.
+  // The error that Node raises when the caller closes the connection within the body.
   if (error.code === 'ECONNRESET' && error.message === 'aborted')
     return new Problem('malformed_request', 'The connection was closed before the body was complete.', { cause: error })
   if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
@@ -100,7 +102,9 @@ function toProblem(error: FastifyError | Problem): Problem {
   return toUnavailableProblem(error) ?? new Problem('internal_error', undefined, { cause: error })
 }
 
-/** DOMAIN 4.4: a refused token (which is what asks for one) gets the login page unless the request asks for JSON. */
+/**
+ * DOMAIN 4.4: a 401 that asks for a token shows the login page unless the request asks for JSON.
+ */
 function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
   if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false
   if (String(headers['x-requested-with'] ?? '').toLowerCase() === 'xmlhttprequest') return false

@@ -1,5 +1,6 @@
-// The meaning of each step of a request; contract/backend.ts calls them in order. The steps identify the
-// caller, check permissions, find the record in the path, and turn a handler's result into a reply.
+// The meaning of each step of a request; contract/backend.ts calls them in order. The steps
+// identify the caller, check permissions, find the record in the path, and turn a handler's result
+// into a reply.
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
 import type { Body } from '../contract/input/body.ts'
@@ -21,7 +22,10 @@ import { contextOf, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
 import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
-/** By path: throws 404 or 412 for a record that the caller may not see. Gets the ids of the path in order. */
+/**
+ * By path: throws 404 or 412 for a record that the caller may not see. Gets the ids of the path in
+ * order.
+ */
 export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
 /** By operation: what its rules say about the rest of a refused body. */
@@ -66,7 +70,8 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
 async function authenticate(parts: Parts, call: Call): Promise<void> {
   const { services } = parts
   const { headers, request, fact } = call
-  // A token revoked before this request arrived must count as revoked, whichever process revoked it.
+  // A token revoked before this request arrived must count as revoked, whichever process revoked
+  // it.
   services.store.renewReadTransaction(call.ageMs)
   const knownAt = isKeepable(handlerOf(parts, call)) ? services.store.commitGeneration() : undefined
   const requestOrigin = requestOriginOf(call)
@@ -138,8 +143,9 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 }
 
 /**
- * Whether a dry run looks for further errors in a refused body. Mass operations report each record by itself.
- * A public operation has none: strangers could use it to find out, without a trace, whether a record exists.
+ * Whether a dry run looks for further errors in a refused body. Mass operations report each record
+ * by itself. A public operation has none: strangers could use it to find out, without a trace,
+ * whether a record exists.
  */
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
@@ -153,7 +159,8 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
     return withSessionHeaders(ctx, notModifiedOr(call, rendered))
   }
   const key = header(call, 'idempotency-key')
-  // A dry run must not consume the key. Keys belong to a token or session, so a public call has none.
+  // A dry run must not consume the key. Keys belong to a token or session, so a public call has
+  // none.
   if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
     return withSessionHeaders(ctx, await answer(ctx))
   const { replayed, ...stored } = await once(ctx, key, input, {
@@ -181,7 +188,10 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
   return withVary(call, renderJson(ctx, call, input, reply, check.checker))
 }
 
-/** Adds the cookies. A response to a session must not be cached, because the next session has the same URL. */
+/**
+ * Adds the cookies. A response to a session must not be cached, because the next session has the
+ * same URL.
+ */
 function withSessionHeaders({ session, cookies }: Context, answer: Answered): Answered {
   if (session === null && cookies.length === 0) return answer
   return {
@@ -191,6 +201,6 @@ function withSessionHeaders({ session, cookies }: Context, answer: Answered): An
   }
 }
 
-/** What a reply depends on beside the database and the time. */
+/** The parts of a request that its reply depends on, beside the database and the time. */
 const cacheKey = ({ operation, token, session, path, query, baseUrl, requestOrigin }: Context): string =>
   `${token?.id ?? ''} ${session?.id ?? ''} ${operation} ${path}?${query} ${baseUrl} ${requestOrigin}`

@@ -1,5 +1,5 @@
-// How often somebody may call (DOMAIN 25.2): a bucket for each token, session and address, refilled all the time, from which
-// every call takes one. Counted in memory, by each process for itself; what must hold for all of them is in attempt-limits.ts.
+// Rate limits (DOMAIN 25.2): a token bucket for each token, session and address. Each process
+// counts in its own memory; attempt-limits.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateAccount as CallAccount } from '../contract/backend.ts'
@@ -12,16 +12,22 @@ interface Rate {
   burst: number
 }
 
-/** Where somebody stands, as `RateLimit` tells it (draft-ietf-httpapi-ratelimit-headers-10). */
+/**
+ * The state of a bucket as the `RateLimit` header gives it
+ * (draft-ietf-httpapi-ratelimit-headers-10).
+ */
 interface BucketState {
   rate: Rate
   left: number
-  /** Until one more may be made, and until all may. */
+  /** Seconds until one more request is allowed, and until the bucket is full. */
   waitSeconds: number
   fullSeconds: number
 }
 
-/** Whoever comes after these is forgotten first who has not been seen for longest, and begins with a full bucket. */
+/**
+ * At most this many buckets; the least recently used is evicted, and its owner starts again with a
+ * full bucket.
+ */
 const maxKnown = 20_000
 
 const usual = {
@@ -32,22 +38,22 @@ const usual = {
 
 export interface Caller {
   ip: string
-  /** What was sent to prove who it is; undefined when nothing was, or when nothing is asked for. */
+  /** The token or cookie; undefined when none was sent or the operation is public. */
   credential: string | undefined
-  /** The moment of the call. */
+  /** The time of the request. */
   at: Date
 }
 
 export interface RateAccount extends CallAccount {
-  /** `RateLimit` and `RateLimit-Policy`, as it stands now. */
+  /** `RateLimit` and `RateLimit-Policy` for the response. */
   headers(): Record<string, string>
 }
 
 export interface Rates {
   /**
-   * A call that has come in. Without a credential it counts for its address. With one it counts for whom it belongs to, once that
-   * is known; but an address that has used up its calls must not go on guessing, so only what was accepted before is looked at.
-   * Throws 429 with Retry-After.
+   * Counts a request. Without a credential it counts for the address; with one it counts for the
+   * caller, once authenticated. An address without requests left may only use credentials that were
+   * accepted before, so it cannot go on guessing. Throws 429 with Retry-After.
    */
   check(caller: Caller): RateAccount
 }
@@ -128,7 +134,7 @@ function createBuckets(rate: Rate): Buckets {
   })
   const leftOf = (key: string, atMs: number): number => {
     const bucket = known.get(key)
-    // A clock that was set back takes nothing away, and the bucket is refilled from then on.
+    // After the clock was set back, the bucket keeps its content and refills from then on.
     if (bucket && atMs < bucket.atMs) bucket.atMs = atMs
     return bucket
       ? Math.min(rate.burst, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * rate.perSecond)
@@ -146,7 +152,9 @@ function createBuckets(rate: Rate): Buckets {
   }
 }
 
-/** Credentials that were accepted, none of them in plain. They are looked up again all the same. */
+/**
+ * Digests of accepted credentials. They only allow the lookup of the token; they do not replace it.
+ */
 function createAccepted() {
   const known = new LRUCache<string, true>({ max: maxKnown })
   const digest = (credential: string): string => createHash('sha256').update(credential).digest('base64')

@@ -1,4 +1,5 @@
-// Checks replies against the contract before they are sent: all of them in development, a sample in production.
+// Checks replies against the contract before they are sent: all of them in development, a sample in
+// production.
 import type { Call } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -23,7 +24,7 @@ export function checkDownload(check: ReplyCheck, call: Call, { body, status, med
 
 export function checkReply(check: ReplyCheck, call: Call, status: number, reply: unknown): void {
   if (!isSampled(check)) return
-  // As the caller gets it: keys that are undefined are gone, dates are text.
+  // The reply as the caller gets it: without undefined keys, with dates as text.
   const sent: unknown = JSON.parse(JSON.stringify(reply))
   const findings = check.checker.findings(call.fact, status, json, sent)
   if (findings.length > 0) check.report(findings, call)

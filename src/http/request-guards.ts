@@ -1,6 +1,6 @@
-// What every request passes before its operation is known: who is turned away because they send what nobody does, or because they
-// call too often. Who finds too much to do is turned away before, in load-shedding.ts; what every answer carries is in security-headers.ts, what
-// a connection may do before it is a request in connection-limits.ts.
+// Checks before the operation is known: malformed headers, a closing server, rate limits, the
+// memory for bodies. Load shedding comes before them. security-headers.ts and connection-limits.ts
+// have the other limits.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { isForm } from '../contract/routes.ts'
@@ -16,14 +16,14 @@ import { registerSecurityHeaders } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Against what it counts; null for what is not limited. */
+    /** Null when the request is not rate limited. */
     rateAccount: RateAccount | null
-    /** The caller's address, in one spelling. Everything that looks at addresses reads this and not `ip`. */
+    /** The caller's address in canonical form. All code reads this instead of `ip`. */
     readonly address: string
   }
 }
 
-/** `serves`: whether strangers reach it, so that it must turn away what is more than it can do. */
+/** `serves`: whether the server listens on a socket, so that it must shed load. */
 export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('rateAccount', null)
   http.decorateRequest('address', { getter: addressOf })
@@ -34,20 +34,22 @@ export async function registerRequestGuards(http: FastifyInstance, services: Ser
   boundBodies(http, services)
 }
 
-/** The address that trusted proxies name; that of the connection when what they name is no address. */
+/**
+ * The address that a trusted proxy names, or that of the connection if it is not a valid address.
+ */
 function addressOf(this: FastifyRequest): string {
   return plainAddress(this.ip ?? '') ?? plainAddress(this.socket.remoteAddress ?? '') ?? ''
 }
 
 const maxHeaders = 100
 
-/** What no honest client sends, and what comes while the server closes. */
+/** Refuses malformed headers, and all requests while the server closes. */
 function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   let isClosing = false
   http.addHook('preClose', async () => {
     isClosing = true
   })
-  // The next request of whoever is still answered goes to the server that comes after this one.
+  // The next request on this connection must go to the server that replaces this one.
   http.addHook('onSend', (_request, reply, _payload, done) => {
     if (isClosing) reply.header('connection', 'close')
     done()
@@ -63,14 +65,14 @@ function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   })
 }
 
-/** What is wrong with the headers. */
+/** Why the headers are refused; undefined when they are valid. */
 function headerFault(request: FastifyRequest): string | undefined {
   const { rawHeaders, httpVersion, headers } = request.raw
   if (rawHeaders.length > maxHeaders * 2) return `There are more than ${maxHeaders} headers.`
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
-  // Both become the beginning of links. What a proxy forwards is what counts, if the proxy is trusted.
+  // Links begin with both. Behind a trusted proxy, the forwarded values count.
   const { host, protocol } = request
   if (!/^https?$/i.test(protocol)) return 'X-Forwarded-Proto must be http or https.'
   if (host === '' ? (headers.host ?? '') !== '' : !isValidHost(host)) return 'The Host header names no host.'
@@ -82,12 +84,13 @@ const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowe
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
-  // Not async: what has no body must be in line, or refused, before the next request is looked at in the same turn (load-shedding.ts).
+  // Synchronous: a request without a body must be queued or refused before the event loop handles
+  // the next one (load-shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {
     const { operation, isPublic = true, methods } = routeFactsOf(request)
     if (operation === 'getHealth' || operation === 'getReadiness') return done()
     if (operation === 'getMetrics' && isLoopback(request.address)) return done()
-    // What browsers ask before they call says the same to everybody and costs less than a refusal.
+    // A preflight is the same for all callers and costs less than a refusal.
     if (methods !== undefined) return done()
     const { authorization, cookie } = request.raw.headers
     const credential = isPublic ? undefined : (authorization ?? cookie)
@@ -100,7 +103,7 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   })
 }
 
-/** A body is in memory before it is known who sends it, for as long as they take: so it is counted as it comes. */
+/** A body is held in memory before its sender is known, so its bytes are counted as they arrive. */
 function boundBodies(http: FastifyInstance, services: Services): void {
   http.addHook('preParsing', (request, reply, payload, done) => {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = request.raw.headers
@@ -111,7 +114,7 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     payload.on('data', function count(chunk: Buffer) {
       if (loan.take(chunk.length)) return
       payload.off('data', count)
-      // What is refused already is read to its end by nobody.
+      // The request was already refused, so its body is not read.
       if (payload.listenerCount('error') === 0) return
       reply.header('connection', 'close')
       payload.emit('error', budgetExceeded())

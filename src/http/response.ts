@@ -1,4 +1,5 @@
-// From what a handler answers to the answer of JSON: the body, its ETag and links, and 304 for whoever has it already.
+// Renders the reply of a handler as JSON, with ETag and Link headers, or as 304 for a caller that
+// has it.
 import type { Call, Input } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -13,14 +14,14 @@ export function header(call: Call, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/** Where there are several forms, a cache must not give one caller the form that another one asked for. */
+/** With several media types, a cache must not mix up their replies. */
 export function withVary({ fact }: Call, answer: Rendered): Rendered {
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'
   return answer
 }
 
 export interface Rendered extends Answered {
-  /** Whether who knows its ETag knows all of it. */
+  /** Whether the ETag covers the whole reply, so that a 304 is possible. */
   isComparable?: boolean
 }
 
@@ -50,7 +51,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   return { status, headers, body, mediaType: json, isComparable }
 }
 
-/** The Link header of a list (RFC 8288), from its links. */
+/** The Link header of a list (RFC 8288). */
 function linkHeader(reply: unknown): string | undefined {
   const links = (reply as { links?: Record<string, string | null> } | null)?.links
   if (!links) return undefined

@@ -1,15 +1,14 @@
-// What every answer carries: headers that protect whoever reads it, what browsers are told about pages of other origins, and how long
-// it may be kept.
+// Security headers, CORS headers and Cache-Control of every response.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import helmet from 'helmet'
 import type { Config } from '../config/config.ts'
 import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { corsHeaders } from './cors.ts'
 
-/** For what is no page: nothing in it may run or load anything, and nothing may show it. Pages say what they need themselves. */
+/** For data: a browser must not run, load or frame any of it. HTML pages set their own policy. */
 const policyOfData = "default-src 'none'; frame-ancestors 'none'"
 
-/** The least of it, for answers that are given before there is a request to speak of. */
+/** For responses that are sent before Fastify has a request. */
 export const minimalHeaders = {
   'content-security-policy': policyOfData,
   'referrer-policy': 'no-referrer',
@@ -17,7 +16,10 @@ export const minimalHeaders = {
   'x-frame-options': 'DENY',
 }
 
-/** What helmet says of every answer, asked once: it would set one header after the other for each. */
+/**
+ * The headers of helmet, computed once, because helmet sets each header separately for every
+ * response.
+ */
 function helmetHeaders(): Record<string, string> {
   const headers: Record<string, string> = {}
   const response = {
@@ -27,12 +29,12 @@ function helmetHeaders(): Record<string, string> {
     removeHeader: () => undefined,
   }
   const set = helmet({
-    // Both are among the bare ones.
+    // minimalHeaders has both.
     contentSecurityPolicy: false,
     xFrameOptions: false,
-    // Said below, by how each request came.
+    // Set below, depending on the protocol of the request.
     strictTransportSecurity: false,
-    // Those of one origin must be able to share a process; nothing here needs a process of its own.
+    // Pages of one origin may share a process; no page here needs one of its own.
     originAgentCluster: false,
     xDownloadOptions: false,
   })
@@ -43,7 +45,7 @@ function helmetHeaders(): Record<string, string> {
 
 const always = { ...helmetHeaders(), ...minimalHeaders }
 
-/** What an answer carries before anything is known but the request; `always` and more. */
+/** The headers of a refusal before routing: `always`, the request id and HSTS. */
 export const headersFor = (request: FastifyRequest, config: Config): Record<string, string> => ({
   ...always,
   'x-request-id': request.id,
@@ -52,11 +54,11 @@ export const headersFor = (request: FastifyRequest, config: Config): Record<stri
 
 const transportSecurity = { 'strict-transport-security': 'max-age=31536000' }
 
-/** Not for the domains below: they are of others. */
+/** Without includeSubDomains, because subdomains may belong to other programs. */
 const isSecure = ({ protocol }: FastifyRequest, { appUrl }: Config): boolean =>
   protocol === 'https' || appUrl?.startsWith('https:') === true
 
-/** What browsers are told about pages of other origins. */
+/** The CORS headers of a response. */
 export function originHeadersFor(request: FastifyRequest, { corsOrigins }: Config): Record<string, string> {
   const { isForAnyOrigin = false, methods } = routeFactsOf(request)
   return corsHeaders({ origin: request.raw.headers.origin, methods, isForAnyOrigin }, corsOrigins)
@@ -80,13 +82,13 @@ export function registerSecurityHeaders(http: FastifyInstance, config: Config): 
   })
 }
 
-/** Browsers show a PDF by a page of their own, which takes the policy for its. */
+/** Browsers show a PDF in a page of their own, which inherits the policy. */
 function allowPdfViewer(reply: FastifyReply): void {
   if (reply.getHeader('content-security-policy') === policyOfData)
     reply.header('content-security-policy', "frame-ancestors 'none'")
 }
 
-/** Pages of others show web forms and load their script; the policy of the page says so to browsers that ask it. */
+/** Other sites embed web forms and load their script; the form's own page sets its policy. */
 function allowEmbedding(reply: FastifyReply): void {
   reply.removeHeader('x-frame-options')
   if (reply.getHeader('cross-origin-resource-policy') === 'same-origin')
@@ -94,8 +96,8 @@ function allowEmbedding(reply: FastifyReply): void {
 }
 
 /**
- * What is said of customers is for nobody else and not for later. With an ETag a browser may keep it, to ask whether it is still
- * so (304): never a proxy, never without asking, and never for somebody else on the same machine.
+ * Replies hold customer data, so no proxy may store them. A browser may keep a reply with an ETag,
+ * to ask whether it is still current (304), but not for another user of the same machine.
  */
 function setCacheControl({ method }: FastifyRequest, reply: FastifyReply): void {
   if (reply.hasHeader('cache-control')) return

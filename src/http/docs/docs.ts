@@ -1,5 +1,6 @@
-// The manual of the API: Swagger UI, the catalogue of problem codes, and the contract itself as JSON and YAML, all from
-// what `accord install` and `accord regenerate` published. Nothing on these pages comes from another host (DOMAIN 26).
+// The API manual: Swagger UI, the catalogue of problem codes, and the contract as JSON and YAML,
+// all from the documents that `accord install` and `accord regenerate` published. These pages load
+// nothing from other hosts (DOMAIN 26).
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
@@ -17,14 +18,14 @@ import { page, swaggerPages } from './swagger-ui.ts'
 
 const base = '/api/admin'
 
-/** The page's own copies of the contract. */
+/** Swagger UI's own URLs of the contract. */
 const copies = /\/documentation\/(json|yaml)\/?(?:\?|$)/
 
 interface Options {
   config: Config
   services: Services
   published: () => Published | null
-  /** The published contract with this installation's attributes. */
+  /** The published contract with the custom attributes of this installation. */
   served: () => Promise<Published | null>
 }
 
@@ -32,7 +33,7 @@ export async function registerDocs(
   http: FastifyInstance,
   { config, published, served, services }: Options,
 ): Promise<void> {
-  /** The published contract as it is now: `accord regenerate` shows on the next reload. */
+  /** Read for each request, so that `accord regenerate` shows on the next reload. */
   const installed = (request: FastifyRequest): Published => {
     const found = published()
     if (found) return found
@@ -68,7 +69,7 @@ export async function registerDocs(
   let ui: Promise<FastifyInstance> | undefined
   const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     installed(request)
-    // The document has one address with an ETag; the page's own copies lead there.
+    // The contract has one URL with an ETag; Swagger UI's own URLs redirect to it.
     const copy = copies.exec(request.url)
     if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
     ui ??= swaggerPages(config).catch((cause: unknown) => {
@@ -82,9 +83,9 @@ export async function registerDocs(
   http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
 }
 
-/** What a file is asked for with; nothing else of a request matters to it. */
+/** The only request headers that matter for a file. */
 const conditional = new Set(['if-none-match', 'if-modified-since'])
-/** What the server proper says of each answer itself. */
+/** The outer server sets these headers itself. */
 const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
 async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -97,7 +98,7 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
   return reply.code(answer.statusCode).send(answer.rawPayload)
 }
 
-/** The contract with the operations that a caller may use. */
+/** The contract with only the operations that the caller may use. */
 function narrowed(found: Published, caller: Caller): Published {
   const document = JSON.parse(found.json.toString()) as {
     paths: Record<string, Record<string, { operationId: string }>>
@@ -114,7 +115,7 @@ function narrowed(found: Published, caller: Caller): Published {
 
 interface Document {
   bytes: () => Promise<Buffer>
-  /** Whether it is one caller's. */
+  /** Whether the contract is narrowed to one caller. */
   isOwn: boolean
   etag: string
   type: string
@@ -131,7 +132,7 @@ async function sendDocument(
   return reply.type(`${type}; charset=utf-8`).send(await bytes())
 }
 
-/** Which contract is wanted. Throws 422 for neither yes nor no, and for other words. */
+/** Reads which contract the query asks for. Throws 422 for unknown parameters and values. */
 function wishes(
   { url }: FastifyRequest,
   { strict, timezone: zone }: Config,

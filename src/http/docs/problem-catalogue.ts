@@ -1,4 +1,4 @@
-// The catalogue of problem codes as a page. Every problem document links to its entry here.
+// The page of problem codes. Every problem document links to its entry here.
 import type { Config } from '../../config/config.ts'
 import { problemCodes, titles } from '../../contract/output/problems.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
@@ -13,7 +13,7 @@ section:target{background:#f2a33a33}h3{margin:0;font-size:1rem}h3 a{text-decorat
 .advice{grid-column:2;opacity:.85}
 @media(max-width:40rem){section{grid-template-columns:1fr}.advice{grid-column:1}}`
 
-/** Text with `code` in backticks. */
+/** Escapes a text and renders backticks as `code`. */
 const prose = (text: string): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 export function errorCatalogue(config: Config): { html: string; headers: Record<string, string> } {

@@ -1,12 +1,14 @@
-// Swagger UI, in a server of its own that listens nowhere: what it needs is large, so it is made when somebody first looks, and a
-// start does not wait for it. The server proper asks it for each file.
+// Swagger UI in a Fastify server of its own, which does not listen. Swagger UI is large, so it is
+// loaded at the first visit and does not slow down a start. The outer server asks it for each file
+// by `inject`.
 import Fastify, { type FastifyInstance } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from '../../config/config.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { mark, pageStyle, sessionScript } from './assets.ts'
 
-// `style-src` without 'unsafe-inline' holds because Swagger UI sets its styles through the DOM, which CSP allows.
+// `style-src` works without 'unsafe-inline', because Swagger UI sets its styles through the DOM,
+// which CSP allows.
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -24,7 +26,8 @@ export const page = '/api/admin/documentation'
 export async function swaggerPages(config: Config): Promise<FastifyInstance> {
   const { default: swaggerUi } = await import('@fastify/swagger-ui')
   const ui = Fastify({ logger: false, routerOptions: { ignoreTrailingSlash: true } })
-  // It asks for a plugin of this name, which derives a document from routes. Ours is written by hand and has its own address.
+  // @fastify/swagger-ui requires a plugin of this name, which would derive a document from routes.
+  // The contract is written by hand.
   await ui.register(
     plugin(async (ui: FastifyInstance) => void ui.decorate('swagger', () => ({})), { name: '@fastify/swagger' }),
   )

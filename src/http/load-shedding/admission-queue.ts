@@ -1,12 +1,19 @@
-// The admission queue: a request waits here, first come, first served, until its handler may start. The
-// bound is the expected waiting time, so an accepted request is answered soon under any load (DOMAIN 25.2).
-// A count alone does not bound the time: a hundred lists take twenty times as long as a hundred shows.
+// The admission queue: a request waits here, first come, first served, until its handler may start.
+// The bound is the expected waiting time, so an accepted request is answered soon under any load
+// (DOMAIN 25.2). A count alone does not bound the time: a hundred lists take twenty times as long
+// as a hundred shows.
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 
 export interface AdmissionQueue {
-  /** Whether `admit` would refuse. Asked before a body is read, so that a refusal costs next to nothing. */
+  /**
+   * Whether `admit` would refuse. Asked before a body is read, so that a refusal costs next to
+   * nothing.
+   */
   isFull(): boolean
-  /** Calls `begin` in its turn. Returns false when the queue is full, else a release function, which is idempotent. */
+  /**
+   * Calls `begin` in its turn. Returns false when the queue is full, else a release function, which
+   * is idempotent.
+   */
   admit(begin: () => void, isWrite?: boolean): (() => void) | false
   /** Whether a queued request writes. */
   hasQueuedWrites(): boolean
@@ -24,7 +31,9 @@ export interface Limits {
   queued: number
   /** At most this many may have started and be waiting, for a commit or the hash of a password. */
   inFlight: number
-  /** At most this many, queued or in flight, may write, so that a slow disk leaves room for reads. */
+  /**
+   * At most this many, queued or in flight, may write, so that a slow disk leaves room for reads.
+   */
   writes: number
 }
 
@@ -54,7 +63,8 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
     closeTurn(starts: number, isBusy: boolean): void {
       const elapsed = elapsedSinceTurn()
       elapsedSinceTurn = stopwatch()
-      // Requests were queued all through this turn, so its other work, such as refusals, was part of their wait.
+      // Requests were queued all through this turn, so its other work, such as refusals, was part
+      // of their wait.
       if (wasBusy && starts > 0) msPerStart += smoothing * (Math.min(elapsed / starts, waitMs) - msPerStart)
       wasBusy = isBusy
     },
@@ -62,7 +72,8 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
 }
 
 export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
-  // An array, because V8 keeps the former tables of a Set and their contents alive until a full collection.
+  // An array, because V8 keeps the former tables of a Set and their contents alive until a full
+  // collection.
   const queue: (() => void)[] = []
   let inFlight = 0
   let queuedWrites = 0

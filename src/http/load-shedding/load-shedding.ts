@@ -1,6 +1,7 @@
-// Load shedding (DOMAIN 25.2): a request that would wait too long in the admission queue gets a 503, and so
-// does every request while the event loop is late. Under overload most responses are refusals, so a refusal
-// skips the other hooks and the error handler; its body, headers and log line are those of any other 503.
+// Load shedding (DOMAIN 25.2): a request that would wait too long in the admission queue gets a
+// 503, and so does every request while the event loop is late. Under overload most responses are
+// refusals, so a refusal skips the other hooks and the error handler; its body, headers and log
+// line are those of any other 503.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../../contract/allowed-methods.ts'
@@ -25,7 +26,7 @@ export const retryAfterOneSecond = { headers: { 'retry-after': '1' } }
 const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
 const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
 
-/** The work of a start is no overload. */
+/** The first seconds after a start do not count as overload. */
 const startupGraceMs = 5_000
 
 /** Its hooks come first, after those of the access log. */
@@ -90,8 +91,8 @@ const sampleMs = 1_000
 const resolutionMs = 10
 
 /**
- * Returns whether the event loop is late. Not @fastify/under-pressure: it reads the memory each second, for
- * which it opens a file, and it ends the process when no descriptor is left.
+ * Returns whether the event loop is late. Not @fastify/under-pressure: it reads the memory each
+ * second, for which it opens a file, and it ends the process when no descriptor is left.
  */
 function watchEventLoop(http: FastifyInstance): () => boolean {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
