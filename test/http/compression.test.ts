@@ -1,4 +1,4 @@
-// What compression promises: less on the way and the same at its end, and ETags that go on working.
+// Compression: fewer bytes on the wire, the same content at the end, and ETags that keep working.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

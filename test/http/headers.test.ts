@@ -1,4 +1,5 @@
-// The check of reply headers notices what it is there for: without it every test would pass whatever was sent.
+// The checker of reply headers finds undeclared headers: without these tests every other test could
+// pass with a broken checker.
 import { describe, expect, it } from 'vitest'
 import type { Document } from '../../codegen/read.ts'
 import { contract } from '../support/contract.ts'

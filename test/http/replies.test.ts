@@ -1,4 +1,4 @@
-// A reply that breaks the contract: what its caller, the log and the figures learn of it.
+// A reply that breaks the contract: what the caller, the log and the metrics show of it.
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Document, Schema } from '../../codegen/read.ts'
 import { contract, startServer, type TestServer } from '../support/app.ts'
@@ -9,7 +9,7 @@ afterEach(async () => {
   await server.close()
 })
 
-/** The server of a contract that says something else of a source. */
+/** A server with a contract that declares a source differently. */
 async function serving(env: 'development' | 'production', change: (source: Schema) => void): Promise<() => string> {
   const document = structuredClone(contract) as Document
   change(document.components?.schemas?.Source as Schema)

@@ -1,5 +1,6 @@
-// What every request passes and every answer carries: headers that protect, other origins, rates, and what a connection may do
-// before it is a request. Through real sockets where a request can be no request.
+// Guards that every request passes and headers that every reply carries: security headers, CORS,
+// rate limits, and limits on connections before their first request. Through real sockets where the
+// bytes need not be a request.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -199,7 +200,7 @@ describe('rates', () => {
     const refused = await server.admin.get('/sources/1')
     expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([429, 'rate_limited', '1'])
     expect(rateOf(refused)).toEqual(['"token";q=100;w=10', '"token";r=0;t=10'])
-    // Of nobody else.
+    // Not of another token.
     const other = await server.as(1)
     expect((await other.get('/sources')).status).toBe(200)
     server.clock.advanceMs(1_000)
@@ -240,7 +241,7 @@ describe('rates', () => {
         .toEqual([path, 429, '1', '"address";r=0;t=5'])
     }
     expect((await from('192.0.2.8', '/nowhere')).statusCode).toBe(404)
-    // What watches the server, and what a browser asks before it calls, is always answered.
+    // Health checks and CORS preflight requests are always answered.
     for (const url of ['/healthz', '/readyz']) expect((await from('192.0.2.7', url)).statusCode).toBe(200)
     const asked = await server.inject({ method: 'OPTIONS', url: '/api/admin/sources', remoteAddress: '192.0.2.7' })
     expect(asked.statusCode).toBe(204)
@@ -272,7 +273,7 @@ describe('rates', () => {
       const { status, headers } = await guess(secret)
       expect([status, headers['retry-after']]).toEqual([429, '1'])
     }
-    // A token that nobody has seen yet has to wait with them, from this address.
+    // A token that was not seen before shares the limit of this address.
     const fresh = server.caller(`2|${'c'.repeat(43)}`)
     expect((await fresh.get('/sources')).status).toBe(429)
     expect(lookUps).toBe(0)
@@ -293,7 +294,7 @@ describe('memory for what is still coming', () => {
     expect(other.take(1)).toBe(false)
     const refused = await server.admin.post('/sources', { name: 'Fair' })
     expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([503, 'unavailable', '1'])
-    // What brings no body needs none.
+    // A request without a body needs no media type.
     expect((await server.admin.get('/sources')).status).toBe(200)
     first.giveBack()
     first.giveBack()
@@ -318,7 +319,7 @@ describe('more requests than the server can answer', () => {
       expect(text).toMatch(/^retry-after: 1\r$/im)
       expect([status, JSON.parse(text.slice(text.indexOf('{'))).code]).toEqual(['503', 'unavailable'])
     }
-    // It takes a way of its own, and says all that others say.
+    // A refusal takes a shorter way and carries the same headers.
     const named = (wanted: string) => {
       const [head = ''] = answers.find(({ status }) => status === wanted)?.text.split('\r\n\r\n') ?? []
       const headers = head.split('\r\n').slice(1)
@@ -366,7 +367,7 @@ describe('more requests than the server can answer', () => {
 describe('callers who hang up', () => {
   const size = 900 * 1024
   const open = new Set<Socket>()
-  /** Sends it and waits for no answer. */
+  /** Sends a request without waiting for the reply. */
   function send(port: number, { body, token = '', cut = 0 }: { body: string; token?: string; cut?: number }): void {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined)
     const head = [
@@ -400,18 +401,18 @@ describe('callers who hang up', () => {
     const lent = () => bodies.lent.get(app.services)?.get('of 127.0.0.1') ?? 0
     const inWork = async () => Number(/in_work (\d+)/.exec(await app.services.metrics.text())?.[1])
 
-    // While they are sending.
+    // While they are being sent.
     for (let count = 0; count < 10; count++) send(port, { body: '{'.padEnd(size), token, cut: 1 })
     await until(() => lent() === 10 * (size - 1))
     hangUp()
     await until(() => lent() === 0)
 
-    // While they are worked on or in line.
+    // While they run or wait in the queue.
     let release: () => void = () => undefined
     const held = new Promise<void>((resolve) => {
       release = resolve
     })
-    // Whoever asks the database waits.
+    // Every request that reads the database waits.
     const holding = listening.store.db.transaction().execute(() => held)
     const source = (index: number) => JSON.stringify({ name: `Unheard ${index}` })
     for (let count = 0; count < 10; count++) send(port, { body: source(count).padEnd(size), token })
@@ -424,7 +425,7 @@ describe('callers who hang up', () => {
     hangUp()
     await until(async () => (await inWork()) === 0)
     expect(lent()).toBe(0)
-    // Their work is not done yet, and nobody waits for their places.
+    // Their work is not done yet, and no request waits for their places.
     expect((await fetch(`${url}/nowhere`)).status).toBe(404)
     release()
     await holding
@@ -454,7 +455,7 @@ describe('a server that closes', () => {
   })
 })
 
-/** As many requests in one piece, so that they come at the same moment. */
+/** This many requests in one packet, so that they arrive at the same moment. */
 async function atOnce(port: number, count: number): Promise<{ status: string; text: string }[]> {
   const ask = (connection: string) =>
     `GET /nowhere HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example.com\r\nConnection: ${connection}\r\n\r\n`
@@ -465,7 +466,7 @@ async function atOnce(port: number, count: number): Promise<{ status: string; te
     .map((text) => ({ status: text.slice(0, 3), text }))
 }
 
-/** A request whose last byte is to come. */
+/** A request without its last byte. */
 function begunPost(port: number): Promise<{ socket: Socket; said: () => string; isClosed: () => boolean }> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -485,7 +486,7 @@ function begunPost(port: number): Promise<{ socket: Socket; said: () => string; 
   })
 }
 
-/** All that a server says to these bytes until it closes the connection. */
+/** All bytes that a server sends in reply until it closes the connection. */
 function said(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -618,7 +619,7 @@ describe('a connection', () => {
   })
 })
 
-/** A server with the same limits, only that time is shorter. */
+/** A server with the same limits but shorter timeouts. */
 async function hasty() {
   const short = { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000, silenceMs: 2_000, checkMs: 50 }
   const app = Fastify(sockets(testConfig(), short))

@@ -1,4 +1,5 @@
-// The promise of the types: a forgotten handler, a reply with a stray or missing field, an unknown event do not compile.
+// The types: a forgotten handler, a reply with a stray or missing field, and an unknown event do
+// not compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

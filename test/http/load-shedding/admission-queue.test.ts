@@ -1,4 +1,5 @@
-// The admission queue by itself: order, bounds, and what it estimates. What a server does under overload is in timing/overload.test.ts.
+// The admission queue by itself: order, bounds, and its estimate. A server under overload is tested
+// in timing/overload.test.ts.
 import { describe, expect, it } from 'vitest'
 import { createAdmissionQueue, defaultLimits } from '../../../src/http/load-shedding/admission-queue.ts'
 
@@ -13,7 +14,7 @@ function queueOf(limits: Partial<typeof defaultLimits> = {}) {
   }
   const queue = createAdmissionQueue({ limits: { ...defaultLimits, ...limits }, stopwatch })
   let started = 0
-  /** Admits a request whose handler takes so long; false when it is refused. */
+  /** Admits a request whose handler takes this long; false when it is refused. */
   const admit = (tookMs: number): boolean => {
     const release = queue.admit(() => {
       started++
@@ -94,7 +95,7 @@ describe('the admission queue', () => {
       [20, 4, 4],
     ] as const) {
       const { admit, drain } = queueOf({ burstWaitMs: 25, waitMs: 25, alwaysQueued: 4 })
-      // It learns what a request takes.
+      // The estimate of the time per request converges.
       for (let round = 0; round < 100; round++) {
         for (let count = 0; count < 20; count++) admit(tookMs)
         await drain()
@@ -119,7 +120,7 @@ describe('the admission queue', () => {
     }
     const burst = await admitAll()
     expect([burst >= 90, burst <= 110]).toEqual([true, true])
-    // The queue is empty again, and the overload goes on.
+    // The queue is empty again, and the overload lasts.
     const overloaded = await admitAll()
     expect([overloaded >= 20, overloaded <= 30]).toEqual([true, true])
     spend(1_001)

@@ -1,4 +1,4 @@
-// What is sealed comes out as it went in, reads as nothing to others, and cannot be changed unnoticed.
+// Encrypted values decrypt to the same value, reveal nothing, and cannot be changed unnoticed.
 import { createDecipheriv, hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { createEncryption } from '../../../src/kernel/auth/encryption.ts'

@@ -1,5 +1,5 @@
-// What is secret is unreadable in the database, and what happens when the key is another one: everything that does not need the
-// secret goes on, what does says so in a sentence, and it can be mended through the API.
+// Secrets are unreadable in the database. With another key, everything that needs no secret works,
+// everything else reports it in a sentence, and the API can set the secrets again.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEncryption, DecryptionError } from '../../../src/kernel/auth/encryption.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
   await receiver.close()
 })
 
-/** Every value of every table, as somebody with the file finds it. */
+/** Every value of every table, as a thief of the file finds it. */
 async function wholeDatabase(): Promise<string> {
   const tables = await server.store.db.introspection.getTables()
   const found: unknown[] = []

@@ -1,4 +1,4 @@
-// One spelling for each address, and one network for what it may do.
+// One spelling for each address, and one network for its limits.
 import { describe, expect, it } from 'vitest'
 import { memberOf, networkOf, plainAddress } from '../../../src/kernel/auth/ip-ranges.ts'
 import { adminPassword, startServer } from '../../support/app.ts'
@@ -69,7 +69,7 @@ describe('a caller behind a trusted proxy', () => {
         statuses.push((await server.inject(request)).statusCode)
       }
       expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
-      // Somebody else behind the same proxy.
+      // Another client behind the same proxy.
       const headers = { 'x-forwarded-for': '198.51.100.1:4711', accept: 'application/json' }
       const payload = { email: 'admin@example.com', password: adminPassword, device_name: 'x' }
       const other = { method: 'POST' as const, url: '/api/admin/login', remoteAddress: '10.0.0.1', headers, payload }

@@ -1,4 +1,5 @@
-// The permission keys of the product: how many there are, which belong together, and that the contract asks for no other.
+// The permission keys of the product: their number, their groups, and that the contract requires no
+// other.
 import { describe, expect, it } from 'vitest'
 import {
   isPermissionKey,

@@ -1,4 +1,5 @@
-// Tokens: until when and from where they are good, what their abilities cover, and how seldom their use is written down.
+// Tokens: their expiry and allowed addresses, the scope of abilities, and how rarely their last use
+// is stored.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
 import { isNetwork } from '../../../src/kernel/auth/ip-ranges.ts'

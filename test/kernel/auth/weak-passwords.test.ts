@@ -1,4 +1,4 @@
-// Passwords that guessing begins with are refused wherever one is set.
+// Common passwords are refused wherever one is set.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

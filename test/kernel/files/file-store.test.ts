@@ -1,5 +1,5 @@
-// How bytes come in and go out: what a form may hold, what an upload is and is called, that nothing of a refused request stays,
-// and that a stream that fails never looks like a whole one.
+// Bytes in and out: limits of a form, the detected type and name of an upload, no leftovers of a
+// refused request, and a failing stream never looks complete.
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -232,7 +232,7 @@ describe('a name', () => {
   })
 
   it('costs next to nothing however long it is', () => {
-    // Milliseconds; minutes for what takes the square of the length.
+    // Milliseconds; quadratic work would take minutes.
     const before = performance.now()
     for (const long of ['.', ' ', '\u0301\u0323']) {
       const name = safeName(`${'x/'.repeat(500)}a${long.repeat(200_000)}a.pdf`)

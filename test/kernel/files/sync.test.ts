@@ -1,4 +1,5 @@
-// What is answered survives a power cut: the bytes are on the disk before they get their name, and the name is before anybody is told.
+// An acknowledged upload survives a power cut: its bytes are on disk before it gets its name, and
+// the name before the reply.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -8,7 +9,7 @@ import { makeFolder, syncPath } from '../../../db/disk.ts'
 import { writeFileAtomic } from '../../../src/installation/atomic-file.ts'
 import { diskFiles } from '../../../src/kernel/files/file-store.ts'
 
-/** What the disk was told, in order. */
+/** The disk operations in order. */
 const told = vi.hoisted((): string[][] => [])
 
 vi.mock('node:fs', async (importOriginal) => {
@@ -32,7 +33,7 @@ vi.mock('node:fs', async (importOriginal) => {
     writeFileSync: (path: string, text: string, options: { flush?: boolean }) => {
       fs.writeFileSync(path, text, options)
       told.push(['write', path])
-      // The option is the system's own way to do it.
+      // The option is the system's own way to sync.
       if (options.flush) told.push(['sync', path])
     },
     renameSync: (from: string, to: string) => {
@@ -78,7 +79,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Drafts have names of their own. */
+/** Temporary files have other names. */
 const named = (): string[] =>
   told.map(([what, path = '']) => `${what} ${/[0-9a-f]{8}-[0-9a-f-]{27}/.test(basename(path)) ? 'draft' : path}`)
 

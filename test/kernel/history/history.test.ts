@@ -1,5 +1,5 @@
-// What the history of a record promises, whatever the resource: who changed what from what to what, newest first, also when
-// the record is gone; to those who may see it, and no more than the record itself shows.
+// The history of a record, for every resource: who changed a field from what to what, newest first,
+// also after deletion; visible to callers who see the record, with no more than the record shows.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Context } from '../../../src/kernel/context.ts'
 import { changeLog, describe as describeLines } from '../../../src/kernel/history/history.ts'
@@ -187,7 +187,7 @@ describe('who sees a history', () => {
         await server.admin.get(`/leads/${id}/history`),
       ].map(({ status }) => status)
     expect(await statuses()).toEqual([200, 200, 404, 200])
-    // Gone, the last owner counts.
+    // After deletion the last owner counts.
     await server.admin.delete(`/leads/${id}`)
     expect(await statuses()).toEqual([200, 200, 404, 200])
     await server.admin.post(`/leads/${id}/restore`)

@@ -1,5 +1,5 @@
-// What restoring a deleted record promises, whatever the resource: it comes back as it was, with what belonged to it; what is
-// gone meanwhile is told; nobody restores what they could not see.
+// Restoring a deleted record, for every resource: it returns unchanged with its dependents, missing
+// references are reported, and no caller restores a record that it could not see.
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
@@ -36,7 +36,7 @@ const drop = async (path: string): Promise<void> => {
   expect(status, text).toBe(200)
 }
 const back = (path: string) => server.admin.post(`${path}/restore`)
-/** All that a restore may change. */
+/** The only fields that a restore may change. */
 const same = ({ version, updated_at, ...rest }: Json): Json => rest
 
 async function quoteOn(leadId: number, personId: number): Promise<number> {
@@ -129,7 +129,7 @@ describe('what refers to a record', () => {
       }
       server.events()
       await once(async () => {
-        // Mail goes to the trash first.
+        // A mail goes to the trash first.
         for (let patience = 2; patience > 0 && (await server.admin.get(path)).status === 200; patience--)
           await drop(path)
       }, changed)
@@ -441,7 +441,7 @@ describe('restorePerson', () => {
     const other = await make.person({ custom_attributes: { vat: 'gb1' } })
     const { body } = await back(`/contacts/persons/${person.id}`)
     expect(body.conflicts).toEqual([{ entity_type: 'persons', id: other.id, field: 'custom_attributes.vat' }])
-    // Without the attribute nothing is left to be unique; nor is its key.
+    // Without the attribute, neither its uniqueness nor its key remains.
     await server.admin.delete(`/settings/attributes/${id}`)
     expect((await back(`/contacts/persons/${person.id}`)).status).toBe(200)
   })

@@ -1,5 +1,5 @@
-// Calls to addresses that users wrote, as an attacker would write them: names and numbers that stand for the own network, servers
-// that answer what no client should swallow, and an environment that would send calls elsewhere.
+// Outgoing calls to hostile addresses: names and numbers for the own network, servers with replies
+// that no client should accept, and environment variables that would redirect calls.
 import { createServer, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -31,13 +31,13 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
 
 describe('an address of nobody in particular', () => {
   it.each([
-    // Where clouds tell a machine its secrets.
+    // The metadata service of cloud machines.
     '169.254.169.254',
     'fd00:ec2::254',
     '100.100.100.200',
     '192.0.0.192',
     '168.63.129.16',
-    // What stands for another one.
+    // Addresses that embed another one.
     '64:ff9b::a9fe:a9fe',
     '64:ff9b::808:808',
     '2002:a9fe:a9fe::',
@@ -56,7 +56,7 @@ describe('an address of nobody in particular', () => {
     '3fff::1',
     '5f00::1',
     '100.127.255.255',
-    // No address, or one in a notation that another program reads differently.
+    // Not an address, or a notation that other programs read differently.
     '0177.0.0.1',
     '127.1',
     '2130706433',

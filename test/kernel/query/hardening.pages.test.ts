@@ -1,5 +1,6 @@
-// The pages we serve hold texts of others: the name of the installation, of attributes, of forms and of people. Whatever they are, a
-// browser finds text, no markup; and no page leads where nobody meant to go.
+// The pages we serve contain texts of others: names of the installation, of attributes, of forms
+// and of people. A browser shows them as text, never as markup, and no page leads to a foreign
+// address.
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
@@ -20,7 +21,7 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-/** Elements a page has, with attributes that run something. */
+/** Elements of a page with attributes that run script. */
 function activeIn(html: string): string[] {
   const found: string[] = []
   const look = (node: Node): void => {
@@ -43,13 +44,13 @@ function activeIn(html: string): string[] {
   return found
 }
 
-/** Scripts of a page that stand in it and that its policy does not know by their hash. */
+/** Inline scripts of a page whose hash is not in its policy. */
 const scriptsIn = (html: string): number => (html.match(/<script(?![^>]*\ssrc=)[^>]*>/g) ?? []).length
 
 describe('a page', () => {
   it('is looked at here, whichever the contract has', () => {
     const pages = facts.filter(([, { produces }]) => produces.includes('text/html')).map(([id]) => id)
-    // What is unsubscribed from, and what a form answers, is the same page once more.
+    // Unsubscribing and submitting a form return the same page again.
     expect(pages.sort()).toEqual([
       'getDocumentation',
       'getErrorCatalogue',
@@ -117,7 +118,7 @@ describe('a page', () => {
       )
     }
     const script = (await server.anonymous.get(`${path}/form.js`)).text
-    // As a script that somebody puts into a page as text: nothing ends the element it stands in.
+    // Embedded in another page as text: nothing ends its script element.
     expect(script).not.toMatch(/<\/script|<!--/i)
   })
 
@@ -187,7 +188,7 @@ describe('the documentation', () => {
       expect(each).toContain(plainMarkdown(name))
       expect(each).not.toMatch(/(?<!\\)[<>[\]`!]/)
     }
-    // What people read elsewhere is what was written.
+    // Other readers show the text as it was written.
     expect(made.body.data.name).toBe(name)
   })
 

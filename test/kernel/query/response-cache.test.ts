@@ -1,5 +1,6 @@
-// Replies that are kept: served again without a query, and never when anything has changed that they tell of. In other tests a server
-// looks whether what it has kept is what it would answer; these run it as it is used.
+// The response cache: replies are served again without a query, and never after a change to their
+// content. In other tests the server compares each cached reply with a new one; here it runs as in
+// production.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,7 +23,7 @@ describe('a server that is used', () => {
   })
   afterEach(() => server.close())
 
-  /** How many statements read or write leads while it is done. */
+  /** The number of statements on leads during the work. */
   const asked = async (work: () => Promise<unknown>): Promise<number> =>
     (await statementsOf(work)).filter((text) => /\bleads\b/.test(text)).length
 
@@ -73,7 +74,7 @@ describe('a server that is used', () => {
     const { id, created_at } = await given(server.admin).lead()
     const days = await server.store.db.selectFrom('lead_pipelines').select('rotten_days').executeTakeFirstOrThrow()
     const due = new Date(created_at).getTime() + days.rotten_days * day
-    // Whole days and the milliseconds beside them, in any order.
+    // Whole days with milliseconds around them, in any order.
     const moment = fc.tuple(fc.integer({ min: -days.rotten_days, max: 40 }), fc.integer({ min: -2, max: 2 }))
     await fc.assert(
       fc.asyncProperty(fc.array(moment, { minLength: 2, maxLength: 6 }), async (moments) => {
@@ -113,7 +114,7 @@ describe('a server that is used', () => {
       expect(await status()).toBe(index === 0 ? 403 : 401)
       for (const back of found) await back.execute()
     }
-    // By the clock alone, with nothing committed.
+    // By the clock alone, without a commit.
     const soon = new Date(server.clock.now().getTime() + 10_000).toISOString()
     await tokens.set({ expires_at: soon }).execute()
     expect([await status(), await status()]).toEqual([200, 200])
@@ -145,7 +146,7 @@ describe('a server with a file', () => {
       const sees = (view: string) => server.admin.put(`/settings/users/${ben.id}`, { view_permission: view })
       for (let round = 0; round < 40; round++) {
         expect((await sees('global')).status).toBe(200)
-        // Long enough for it to be written down that the token was used, which the request waits for.
+        // Long enough that the token's last use is stored, which the request waits for.
         server.clock.advanceMs(61_000)
         await server.admin.get('/tags')
         const asked = later(round % 10).then(() => ben.get('/leads'))
@@ -201,7 +202,7 @@ describe('the memory for replies', () => {
       await ask('popular')
     }
     expect(made).toBe(1_001)
-    // Of 1,000 pages of more than 1,400 bytes at most 142 are there.
+    // Of 1,000 pages of more than 1,400 bytes, at most 142 fit.
     made = 0
     for (let number = 999; number >= 0; number--) await ask(`page ${number}`)
     expect(made).toBeGreaterThanOrEqual(1_000 - 142)

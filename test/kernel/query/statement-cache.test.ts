@@ -1,5 +1,6 @@
-// What is kept in memory and when it is let go: with the next commit, whoever makes it. The other connection of these tests stands for
-// another process: nothing but the database tells the server of it.
+// Cached reference data, and its invalidation by the next commit of any process. The other
+// connection of these tests stands for another process: only the database tells the server of its
+// commits.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { padToBucket } from '../../../db/compiled-queries.ts'

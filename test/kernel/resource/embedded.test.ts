@@ -1,5 +1,5 @@
-// What a record says of another one unasked: a reference, and more only for callers who may read the other one themselves. A role
-// without the permission and a token without the ability are told the same.
+// Embedded records: a reference, and more only for callers who may read the record itself. A role
+// without the permission and a token without the ability get the same.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
@@ -13,7 +13,7 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-/** Two who may not read the other record, and one who may. All of them see every record. */
+/** Two callers who may not read the other record, and one who may. All of them see every record. */
 async function readers(
   permissions: string[],
   abilities: string[],

@@ -1,5 +1,6 @@
-// An export keeps the log of the database from beginning anew. A client that does not read its export is cut off once the log has 64 MiB;
-// one that reads gets all of it, however long the log is. The clock of an export stands still unless a test moves it.
+// An export keeps the database's log from being reset. A client that does not read its export is
+// cut off once the log has 64 MiB; one that reads gets all of it, however long the log is. The
+// clock of an export stands still unless a test moves it.
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -66,7 +67,7 @@ async function rowsOfExport(): Promise<AsyncIterator<string>> {
   return parts.body[Symbol.asyncIterator]()
 }
 
-/** Changes a thousand products in one commit, and answers how much longer the log is, in MiB. */
+/** Changes a thousand products in one commit, and returns the growth of the log in MiB. */
 let turn = 0
 async function write(): Promise<number> {
   const before = logMiB()
@@ -82,7 +83,7 @@ it('is cut off by the commit that makes the log longer than 64 MiB when nobody r
   const rows = await rowsOfExport()
   expect((await rows.next()).value).toContain('Product 1')
   await vi.advanceTimersByTimeAsync(stallMs)
-  // No time passes from here on.
+  // The clock stands still from here on.
   let largest = 0
   while (!logged.includes(cutOff) && logMiB() < 2 * bound) largest = Math.max(largest, await write())
   expect(logged).toContain(cutOff)
@@ -114,7 +115,7 @@ it('is not cut off while it is read, however long the log becomes', async () => 
   let lines = 0
   for (let batch = await rows.next(); !batch.done; batch = await rows.next()) {
     lines += batch.value.split('\n').length - 1
-    // Each batch is taken after a pause that is shorter than what counts as not reading.
+    // Each batch is read after a pause shorter than the stall limit.
     await vi.advanceTimersByTimeAsync(stallMs / 2)
     for (let commits = 0; commits < 5; commits++) await write()
   }

@@ -1,5 +1,5 @@
-// What exports promise: the records a list would show, all of them, of one moment, in a form that spreadsheets and imports can
-// read; and that their size is nobody else's problem: timing/exports.test.ts looks at memory.
+// Exports: all records that a list would show, from one moment, in a form that spreadsheets and
+// imports can read. timing/exports.test.ts measures their memory.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
@@ -191,7 +191,7 @@ describe('a CSV', () => {
       const covers = (property: string): boolean =>
         names.includes(named[property] ?? property) ||
         names.some((name) => name.startsWith(`${property}.`) || isIdOf(name, property))
-      // What only an include or a timeline brings is no part of it.
+      // Parts from an include or a timeline are not exported.
       const shown = requiredOf(schema).filter((name) => !['custom_attributes', 'additional'].includes(name))
       expect(shown.filter((property) => !covers(property))).toEqual([])
       const known = (name: string): boolean =>
@@ -207,7 +207,10 @@ describe('a CSV', () => {
     const reply = (document.paths as any)[show?.[1].path ?? ''].get.responses['200'].content['application/json'].schema
     return resolve(resolve(reply).properties?.data)
   }
-  /** Columns such as `person_id` and `lead_ids` stand for `person` and `leads`, `lead_source_id` for `source`. */
+  /**
+   * Columns such as `person_id` and `lead_ids` stand for `person` and `leads`, `lead_source_id` for
+   * `source`.
+   */
   const isIdOf = (name: string, property: string): boolean =>
     new RegExp(`(^|_)(${property}_id|${property.replace(/ies$/, 'y').replace(/s$/, '')}_ids)$`).test(name)
 
@@ -348,11 +351,12 @@ describe('a CSV', () => {
       .execute()
     const { rows, text } = await csv(server.admin, 'products', 'sort=id')
     expect(rows.map(({ description }) => unescapeFormula(description ?? ''))).toEqual(texts)
-    // Only the end of a record is a line break outside of quotes, whatever a reader takes for one.
+    // Outside of quotes, a line break only ends a record, whichever characters a reader takes for
+    // one.
     const bare = text.replaceAll(/"(?:[^"]|"")*"/g, '')
     expect(bare.split('\r\n').length).toBe(texts.length + 2)
     expect(bare.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/)
-    // Whatever delimiter a reader takes for its own.
+    // Whatever delimiter a reader uses.
     expect(text).not.toMatch(/(^|[\r\n;\t])[=+\-@\t]/)
     expect(text.endsWith('\r\n')).toBe(true)
     for (const cell of rows.flatMap((each) => Object.values(each))) expect(cell).not.toMatch(/^ *[=+@\t\r]/)
@@ -420,7 +424,7 @@ describe('an export of 30,000 products from a database on disk', () => {
     })()
     for await (const chunk of reply) {
       if (text === '' && lines === 0) {
-        // The rest of the rows is still to be read: what changes now must not show.
+        // The rest of the rows is not read yet: a change now must not show.
         expect((await server.admin.put(`/products/${count}`, { name: 'Renamed' })).status).toBe(200)
         expect((await server.admin.delete(`/products/${count - 1}`)).status).toBe(200)
         await given(server.admin).product({ sku: 'too late' })

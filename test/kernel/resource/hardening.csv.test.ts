@@ -1,5 +1,5 @@
-// Tables and spreadsheets: no text of a record becomes a formula in whatever program opens an export or a report, by whatever
-// delimiter that program goes, and every text comes back from it as it was.
+// Tables and spreadsheets: no text of a record becomes a formula in a program that opens an export
+// or a report, with any delimiter, and every text is read back unchanged.
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -33,10 +33,10 @@ const formulas = [
   'x";=1+1',
 ]
 
-/** What a reader computes: a cell that begins so, blanks in front of it or not. */
+/** Cells that a program computes: those that begin so, with or without blanks in front. */
 const computed = /^[ \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/
 
-/** Cells as a program splits a line that does not care for quotes, or for whom a comma is no delimiter. */
+/** Cells as read by a program that ignores quotes, or with another delimiter than the comma. */
 const cellsBy = (text: string, delimiter: RegExp): string[] =>
   text.split(/\r\n|\n|\r/).flatMap((line) => line.split(delimiter))
 

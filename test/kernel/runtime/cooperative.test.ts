@@ -1,10 +1,10 @@
-// What long work promises to everybody else: it is done in short pieces, one in a turn whoever it belongs to, and whatever was asked
-// meanwhile comes first.
+// Cooperative work: it runs in short slices, one per turn of the event loop over all callers, and
+// other requests come first.
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { adaptiveBatches, yieldIfDue, yieldToEventLoop } from '../../../src/kernel/runtime/cooperative.ts'
 
-/** Time as the test says. */
+/** The clock is under the test's control. */
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
@@ -29,7 +29,7 @@ describe('long work', () => {
     await others
     expect(seen.filter((name) => name !== 'turn')).toHaveLength(12)
     expect(seen.filter((name, index) => name !== 'turn' && seen[index - 1] !== 'turn')).toEqual([])
-    // Nobody's pieces come all before another's.
+    // The slices of two callers alternate.
     const first = seen.filter((name) => name !== 'turn').slice(0, 3)
     expect(new Set(first).size).toBe(3)
   })
@@ -38,7 +38,7 @@ describe('long work', () => {
     const seen: string[] = []
     const next = yieldToEventLoop().then(() => seen.push('piece'))
     await turn()
-    // Read in the turn in which the piece waited; a request begins in the one behind it.
+    // Read in the turn in which the slice waited; a request begins in the next one.
     setImmediate(() => seen.push('request'))
     await next
     expect(seen).toEqual(['request', 'piece'])

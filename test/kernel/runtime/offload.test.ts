@@ -1,4 +1,5 @@
-// Work in subprocesses is bounded in number, time and memory; callers take turns; no process is left behind.
+// Work in subprocesses is bounded in number, time and memory; callers take turns; no process is
+// left behind.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -12,7 +13,7 @@ const program = programAt<typeof Misbehaving>(import.meta.url, '../../support/mi
 let offload: Offload
 afterEach(() => offload.close())
 const begin = (limits: Partial<OffloadLimits> = {}): void => {
-  // A machine that runs other tests takes its time to start a process.
+  // A machine that runs other tests starts processes slowly.
   offload = createOffload({ maxRunMs: 60_000, maxWaitMs: 60_000, ...limits })
 }
 
@@ -102,7 +103,7 @@ describe('the queue', () => {
         begun.push(name)
         ends.set(name, leave)
       })
-      // Most are still waiting when their test is over.
+      // Most still wait when their test ends.
       entered.catch(() => undefined)
       return entered
     }

@@ -1,4 +1,5 @@
-// What `lately` promises: who asks soon after another gets the same answer, even before it is there; nobody gets an old one.
+// The TTL cache: callers within the period share one value, even before it is computed; no caller
+// gets an expired one.
 import { expect, it } from 'vitest'
 import { ttlCache } from '../../../src/kernel/runtime/ttl-cache.ts'
 

@@ -1,5 +1,5 @@
-// While nothing can be written (DOMAIN 4.2): writes are refused with 503 and leave nothing, reading goes on, and all of it is over
-// as soon as there is room.
+// While the disk refuses writes (DOMAIN 4.2): writes answer 503 and leave nothing, reads are
+// answered, and everything works again once there is space.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openImage } from '../../../db/store.ts'

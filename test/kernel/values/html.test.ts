@@ -1,5 +1,6 @@
-// What is kept of hostile HTML (DOMAIN 14.5). A parser of its own, one that builds trees as browsers do, looks at every result,
-// and once more at what a browser would make of that: nothing that runs, fetches or leaves the mail may be in it.
+// Sanitized HTML (DOMAIN 14.5). A separate parser that builds trees as browsers do checks every
+// result, and again the browser's own serialization of it: it contains nothing that runs, fetches
+// or leaves the mail.
 import fc from 'fast-check'
 import { type DefaultTreeAdapterTypes, parse, parseFragment, serialize } from 'parse5'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +17,7 @@ const attributes =
     ' ',
   )
 
-/** Everything in the tree that should not be there, in words. */
+/** The forbidden parts of the tree, in words. */
 function breaches(html: string): string[] {
   const found: string[] = []
   const look = (node: Node): void => {
@@ -39,7 +40,7 @@ function breaches(html: string): string[] {
   return found
 }
 
-/** What is kept of it, after both looks, and after it was found to stay as it is. */
+/** The sanitized HTML, after both checks and a check that sanitizing again changes nothing. */
 function cleaned(html: string): string {
   const kept = clean(html)
   if (kept === null) throw new Error('It was too much.')
@@ -179,7 +180,7 @@ describe('a body of a megabyte', () => {
     expect(clean(styled(10_000, 'color:red'))).toBe(styled(10_000, 'color:red'))
     expect(clean(styled(10_001, 'color:red'))).toBeNull()
     expect(clean(styled(76, `${' '.repeat(3990)}color:red`))).toBeNull()
-    // What is not kept anyway does not count.
+    // Dropped parts do not count.
     expect(clean('<body style="color:red"></body>'.repeat(10_001))).toBe('')
   })
 })

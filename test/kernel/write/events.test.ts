@@ -1,4 +1,5 @@
-// The emitter: names and patterns, order, vetoes, and that one bad listener does not silence the others.
+// The emitter: names and patterns, order, vetoes, and that one failing listener does not stop the
+// others.
 import { describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/kernel/context.ts'
 import { type AccordEvent, createEmitter, Veto } from '../../../src/kernel/write/events.ts'

@@ -1,5 +1,5 @@
-// Keys that every object of the language has (`__proto__`, `constructor`): wherever a caller chooses a key, it is a key like any
-// other or one that nobody knows. Nothing of it changes what objects inherit.
+// Keys of JavaScript's object prototype (`__proto__`, `constructor`): wherever a caller chooses a
+// key, it is an ordinary key or an unknown one, and changes nothing that objects inherit.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 beforeEach(() => server.rewind())
 afterEach(() => {
-  // What an attack would leave behind, on any object there is.
+  // The trace that an attack would leave on every object.
   expect(Object.keys(Object.prototype)).toEqual([])
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect(Object.prototype.toString.call({})).toBe('[object Object]')
@@ -127,7 +127,7 @@ describe('a key that every object has', () => {
     const refused = await admin.post('/settings/email-templates', { name: 'Hostile', subject, content })
     expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['subject', 'content']])
     const { body } = await admin.post('/settings/email-templates', { name: 'Hostile', subject: 'x', content: 'x' })
-    // As older versions took it.
+    // Older versions stored it.
     const older = server.store.db.updateTable('email_templates').set({ subject, content })
     await older.where('id', '=', body.data.id).execute()
     const preview = await admin.post(`/settings/email-templates/${body.data.id}/preview`, {

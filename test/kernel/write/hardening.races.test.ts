@@ -1,5 +1,5 @@
-// Between looking and doing: requests at the same moment that may each be done alone, but not all of them. Whatever order they come
-// in, exactly what would be left by one after the other is left.
+// Races: concurrent requests of which each is allowed alone, but not all together. In any order
+// they leave exactly the result of running one after the other.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, type Reply, startServer, type TestServer } from '../../support/app.ts'
 import { given, seeded, validBody } from '../../support/given.ts'
@@ -21,7 +21,7 @@ const together = (call: (index: number) => Promise<Reply>): Promise<Reply[]> =>
 const statuses = (replies: readonly Reply[]): number[] => replies.map(({ status }) => status).sort()
 const one = (status: number, other: number): number[] => [status, ...Array<number>(at - 1).fill(other)].sort()
 const total = async (path: string): Promise<number> => (await server.admin.get(`${path}?per_page=1`)).body.meta.total
-/** Names of events that happened, without those before. */
+/** Names of completed events, without the before-events. */
 const done = (base: string): string[] => server.events().filter((name) => name === `${base}.after`)
 
 describe('at the same moment', () => {

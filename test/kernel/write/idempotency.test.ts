@@ -1,4 +1,5 @@
-// A key means: done once. Also when the server dies between the work and its answer, and only for the token that sent it.
+// An Idempotency-Key means: carried out once, also when the server dies between the work and the
+// reply, and only for the token that sent it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { UnconfirmedCommitError } from '../../../db/sqlite/group-commit/wal-sync.ts'
 import { type Context, systemContext } from '../../../src/kernel/context.ts'

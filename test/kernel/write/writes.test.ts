@@ -1,5 +1,6 @@
-// What every write promises through the kernel, whatever the resource: listeners cannot change it, rehearsals leave nothing
-// behind, replies tell no more than the caller may see, a locked database is no defect.
+// Writes through the kernel, for every resource: listeners cannot change them, dry runs leave
+// nothing, replies show no more than the caller may see, and a locked database is not a server
+// error.
 import Database from 'better-sqlite3'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
