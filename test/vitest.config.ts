@@ -6,13 +6,14 @@ import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  // More than what is waited for below, so that a test which waits in vain says for what; and ten
-  // times what all but a few tests take where nothing else runs. Those few say their own limit.
-  testTimeout: 60_000,
+  // More than the limit of `expect.poll`, so that a test which waits in vain says what it waited for.
+  // A test that needs longer says so itself.
+  testTimeout: 20_000,
+  // A hook may fill a server with one of everything.
   hookTimeout: 60_000,
   restoreMocks: true,
   // A busy machine delays what a test waits for; see support/until.ts.
-  expect: { poll: { timeout: 20_000 } },
+  expect: { poll: { timeout: 15_000 } },
 }
 const replacing = [
   'test/resources/authentication.passwords.test.ts',
@@ -21,8 +22,8 @@ const replacing = [
   'test/resources/data-transfer.cost.test.ts',
 ]
 const measuring = 'test/timing/**/*.test.ts'
-/** Tests of the command line and of browsers, which `npm run check` leaves out. */
-const outside = ['test/browser/**/*.test.ts', 'test/flows/**/*.test.ts']
+/** Tests that start processes and browsers, which takes long; `npm run check` leaves them out. */
+const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${folder}/**/*.test.ts`)
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -39,13 +40,23 @@ export default defineConfig({
           isolate: false,
         },
       },
-      { test: { ...common, name: 'outside', include: outside, isolate: false } },
+      {
+        test: {
+          ...common,
+          name: 'outside',
+          include: outside,
+          isolate: false,
+          testTimeout: 60_000,
+          expect: { poll: { timeout: 20_000 } },
+        },
+      },
       { test: { ...common, name: 'replacing', include: replacing } },
       {
         test: {
           ...common,
           name: 'timing',
           include: [measuring],
+          testTimeout: 60_000,
           isolate: false,
           fileParallelism: false,
           sequence: { groupOrder: 1 },

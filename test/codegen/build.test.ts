@@ -17,7 +17,7 @@ function build(...args: string[]): { status: number | null; stdout: string } {
   return { status, stdout: stdout.toString() }
 }
 
-it('builds when a source changed or when the last build failed, and says so', () => {
+it('builds when a source changed or when the last build failed, and says so', { timeout: 60_000 }, () => {
   for (const folder of ['src', 'db', 'codegen']) mkdirSync(join(root, folder))
   symlinkSync(resolve('node_modules'), join(root, 'node_modules'))
   const options = { outDir: 'dist', rootDir: '.', module: 'nodenext', target: 'es2023', types: [] }

@@ -165,7 +165,7 @@ function findings(from: string, to: string): string[] {
   return lint(parseContract(contract.replace(from, to)), { permissionKeys })
 }
 
-describe('headers', () => {
+describe('headers', { timeout: 60_000 }, () => {
   const replies = `  responses:
     Problem:`
   const declared = `  x-headers:
@@ -207,7 +207,7 @@ ${replies}`
   })
 })
 
-describe('lint', () => {
+describe('lint', { timeout: 60_000 }, () => {
   it('has nothing to say about a careful contract', () => {
     expect(lint(parseContract(contract), { permissionKeys })).toEqual([])
   })
@@ -415,7 +415,7 @@ describe('lint', () => {
   })
 })
 
-describe('common errors', () => {
+describe('common errors', { timeout: 60_000 }, () => {
   const shared = "        default: { $ref: '#/components/responses/CommonErrors' }\n"
   const withDefault = contract
     .replace(/ {8}'(401|403)': .+\n(?= {8}'403'| {2}\/)/g, '')
@@ -443,7 +443,7 @@ describe('common errors', () => {
   })
 })
 
-describe('operations', () => {
+describe('operations', { timeout: 60_000 }, () => {
   const parsed = parseContract(contract)
 
   it('names the keys a client may send back, at every depth, and no key the body knows', () => {
@@ -485,7 +485,7 @@ describe('operations', () => {
   })
 })
 
-describe('regenerate', () => {
+describe('regenerate', { timeout: 60_000 }, () => {
   const root = mkdtempSync(join(tmpdir(), 'accord-codegen-'))
   afterAll(() => rmSync(root, { recursive: true }))
   mkdirSync(join(root, 'src'))

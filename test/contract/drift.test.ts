@@ -8,7 +8,7 @@ import { facts } from '../support/schema.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-describe('regenerate', () => {
+describe('regenerate', { timeout: 60_000 }, () => {
   it('finds nothing to say about openapi.yaml and nothing stale', async () => {
     const { findings, stale } = await regenerate({ root, check: true })
     expect(findings).toEqual([])

@@ -25,7 +25,7 @@ const found = () => {
   return finding(store.db, store.dialect)
 }
 
-it('finds nothing wrong in an index that is whole', async () => {
+it('finds nothing wrong in an index that is whole', { timeout: 60_000 }, async () => {
   expect(await found()).toBeNull()
 })
 
@@ -44,7 +44,7 @@ it.each([
   expect(await found()).toMatch(new RegExp(`^its words are not those of the records \\(.*(${said})`))
 })
 
-it('checks on a thread, by a connection that cannot write', async () => {
+it('checks on a thread, by a connection that cannot write', { timeout: 60_000 }, async () => {
   const texts = vi.spyOn(Database.prototype, 'prepare')
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   const before = other.pragma('data_version')
@@ -54,7 +54,7 @@ it('checks on a thread, by a connection that cannot write', async () => {
   expect(other.pragma('data_version')).toEqual(before)
 })
 
-it('takes a check that cannot be made for no damage', async () => {
+it('takes a check that cannot be made for no damage', { timeout: 60_000 }, async () => {
   vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker, message: unknown) {
     if (message === null) void this.terminate()
     else queueMicrotask(() => this.emit('message', { failure: 'database or disk is full', code: 'SQLITE_FULL' }))

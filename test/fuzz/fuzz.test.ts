@@ -8,7 +8,7 @@ import { randomOf } from './random.ts'
 import type { Wanted } from './requests.ts'
 import { bytesOf, exchange } from './socket.ts'
 
-describe('whatever is sent', () => {
+describe('whatever is sent', { timeout: 60_000 }, () => {
   it('is answered as the contract says, and leaves everything whole', async () => {
     const findings: string[] = []
     const { byStatus } = await fuzz({ seed: 5, requests: 1_500, onFinding: (text) => findings.push(text) })
@@ -20,7 +20,7 @@ describe('whatever is sent', () => {
   }, 180_000)
 })
 
-describe('the fuzzer', () => {
+describe('the fuzzer', { timeout: 60_000 }, () => {
   it.each([
     ['drops the connection', (socket: Socket) => socket.destroy()],
     ['says nothing', () => undefined],

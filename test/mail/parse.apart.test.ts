@@ -12,7 +12,7 @@ const long = (bytes: number): Buffer => lines(from, '', `${'x'.repeat(98)}\r\n`.
 const outcome = ({ status, ...rest }: PromiseSettledResult<unknown>): string =>
   'reason' in rest ? (rest.reason as Error).name : status
 
-describe('a large mail', () => {
+describe('a large mail', { timeout: 60_000 }, () => {
   it.each<[string, MailSource]>([
     [
       'bytes',
@@ -64,7 +64,7 @@ describe('a large mail', () => {
   })
 })
 
-describe('the limits', () => {
+describe('the limits', { timeout: 60_000 }, () => {
   it('end a mail that takes too long, and the next is read', async () => {
     const bytes = long(4 * 1024 * 1024)
     expect(await parseMail(bytes, { maxMs: 20 })).toMatchObject({

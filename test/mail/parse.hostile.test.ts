@@ -5,7 +5,7 @@ import { lines } from './given.ts'
 
 const from = 'From: Ada <Ada@Example.com>'
 
-describe('what is no mail', () => {
+describe('what is no mail', { timeout: 60_000 }, () => {
   it.each<[string, Uint8Array]>([
     ['nothing', Buffer.alloc(0)],
     ['a blank', Buffer.from('\r\n\r\n')],
@@ -18,7 +18,7 @@ describe('what is no mail', () => {
   })
 })
 
-describe('what is a mail and cannot be read within bounds', () => {
+describe('what is a mail and cannot be read within bounds', { timeout: 60_000 }, () => {
   it.each<[string, Uint8Array, RegExp]>([
     [
       'a thousand levels',
@@ -81,7 +81,7 @@ describe('what is a mail and cannot be read within bounds', () => {
   })
 })
 
-describe('what is made to take long', () => {
+describe('what is made to take long', { timeout: 60_000 }, () => {
   const part = ['--b', 'A: b', '', 'hi'].join('\r\n')
   const multipart = `${from}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n`
   it.each<[string, string]>([

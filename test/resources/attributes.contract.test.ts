@@ -51,7 +51,7 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
-describe('getOpenapiJson', () => {
+describe('getOpenapiJson', { timeout: 60_000 }, () => {
   it('shows an attribute the moment it is defined, with its options, under another ETag', async () => {
     const before = (await call('GET', '/openapi.json')).etag
     const made = await define({
@@ -132,7 +132,7 @@ export function mistakes(client: Client<paths>) {
 }
 `
 
-describe('a client generated from the running server', () => {
+describe('a client generated from the running server', { timeout: 60_000 }, () => {
   let complaints: string[]
   beforeAll(async () => {
     mkdirSync(cache, { recursive: true })

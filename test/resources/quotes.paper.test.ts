@@ -30,7 +30,7 @@ async function paper(changes: Partial<Body<'createQuote'>> = {}): Promise<{ show
 const missing = (shown: readonly Shown[]): string[] =>
   shown.filter(({ glyphs }) => glyphs.includes(0)).map(({ text }) => text)
 
-describe('the letters of a printed quote', () => {
+describe('the letters of a printed quote', { timeout: 60_000 }, () => {
   it('have glyphs in Latin, Greek, Cyrillic, Chinese, Japanese, Korean, Arabic and Hebrew', async () => {
     server = await startServer()
     const subjects = [
@@ -87,7 +87,7 @@ describe('the letters of a printed quote', () => {
   })
 })
 
-describe('the figures of a printed quote', () => {
+describe('the figures of a printed quote', { timeout: 60_000 }, () => {
   const items = async () => {
     const product = await given(server.admin).product({ sku: 'CH-1' })
     return [{ product_id: product.id, name: 'Chair', quantity: 3, price: 1234.5, tax_percent: 10 }]
@@ -114,7 +114,7 @@ describe('the figures of a printed quote', () => {
   })
 })
 
-describe('who and what stands on a printed quote', () => {
+describe('who and what stands on a printed quote', { timeout: 60_000 }, () => {
   const png = (pixels: Buffer, width = 1): Buffer => {
     const chunk = (kind: string, bytes: Buffer): Buffer => {
       const length = Buffer.alloc(4)

@@ -23,7 +23,7 @@ const refusing = (reason: OffloadError['reason']): Offload => ({
 /** Pages of a document, from the page tree of the PDF. */
 const pagesOf = (bytes: Buffer): number => Number(/\/Type \/Pages\s*\/Count (\d+)/.exec(bytes.toString('latin1'))?.[1])
 
-describe('printQuote', () => {
+describe('printQuote', { timeout: 60_000 }, () => {
   it('sends a PDF named after subject and day, the same bytes each time', async () => {
     server = await startServer()
     const { id } = await given(server.admin).quote({ subject: '40 seats' })

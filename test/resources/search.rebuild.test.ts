@@ -20,7 +20,9 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-it('accord search rebuild indexes every record, and accord doctor says when it is needed', async () => {
+it('accord search rebuild indexes every record, and accord doctor says when it is needed', {
+  timeout: 60_000,
+}, async () => {
   const early = await accord(folder, ['search', 'rebuild'])
   expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('Run: accord install')])
   await accord(folder, ['install'])
@@ -38,7 +40,7 @@ it('accord search rebuild indexes every record, and accord doctor says when it i
   expect((await accord(folder, ['doctor'])).stdout).toContain('ok      Search')
 })
 
-it('accord search rebuild stops when another process rebuilds', async () => {
+it('accord search rebuild stops when another process rebuilds', { timeout: 60_000 }, async () => {
   const store = openStore(`sqlite:${join(folder, 'data', 'accord.db')}`)
   const later = new Date(Date.now() + 60_000).toISOString()
   await store.db
@@ -55,7 +57,7 @@ it('accord search rebuild stops when another process rebuilds', async () => {
   }
 })
 
-it('accord doctor runs at a lower priority than a server, and what writes does not', async () => {
+it('accord doctor runs at a lower priority than a server, and what writes does not', { timeout: 60_000 }, async () => {
   const noted = join(folder, 'priority')
   const listener = join(folder, 'priority.mjs')
   const text = `import { getPriority } from 'node:os'
@@ -71,7 +73,9 @@ it('accord doctor runs at a lower priority than a server, and what writes does n
   expect(await priorityOf('doctor')).toBe(Math.max(10, getPriority()))
 })
 
-it('the nightly check removes what a killed rebuild left, and nothing of one that runs', async () => {
+it('the nightly check removes what a killed rebuild left, and nothing of one that runs', {
+  timeout: 60_000,
+}, async () => {
   const server = await startServer()
   try {
     const { store } = server.app.services
@@ -96,7 +100,9 @@ it('the nightly check removes what a killed rebuild left, and nothing of one tha
   }
 })
 
-it('the start of a server has removed what a killed rebuild left, and makes no job when nothing is left', async () => {
+it('the start of a server has removed what a killed rebuild left, and makes no job when nothing is left', {
+  timeout: 60_000,
+}, async () => {
   const server = await startServer()
   try {
     const { store } = server.app.services

@@ -5,5 +5,5 @@ import { vi } from 'vitest'
 
 /** Waits until the condition holds. */
 export const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-  await vi.waitUntil(isSo, { timeout: 20_000, interval: 10 })
+  await vi.waitUntil(isSo, { timeout: 15_000, interval: 10 })
 }

@@ -25,7 +25,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-describe('a job', () => {
+describe('a job', { timeout: 60_000 }, () => {
   it('runs in another process, which the next job finds ready; bytes come back as they are', async () => {
     begin()
     const { pid } = await offload.run(program, { sleepMs: 0 }, 1)
@@ -69,7 +69,7 @@ describe('a job', () => {
   })
 })
 
-describe('a subprocess', () => {
+describe('a subprocess', { timeout: 60_000 }, () => {
   it('ends after a while without a job', async () => {
     begin({ idleMs: 200 })
     const { pid } = await offload.run(program, { sleepMs: 0 }, 1)
@@ -91,7 +91,7 @@ describe('a subprocess', () => {
   })
 })
 
-describe('the queue', () => {
+describe('the queue', { timeout: 60_000 }, () => {
   const usual: QueueLimits = { maxRunning: 2, maxWaiting: 6, maxWaitingPerCaller: 4, maxWaitMs: 60_000 }
 
   function queueOf(limits: Partial<QueueLimits> = {}) {
