@@ -239,7 +239,7 @@ describe('what happens by itself', () => {
     const billing = `ebhook 1 "Billing" fails since ${since}; the receiver answered 500; 2 deliveries wait`
     const gone = 'ebhook 2 "Gone" switched off by the server: The receiver answered 410; no deliveries wait'
     const mute =
-      'ebhook 5 "Mute" is sent nothing: The user who changed this webhook last is gone or not active; save a change of it to have it sent what you may see; no deliveries wait'
+      'ebhook 5 "Mute" sends nothing: The user who changed this webhook last is deleted or inactive. Save a change to it so that it acts with your rights; no deliveries wait'
     expect(await findings()).toEqual([
       `hint    Webhooks: w${billing}, w${gone}, w${mute}. The list of deliveries says why: GET /settings/webhooks/{id}/deliveries`,
     ])

@@ -64,7 +64,7 @@ describe('a damaged page', () => {
     expect([ready.status, JSON.parse(ready.text).detail]).toEqual([
       503,
       expect.stringMatching(
-        /^The database is damaged\. Run: accord doctor\. Then restore the last backup: accord restore <path> --force\. First met: SQLITE_(CORRUPT|NOTADB)\w*, 2\S+Z\.$/,
+        /^The database is damaged\. Run: accord doctor\. Then restore the last backup: accord restore <path> --force\. First seen: SQLITE_(CORRUPT|NOTADB)\w*, 2\S+Z\.$/,
       ),
     ])
     const metrics = await call('/metrics')

@@ -130,7 +130,7 @@ describe('workflows that set each other off', () => {
     expect((await server.admin.get(`/leads/${lead.id}`)).body.data.title).toBe('B')
     const [first, ...circles] = await runs(a)
     expect(first).toMatchObject({ state: 'succeeded' })
-    const reason = `It would run in a circle: its own run ${first.id} on this record led to this event.`
+    const reason = `The workflow would trigger itself: its run ${first.id} on this record caused this event.`
     expect(circles).toMatchObject([
       { state: 'skipped', reason },
       { state: 'skipped', reason },
@@ -169,7 +169,7 @@ describe('workflows that set each other off', () => {
     expect((await server.admin.get(`/leads/${lead.id}`)).body.data.lead_value).toBe(5)
     expect((await runs(ids[5] as number)).at(-1)).toMatchObject({
       state: 'skipped',
-      reason: 'More than 5 workflows would follow from each other.',
+      reason: 'More than 5 workflows would trigger each other.',
     })
   })
 })

@@ -397,7 +397,7 @@ describe('a receiver that misbehaves', () => {
     expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
     expect(await get(id)).toMatchObject({
       is_active: false,
-      disabled_reason: 'The receiver answered 410: it wants no more.',
+      disabled_reason: 'The receiver answered 410 Gone.',
       last_status: 410,
     })
     expect((await deliveries(id)).map(({ state }: any) => state)).toEqual(['failed', 'failed'])
@@ -435,7 +435,7 @@ describe('a receiver that misbehaves', () => {
     await server.work()
     expect(await get(id)).toMatchObject({
       is_active: false,
-      disabled_reason: 'Nothing could be delivered for 5 days. The last time: The receiver answered 500.',
+      disabled_reason: 'No delivery succeeded for 5 days. Last error: The receiver answered 500.',
     })
     expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
   })
@@ -552,7 +552,7 @@ describe('a receiver that misbehaves', () => {
     expect([state, receiver.received, attempts]).toMatchObject([
       'pending',
       [],
-      [{ status: null, error: 'A value would lead to another address: filled in, a part of the path is dots.' }],
+      [{ status: null, error: 'A placeholder value makes a path segment of dots, which would change the address.' }],
     ])
     expect(await get(id)).toMatchObject({ last_status: null, failing_since: null, version: 1 })
     await lead('Chairs')
@@ -683,7 +683,7 @@ describe('a webhook that a workflow triggers', () => {
     const { id } = await create({ is_active: false })
     await lead()
     await expect(trigger(id)).rejects.toThrow(`The webhook ${id} is switched off.`)
-    await expect(trigger(999)).rejects.toThrow('The webhook 999 is gone.')
+    await expect(trigger(999)).rejects.toThrow('The webhook 999 has been deleted.')
   })
 })
 

@@ -11,7 +11,7 @@ import { addUser, type Someone } from '../support/viewers.ts'
 
 const path = '/settings/webhooks'
 const gone =
-  'The user who changed this webhook last is gone or not active; save a change of it to have it sent what you may see.'
+  'The user who changed this webhook last is deleted or inactive. Save a change to it so that it acts with your rights.'
 
 const lines: string[] = []
 let server: TestServer
@@ -47,7 +47,7 @@ const get = async (id: number) => (await server.admin.get(`${path}/${id}`)).body
 const deliveries = async (id: number) => (await server.admin.get(`${path}/${id}/deliveries?sort=id`)).body.data
 const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
 const titles = () => sent().map(({ data }) => data.entity.title)
-const warned = () => lines.filter((line) => line.includes('A webhook is sent nothing'))
+const warned = () => lines.filter((line) => line.includes('A webhook sends nothing'))
 
 describe('of records', () => {
   it('of others it is sent nothing, while they exist and when they are deleted', async () => {
@@ -202,7 +202,7 @@ describe('nothing is sent, and the webhook and the log say so', () => {
     await server.work()
     expect(sent()).toEqual([])
     expect((await get(id)).silent_reason).toBe(
-      'The user who changed this webhook last lacks the permission leads, without which nothing of it may be read.',
+      'The user who changed this webhook last lacks the permission leads to read its records.',
     )
     expect(warned()).toHaveLength(1)
     await server.admin.put(`${path}/${id}`, { description: 'Mine now' })

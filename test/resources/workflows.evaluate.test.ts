@@ -189,7 +189,7 @@ describe('a condition', () => {
       ['source', '==', 3],
       ['colour', '==', 1],
     ]
-    expect(() => run(either, record, 'or')).toThrow('The attribute colour of a condition is gone.')
+    expect(() => run(either, record, 'or')).toThrow('The attribute colour of a condition no longer exists.')
   })
 })
 

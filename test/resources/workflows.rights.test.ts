@@ -263,7 +263,7 @@ describe('a right that is lost', () => {
     const user = await eve({ view: 'global' })
     const lead = await make.lead()
     const id = await workflow(user, { actions: [set('title', 'Set')] })
-    const gone = 'The user who changed this workflow last is gone or not active.'
+    const gone = 'The user who changed this workflow last is deleted or inactive.'
     expect((await runOf(id, () => touch(lead.id))).state).toBe('succeeded')
     const role = (permissions: string[]) =>
       server.store.db
@@ -320,7 +320,7 @@ describe('a right that is lost', () => {
     await server.admin.put(`/leads/${lead.id}`, { user_id: 1 })
     server.clock.advanceMs(60_000)
     await server.work()
-    const error = 'Eve, whose workflow called the webhook, does not see the record any more.'
+    const error = 'Eve, whose workflow called the webhook, no longer sees the record.'
     const { body } = await server.admin.get(`/settings/webhooks/${value}/deliveries?state=failed`)
     expect(body.data).toMatchObject([{ attempts: [{ status: 503 }, { error }] }])
     expect(receiver.received).toHaveLength(1)

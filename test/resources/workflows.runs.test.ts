@@ -429,7 +429,7 @@ describe('a run', () => {
     await server.work()
     expect((await runs(id))[0]).toMatchObject({
       state: 'failed',
-      reason: 'The attribute colour of a condition is gone.',
+      reason: 'The attribute colour of a condition no longer exists.',
       actions: [],
     })
     expect(await tagsOf(lead.id)).toEqual([])
@@ -515,11 +515,11 @@ describe('a run', () => {
     await server.work()
     expect((await runs(off)).at(-1)).toMatchObject({
       state: 'skipped',
-      reason: 'The workflow was switched off before it came to this event.',
+      reason: 'The workflow was switched off before it processed this event.',
     })
     expect((await runs(other)).at(-1)).toMatchObject({
       state: 'skipped',
-      reason: 'The workflow was given another event before it came to this one.',
+      reason: 'The event of the workflow was changed before it processed this event.',
     })
     expect((await server.admin.get(`/contacts/persons/${person.id}`)).body.data.name).toBe('Ada')
   })

@@ -153,7 +153,7 @@ describe('createWorkflow', () => {
     expect(await errorsOf(mailed, { name: 'Leads' })).toBeUndefined()
     expect(
       await errorsOf(mailed, { name: 'P', entity_type: 'persons', event: 'contacts.person.create.after' }),
-    ).toEqual(['In the template, where persons are told of: Nothing is called {%leads.title%}.'])
+    ).toEqual(['In the template, used for persons: Nothing is called {%leads.title%}.'])
   })
 
   it('takes one truth or several', async () => {

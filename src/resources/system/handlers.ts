@@ -1,5 +1,5 @@
-// Health of the process and readiness for requests (DOMAIN 26). The documentation and the contract itself are served by
-// docs.ts.
+// Liveness and readiness of the server (DOMAIN 26). http/docs/ serves the documentation and the
+// contract.
 import type { FaultKind, RecordedFault } from '../../../db/store.ts'
 import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -13,18 +13,18 @@ import { mailJobKinds } from './mail-job-kinds.ts'
 import { handlers as metrics } from './metrics.ts'
 import { webhookStates, webhookTotals } from './webhook-health.ts'
 
-/** How long what is due may wait before somebody should look. */
-const patienceMs = 60_000
+/** How long due work may wait before readiness reports it. */
+const maxWaitMs = 60_000
 
-/** Whether what is due gets done: told by the rows, whichever process does it. */
-async function worker(ctx: Context): Promise<Told['worker']> {
+/** Whether due work gets done by any process, read from the rows. */
+async function worker(ctx: Context): Promise<DatabaseState['worker']> {
   const lock = await ctx.db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
   if ((lock?.locked_until ?? '') < now(ctx)) return 'off'
-  const since = stamp(new Date(ctx.time.getTime() - patienceMs))
+  const since = stamp(new Date(ctx.time.getTime() - maxWaitMs))
   return (await areReadersBehind(ctx, since)) || (await areJobsBehind(ctx, since)) ? 'behind' : 'ok'
 }
 
-/** Whether a reader of the event log has not come to an event that is older. */
+/** Whether an event consumer has not processed an event older than `since`. */
 async function areReadersBehind({ db }: Context, since: string): Promise<boolean> {
   const place = db.selectFrom('event_readers').select(({ fn }) => fn.min('last_event_id').as('place'))
   const next = db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)
@@ -46,7 +46,7 @@ async function areJobsBehind({ db, services }: Context, since: string): Promise<
   return !busy
 }
 
-async function mail({ db, services }: Context): Promise<Told['mail']> {
+async function mail({ db, services }: Context): Promise<DatabaseState['mail']> {
   if (!services.mailer.isConfigured) return 'unconfigured'
   const failed = await db
     .selectFrom('jobs')
@@ -59,15 +59,15 @@ async function mail({ db, services }: Context): Promise<Told['mail']> {
   return failed ? 'failing' : 'ok'
 }
 
-interface Told {
+interface DatabaseState {
   worker: 'ok' | 'behind' | 'off'
   mail: 'ok' | 'unconfigured' | 'failing'
   webhooks: { failing: number; waiting: number }
 }
 
-async function ask(ctx: Context): Promise<Told> {
+async function checkDatabase(ctx: Context): Promise<DatabaseState> {
   try {
-    // Of a table, so that the file is read.
+    // A query of a table, so that SQLite reads the file.
     await ctx.db.selectFrom('users').select('id').orderBy('id').limit(1).execute()
   } catch (cause) {
     throw (
@@ -82,8 +82,11 @@ async function ask(ctx: Context): Promise<Told> {
   }
 }
 
-/** What the database has told within the last second, or that it tells nothing: anybody may ask, as often as they like. */
-const lastTold = ttlCache<Told>(1000)
+/**
+ * The last answer of the database, or its failure, cached for a second because anyone may ask as
+ * often as they like.
+ */
+const lastDatabaseState = ttlCache<DatabaseState>(1000)
 
 const faultProblems = {
   damaged: 'The database is damaged. Run: accord doctor. Then restore the last backup: accord restore <path> --force.',
@@ -93,11 +96,11 @@ const faultProblems = {
 const presentFault = ({ services }: Context, kind: FaultKind): RecordedFault['present'] =>
   services.store.faults().find((fault) => fault.kind === kind)?.present ?? null
 
-/** Throws while a fault of the kind lasts. */
+/** Throws 503 while a fault of this kind lasts. */
 function refuse(ctx: Context, kind: keyof typeof faultProblems): void {
   const fault = presentFault(ctx, kind)
   if (fault === null) return
-  const since = `First met: ${fault.code}, ${fault.since.toISOString()}.`
+  const since = `First seen: ${fault.code}, ${fault.since.toISOString()}.`
   throw new Problem('unavailable', `${faultProblems[kind]} ${since}`, { headers: { 'retry-after': '60' } })
 }
 
@@ -109,7 +112,7 @@ export const handlers = {
 
   getReadiness: async (ctx) => {
     refuse(ctx, 'damaged')
-    const told = await lastTold(ctx.services, ctx.time.getTime(), () => ask(ctx))
+    const state = await lastDatabaseState(ctx.services, ctx.time.getTime(), () => checkDatabase(ctx))
     const lost = ctx.services.store.lostFiles()
     if (lost !== null)
       throw new Problem('unavailable', `Nothing is written: ${lost}. Put it back, or restart the server.`, {
@@ -121,13 +124,14 @@ export const handlers = {
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
         headers: { 'retry-after': '10' },
       })
-    // Requests are answered as well without a current manual, a worker or mail, so this is told but keeps nobody away.
+    // Requests succeed without a current manual, a worker or mail, so these are reported but do not
+    // make the server unready.
     return {
       status: 'ready',
       checks: {
         database: 'ok',
         documentation: ctx.services.readiness(),
-        ...told,
+        ...state,
         disk,
         maintenance: presentFault(ctx, 'maintenance') === null ? 'ok' : 'failing',
       },

@@ -1,5 +1,4 @@
-// What the installation does for itself each night (DOMAIN 25.1): forgets what is too old, tends the database, looks at the index of
-// the search.
+// Nightly jobs (DOMAIN 25.1): prune old rows, optimize the database, check the search index.
 import { sql } from 'kysely'
 import { finding, isRebuildLeft } from '../../../db/search/search-index.ts'
 import { defineJob, enqueue } from '../../jobs/queue.ts'
@@ -16,9 +15,9 @@ interface Due {
   due: string
 }
 
-/** Days that runs of workflows and deliveries are kept, and tokens after they have expired. */
+/** Days that finished workflow runs and deliveries are kept, and expired tokens. */
 const keptDays = 30
-/** Rows at once: between them everybody else has a turn. */
+/** Rows per statement; other work runs in between. */
 const atOnce = 100
 
 type Log =
@@ -33,7 +32,10 @@ type Log =
   | 'sign_in_networks'
   | 'call_counts'
 
-/** What is only added to, and until when it is forgotten, by a column with an index. What has not ended yet is not old. */
+/**
+ * Append-only tables, the indexed column that dates their rows, and the time before which rows are
+ * deleted. Unfinished rows have no date and stay.
+ */
 function logs(ctx: Context): [table: Log, column: string, until: string][] {
   const daysAgo = (days: number): string => daysAfter(ctx.time, -days)
   return [
@@ -71,7 +73,7 @@ async function pruneSome({ db }: Context, table: Log, column: string, until: str
   return ids.length
 }
 
-/** Tokens that expired long ago; like every other end of a token it is told. */
+/** Deletes tokens that expired long ago, with the events of a revocation. */
 async function pruneTokens(ctx: Context): Promise<void> {
   const old = ctx.db.selectFrom('tokens').select('id').where('expires_at', '<', daysAfter(ctx.time, -keptDays))
   for (const { id } of await old.execute()) {
@@ -102,7 +104,10 @@ export const checkSearch = defineJob<Due>({
   },
 })
 
-/** At the start of a server: what a killed rebuild left costs every write time, and the night is far. */
+/**
+ * At server start: the leftovers of a killed rebuild slow down every write, and the nightly check
+ * is hours away.
+ */
 export async function checkSearchAfterKill(ctx: Context): Promise<void> {
   if (await isRebuildLeft(ctx.services.store))
     await enqueue(ctx, checkSearch, { due: now(ctx) }, { key: checkSearch.kind })

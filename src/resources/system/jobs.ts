@@ -1,4 +1,4 @@
-// Jobs as people see them (DOMAIN 25.1): what waits, runs or was given up, and another try for it.
+// The API of background jobs (DOMAIN 25.1): list, retry, delete.
 import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -34,7 +34,7 @@ async function jobOf(ctx: Context, id: number): Promise<Row> {
   return row
 }
 
-/** Throws 404 for none. */
+/** Throws 404 when there is no such job. */
 export const locateJob = async (ctx: Context, id: number): Promise<void> => void (await jobOf(ctx, id))
 
 const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
@@ -50,23 +50,29 @@ const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
     present: (rows) => rows.map(present),
   })
 
-/** One that is not running, inside a transaction. Throws 409 for one that is. */
-async function idle(ctx: Context, id: number): Promise<Row> {
+/** A job that is not running. Throws 409 for a running one. Call it in a transaction. */
+async function requireIdle(ctx: Context, id: number): Promise<Row> {
   const job = await jobOf(ctx, id)
   if (job.state === 'running') throw new Problem('state_conflict', 'The job is running.')
   return job
 }
 
-/** Decides for the job: whoever asks need not see, or be allowed to change, what it works on. */
-const inItsName = <C extends Context>(ctx: C): C => ({ ...ctx, user: null, token: null, ifMatch: null })
+/**
+ * A context without the caller's limits: a user who manages jobs need not see the records a job
+ * works on.
+ */
+const asSystem = <C extends Context>(ctx: C): C => ({ ...ctx, user: null, token: null, ifMatch: null })
 
-/** Another try, from now on. Throws 409 for one that runs or is blocked, and for one with nothing to do any more. */
+/**
+ * Queues a job again, due now. Throws 409 for a job that is running or blocked, or that can no
+ * longer do its work.
+ */
 export const retry = (ctx: Context, id: number): Promise<Job> =>
   transaction(ctx, async (ctx) => {
-    const job = await idle(ctx, id)
+    const job = await requireIdle(ctx, id)
     if (job.state === 'blocked')
       throw new Problem('state_conflict', 'The job is blocked by an earlier one of its sequence.')
-    const changes = job.state === 'buried' ? await begunAnew(ctx, job) : { state: 'waiting' }
+    const changes = job.state === 'buried' ? await restartColumns(ctx, job) : { state: 'waiting' }
     await ctx.db
       .updateTable('jobs')
       .set({ ...changes, run_at: now(ctx), updated_at: now(ctx) })
@@ -76,12 +82,15 @@ export const retry = (ctx: Context, id: number): Promise<Job> =>
     return present(await jobOf(ctx, id))
   })
 
-/** What it was to do is to be done after all, behind others of its sequence that have gone past it. */
-async function begunAnew(ctx: Context, job: Row) {
+/**
+ * The columns of a buried job that starts over, blocked when later jobs of its sequence are ahead
+ * of it.
+ */
+async function restartColumns(ctx: Context, job: Row) {
   const hooks = ctx.services.jobs.get(job.kind)
   if (hooks?.buried && !hooks.revive)
-    throw new Problem('state_conflict', `What a job ${job.kind} does cannot be taken up again once it was given up.`)
-  const payload = await hooks?.revive?.(inItsName(ctx), JSON.parse(job.payload) as object)
+    throw new Problem('state_conflict', `A job ${job.kind} cannot be retried after it was given up.`)
+  const payload = await hooks?.revive?.(asSystem(ctx), JSON.parse(job.payload) as object)
   return {
     state: (await isSequenceBusy(ctx, job)) ? 'blocked' : 'waiting',
     attempts: 0,
@@ -92,12 +101,12 @@ async function begunAnew(ctx: Context, job: Row) {
 
 const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
-    const { kind, state, payload, sequence } = await idle(ctx, id)
+    const { kind, state, payload, sequence } = await requireIdle(ctx, id)
     await ctx.db.deleteFrom('jobs').where('id', '=', id).execute()
-    // Of one that is buried that was said when it was.
+    // The hook of a buried job ran when it was buried.
     if (state !== 'buried') {
       const cause = `It was given up by ${ctx.user?.name ?? 'the system'}.`
-      await ctx.services.jobs.get(kind)?.buried?.(inItsName(ctx), JSON.parse(payload) as object, cause)
+      await ctx.services.jobs.get(kind)?.buried?.(asSystem(ctx), JSON.parse(payload) as object, cause)
     }
     await unblock(ctx, sequence)
     return { message: 'Job deleted.' }

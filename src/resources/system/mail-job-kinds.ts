@@ -1,4 +1,4 @@
-// Which jobs mail, as their definitions say: for those who tell of what waits and of what fails.
+// The kinds of jobs that send mail, by their definitions.
 import type { Services } from '../../kernel/context.ts'
 
 export const mailJobKinds = ({ jobs }: Services): string[] =>

@@ -1,5 +1,5 @@
-// GET /metrics (DOMAIN 26): what the server has counted of itself, and what rows and files tell at the time. The queries are few, each
-// looks at so many rows at most, and their answer holds for some seconds, whoever asks how often.
+// GET /metrics (DOMAIN 26): the process counters, and figures from rows and files. The queries are
+// few and bounded, and their results are cached for some seconds.
 import { stat } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
@@ -17,12 +17,14 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 import { mailJobKinds } from './mail-job-kinds.ts'
 import { webhookStates, webhookTotals } from './webhook-health.ts'
 
-/** Of jobs, tokens and the like no more are counted: a backlog must not make it worse that somebody looks at it. */
-const most = 10_000
+/**
+ * At most this many rows of a kind are counted, so that monitoring stays cheap during a backlog.
+ */
+const maxCounted = 10_000
 
 /**
- * Callers on the same machine, or a token that may see reports. A proxy on this machine calls for others: it says so in one of these
- * headers, or it passes on the host it was called by.
+ * Admits callers on the same machine, and tokens that may see reports. A proxy on this machine
+ * forwards for others: it sends one of these headers or the host it was called by.
  */
 async function admit(ctx: Context): Promise<void> {
   if (isOfThisMachine(ctx)) return
@@ -37,8 +39,8 @@ const forwarding =
   /^(x-forwarded(-.*)?|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|forwarded|via)$/
 
 /**
- * Without such a header the caller's address is that of the connection, whichever proxies are trusted. Of those nobody knows for
- * whom they call, whatever they say.
+ * Whether the connection comes from this machine. A trusted proxy forwards for unknown callers, so
+ * its connections do not count.
  */
 function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
@@ -51,48 +53,48 @@ type Sample = [labels: Record<string, string>, value: number]
 
 async function figuresOf(ctx: Context): Promise<string> {
   const registry = new Registry()
-  const tell = (name: string, help: string, samples: readonly Sample[]): void => {
+  const gauge = (name: string, help: string, samples: readonly Sample[]): void => {
     if (samples.length === 0) return
     const labelNames = [...new Set(samples.flatMap(([labels]) => Object.keys(labels)))]
-    const gauge = new Gauge({ name: `accord_${name}`, help, labelNames, registers: [registry] })
-    for (const [labels, value] of samples) gauge.set(labels, value)
+    const samplesGauge = new Gauge({ name: `accord_${name}`, help, labelNames, registers: [registry] })
+    for (const [labels, value] of samples) samplesGauge.set(labels, value)
   }
-  tell('build_info', 'What runs here.', [[{ version, node: process.versions.node }, 1]])
-  tell('jobs', `Jobs by kind and state, ${most} of a state at most.`, await jobs(ctx))
-  tell('jobs_oldest_due_age_seconds', 'How long the job that is due longest has been waiting.', [
-    [{}, await oldestDue(ctx)],
-  ])
+  gauge('build_info', 'The running version.', [[{ version, node: process.versions.node }, 1]])
+  gauge('jobs', `Jobs by kind and state, ${maxCounted} of a state at most.`, await jobs(ctx))
+  gauge('jobs_oldest_due_age_seconds', 'How long the oldest due job has been waiting.', [[{}, await oldestDue(ctx)]])
   const readers = await lags(ctx)
-  tell('event_reader_lag_events', 'Events a reader of the event log has not come to.', readers.events)
-  tell('event_reader_lag_seconds', 'Age of the first of them.', readers.seconds)
+  gauge('event_reader_lag_events', 'Events that an event consumer has not processed.', readers.events)
+  gauge('event_reader_lag_seconds', 'Age of the oldest of these events.', readers.seconds)
   const locks = await lockTimes(ctx)
-  tell('worker_up', 'Whether a worker has looked for work lately, in any process.', [
+  gauge('worker_up', 'Whether a worker of any process has polled for work recently.', [
     [{}, (locks.get('worker') ?? '') >= now(ctx) ? 1 : 0],
   ])
   const held = locks.get(schedulerLock)
-  tell('scheduler_last_run_timestamp_seconds', 'When the scheduler looked for what is due, as Unix time.', [
+  gauge('scheduler_last_run_timestamp_seconds', 'When the scheduler last ran, as Unix time.', [
     ...(held === undefined ? [] : [[{}, (Date.parse(held) - schedulerLockMs) / 1000] satisfies Sample]),
   ])
-  tell('schedule_last_due_timestamp_seconds', 'Until when a schedule was followed, as Unix time.', await schedules(ctx))
-  tell('tokens', `Tokens that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'tokens')]])
-  tell('sessions', `Sessions that are not expired, ${most} at most.`, [[{}, await alive(ctx, 'sessions')]])
+  gauge('schedule_last_due_timestamp_seconds', 'The last due time of a schedule, as Unix time.', await schedules(ctx))
+  gauge('tokens', `Tokens that are not expired, ${maxCounted} at most.`, [[{}, await countUnexpired(ctx, 'tokens')]])
+  gauge('sessions', `Sessions that are not expired, ${maxCounted} at most.`, [
+    [{}, await countUnexpired(ctx, 'sessions')],
+  ])
   const webhooks = webhookTotals(await webhookStates(ctx.db, ctx.services.sights))
-  tell('webhooks_failing', 'Webhooks whose last delivery failed, and those the server has switched off.', [
+  gauge('webhooks_failing', 'Webhooks whose last delivery failed, and those the server has switched off.', [
     [{}, webhooks.failing],
   ])
-  tell('webhook_deliveries_waiting', `Deliveries that wait for a try, ${most} of a webhook at most.`, [
+  gauge('webhook_deliveries_waiting', `Deliveries that wait for an attempt, ${maxCounted} of a webhook at most.`, [
     [{}, webhooks.waiting],
   ])
-  tell('database_bytes', 'Size of the database and of its log.', await databaseBytes(ctx))
+  gauge('database_bytes', 'Size of the database file and of its write-ahead log.', await databaseBytes(ctx))
   const room = await ctx.services.disk.room()
   if (room) {
-    tell('disk_free_bytes', 'What may still be written where the data is.', [[{}, room.free]])
-    tell('disk_size_bytes', 'Size of that disk.', [[{}, room.size]])
+    gauge('disk_free_bytes', 'Free bytes on the disk of the data folder.', [[{}, room.free]])
+    gauge('disk_size_bytes', 'Size of the disk of the data folder.', [[{}, room.size]])
   }
   return registry.metrics()
 }
 
-/** Known without asking the database, which may be the one that fails. */
+/** The state of the database as the process knows it, without a query, which might fail. */
 async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
   const registers = [new Registry()]
   const labelNames = ['kind']
@@ -123,7 +125,7 @@ async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
 async function jobs({ db }: Context): Promise<Sample[]> {
   const samples: Sample[] = []
   for (const state of ['waiting', 'blocked', 'running', 'buried']) {
-    const some = db.selectFrom('jobs').select('kind').where('state', '=', state).limit(most)
+    const some = db.selectFrom('jobs').select('kind').where('state', '=', state).limit(maxCounted)
     const rows = await db
       .selectFrom(some.as('some'))
       .select(({ fn }) => ['kind', fn.countAll<number>().as('count')])
@@ -140,7 +142,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .select(['run_at', 'kind'])
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
-    // Without a mail server mails wait, and that is as it should be.
+    // Without a mail server, e-mails wait as expected.
     .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .orderBy('run_at')
     .limit(1)
@@ -175,12 +177,12 @@ async function schedules({ db }: Context): Promise<Sample[]> {
   return rows.map(({ name, last_due_at: due }) => [{ schedule: name }, Date.parse(due) / 1000])
 }
 
-async function alive(ctx: Context, table: 'tokens' | 'sessions'): Promise<number> {
+async function countUnexpired(ctx: Context, table: 'tokens' | 'sessions'): Promise<number> {
   const some = ctx.db
     .selectFrom(table)
     .select('id')
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
-    .limit(most)
+    .limit(maxCounted)
   const { count } = await ctx.db
     .selectFrom(some.as('some'))
     .select(({ fn }) => fn.countAll<number>().as('count'))
@@ -200,7 +202,7 @@ async function databaseBytes({ services }: Context): Promise<Sample[]> {
 
 const latestFigures = ttlCache<string>(5000, { forgetsFailures: true })
 
-/** The server's own figures are there all the same. */
+/** Without the database, the figures of the process are still reported. */
 function withoutDatabase(cause: unknown): string {
   if (storageFaultOf(cause) === null) throw cause
   return ''

@@ -1,16 +1,18 @@
-// One rebuild of the search index at a time: a lock in the database says that one runs, so a second process stops before it touches
-// the index that the first one builds.
+// Rebuilds the search index under a lock in the database, so that two processes never rebuild at
+// once.
 import { discardRebuild, rebuildAll } from '../../../db/search/search-index.ts'
 import { acquireLock, releaseLock } from '../../jobs/locks.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
 import { newOwnerId } from '../../kernel/runtime/process-identity.ts'
 
 export const rebuildLock = 'search-rebuild'
-/** A rebuild renews its lock three times within this. */
+/** How long the lock lasts; a rebuild renews it three times in this time. */
 const lockMs = 60_000
 
-/** Runs `work` while no other process rebuilds. Returns null without calling it when another one does. */
-async function alone<T>(ctx: Context, work: () => Promise<T>): Promise<T | null> {
+/**
+ * Runs `work` under the lock. Returns null without running it when another process holds the lock.
+ */
+async function withRebuildLock<T>(ctx: Context, work: () => Promise<T>): Promise<T | null> {
   const own = newOwnerId()
   const keep = (): Promise<boolean> => acquireLock(systemContext(ctx.services, ctx.origin), rebuildLock, own, lockMs)
   if (!(await keep())) return null
@@ -23,9 +25,13 @@ async function alone<T>(ctx: Context, work: () => Promise<T>): Promise<T | null>
   }
 }
 
-/** Indexes every record anew while others read and write. Returns the number of records, or null when another rebuild runs. */
-export const rebuildSearch = (ctx: Context): Promise<number | null> => alone(ctx, () => rebuildAll(ctx.services.store))
+/**
+ * Indexes every record again while other requests read and write. Returns the number of records, or
+ * null when another rebuild runs.
+ */
+export const rebuildSearch = (ctx: Context): Promise<number | null> =>
+  withRebuildLock(ctx, () => rebuildAll(ctx.services.store))
 
-/** Removes what a rebuild left behind that was killed: its triggers cost every write time. */
+/** Removes the leftovers of a killed rebuild, whose triggers slow down every write. */
 export const discardKilledRebuild = (ctx: Context): Promise<unknown> =>
-  alone(ctx, () => discardRebuild(ctx.services.store))
+  withRebuildLock(ctx, () => discardRebuild(ctx.services.store))

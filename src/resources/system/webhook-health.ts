@@ -1,21 +1,28 @@
-// Which webhooks fail and how many deliveries wait, for /readyz, /metrics, `accord doctor` and `accord jobs list`.
+// Which webhooks fail and how many deliveries are pending, for /readyz, /metrics, `accord doctor`
+// and `accord jobs list`.
 import type { Db } from '../../../db/store.ts'
 import type { Sight } from '../../kernel/query/event-visibility.ts'
 import { oneLine } from '../../kernel/values/format.ts'
 import { changerColumns, silentReason, type WebhookWithChanger } from './webhook-rights.ts'
 
-/** No more of the deliveries of a webhook are counted: a backlog must not make it worse that somebody looks at it. */
-const most = 10_000
+/**
+ * At most this many deliveries per webhook are counted, so that monitoring stays cheap during a
+ * backlog.
+ */
+const maxCounted = 10_000
 
 export interface WebhookState {
   id: number
   name: string
-  /** A sentence about its failure; null while its receiver takes what is sent. */
+  /** Why the webhook fails; null while its receiver accepts deliveries. */
   failure: string | null
   waiting: number
 }
 
-/** Webhooks that fail, are sent nothing, were switched off by the server, or have deliveries waiting. There are 50 at most. */
+/**
+ * Webhooks that fail, send nothing, were switched off by the server, or have pending deliveries; at
+ * most 50.
+ */
 export async function webhookStates(db: Db, sights: ReadonlyMap<string, Sight>): Promise<WebhookState[]> {
   const rows = await db
     .selectFrom('webhooks')
@@ -32,7 +39,7 @@ export async function webhookStates(db: Db, sights: ReadonlyMap<string, Sight>):
       .select('id')
       .where('webhook_id', '=', row.id)
       .where('state', '=', 'pending')
-      .limit(most)
+      .limit(maxCounted)
     const { waiting } = await db
       .selectFrom(some.as('some'))
       .select(({ fn }) => fn.countAll<number>().as('waiting'))
@@ -60,7 +67,7 @@ function failureOf(
 ) {
   if (is_active === 0)
     return reason === null ? null : `switched off by the server: ${oneLine(reason).replace(/\.$/, '')}`
-  if (silence !== null) return `is sent nothing: ${silence.replace(/\.$/, '')}`
+  if (silence !== null) return `sends nothing: ${silence.replace(/\.$/, '')}`
   if (since === null) return null
   return `fails since ${since}; ${status === null ? 'the receiver did not answer' : `the receiver answered ${status}`}`
 }
@@ -70,7 +77,7 @@ export const describeWebhook = ({ id, name, failure, waiting }: WebhookState): s
   [`webhook ${id} "${name}"${failure === null ? '' : ` ${failure}`}`, waitingOf(waiting)].join('; ')
 
 const waitingOf = (count: number): string => {
-  if (count >= most) return `${most} deliveries or more wait`
+  if (count >= maxCounted) return `${maxCounted} deliveries or more wait`
   return count === 1 ? '1 delivery waits' : `${count === 0 ? 'no' : count} deliveries wait`
 }
 

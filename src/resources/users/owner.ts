@@ -1,6 +1,5 @@
 // The owner of a record: how it is shown, and who may be named as one (DOMAIN 3.4 Owner, 3.5 UserRef).
 import type { Schema } from '../../contract/types.ts'
-import type { Context } from '../../kernel/context.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 
@@ -33,11 +32,4 @@ export async function resolveOwnerId(
   if (!owner || !canSeeOwner(ctx, sent)) found.invalid('user_id', `No user has id ${sent}.`)
   else if (owner.status !== 1) found.invalid('user_id', 'This user is not active.')
   return sent
-}
-
-/** The user who changes what acts by itself, and lends it their rights; undefined when nothing changes. */
-export function changerOf({ user }: Context, columns: object, current: object | null): number | undefined {
-  const stored = current as Record<string, unknown> | null
-  const isChange = Object.entries(columns).some(([column, value]) => value !== undefined && value !== stored?.[column])
-  return isChange ? user?.id : undefined
 }

@@ -1,5 +1,5 @@
-// Deliveries: one row for each event a webhook is to be told, and the job that tells it. Made in the transaction of what asks for
-// it, once for each cause.
+// A delivery is one row per webhook and event, with the job that sends it. The row is inserted in
+// the transaction that asks for the delivery, and once per cause.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,8 +11,8 @@ import { transaction } from '../../kernel/write/write.ts'
 export type Delivery = Selectable<DB['webhook_deliveries']>
 
 /**
- * How the job of a delivery is stored; what it does is jobs.ts. Receivers that fail are tried in slots of their own, so that one that
- * hangs does not hold those of the others.
+ * The job kinds of deliveries (jobs.ts runs them). Failing receivers have slots of their own, so a
+ * receiver that hangs does not block the others.
  */
 export const deliveryJobKinds = { healthy: 'webhooks.deliver', failing: 'webhooks.deliver-to-failing' } as const
 
@@ -20,7 +20,7 @@ export interface DeliverPayload {
   delivery_id: number
 }
 
-/** What a delivery tells. */
+/** The event that a delivery sends. */
 export interface DeliveredEvent {
   id: number
   name: string
@@ -30,7 +30,7 @@ export interface DeliveredEvent {
 
 export const deliveryJobKey = (id: number): string => `webhook-delivery:${id}`
 
-/** What happens to one record arrives in its order. */
+/** Events about one record are delivered in their order. */
 const sequenceOf = ({
   webhook_id,
   entity_type,
@@ -41,7 +41,7 @@ const sequenceOf = ({
 export const messageIdOf = (eventId: number, webhookId: number): string => `msg_${eventId}_${webhookId}`
 export const eventDedupeKey = (eventId: number): string => `event:${eventId}`
 
-/** Null when there is one for this cause already. */
+/** Returns the id of the delivery; null when one exists for this cause. */
 export const queueDelivery = async (
   ctx: Context,
   webhookId: number,
@@ -52,11 +52,17 @@ export const queueDelivery = async (
 interface Names {
   dedupeKey: string
   messageId: string
-  /** Whose rights limit what is told; nobody's for a subscription. */
+  /**
+   * The user whose rights limit the content besides those of the webhook's user; none for a
+   * subscription.
+   */
   userId: number
 }
 
-/** Those for whose cause there is none yet, with as many statements as for one. Answers their ids. */
+/**
+ * Inserts the deliveries whose cause has none yet, with a fixed number of statements. Returns their
+ * ids.
+ */
 export async function queueDeliveries(
   ctx: Context,
   wanted: readonly ({ webhookId: number; event: DeliveredEvent } & Partial<Names>)[],
@@ -93,18 +99,24 @@ const jobOf = (row: Pick<Delivery, 'id' | 'webhook_id' | 'entity_type' | 'entity
   return { payload, key: deliveryJobKey(row.id), sequence: sequenceOf(row) }
 }
 
-/** Sends one again that has ended, with the same `webhook-id`, up the whole ladder. False when it still waits. */
+/**
+ * Sends a finished delivery again, with the same `webhook-id` and all retries. False while it is
+ * pending.
+ */
 export async function requeueDelivery(ctx: Context, row: Delivery): Promise<boolean> {
   if (row.state !== 'pending') await leaveToEnd(ctx, row)
   const isQueued = (await enqueueDelivery(ctx, row)) !== null
-  // Its job may have been deleted: then one that waits has none.
+  // A pending delivery whose job was deleted gets a new job.
   if (row.state === 'pending' && !isQueued) return false
   if (!isQueued) await expedite(ctx, [deliveryJobKey(row.id)])
   await restartDelivery(ctx, row.id)
   return true
 }
 
-/** The job that has ended it is about to be deleted, and must not take with it what is wanted now: that comes behind it. */
+/**
+ * A running job that has finished the delivery is deleted soon. It gives up its key so that the new
+ * job can be queued behind it.
+ */
 async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   const job = await ctx.db
     .selectFrom('jobs')
@@ -115,7 +127,7 @@ async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   if (job) await releaseDedupeKey(ctx, job.id)
 }
 
-/** The delivery waits, as on its first day. Its job is for the caller to see to. */
+/** Makes the delivery pending again with no tries. The caller queues the job. */
 export async function restartDelivery(ctx: Context, id: number): Promise<void> {
   await ctx.db
     .updateTable('webhook_deliveries')
@@ -133,8 +145,9 @@ export const attemptsOf = ({ attempts }: Pick<Delivery, 'attempts'>): Schema<'We
   JSON.parse(attempts) as Schema<'WebhookAttempt'>[]
 
 /**
- * The action `trigger_webhook` of a workflow: tells the event of the run, whatever the webhook subscribes to. Once for each action of
- * a run, and told as the user sees it whose rights the run has. Answers the id of the delivery; throws a Problem for a webhook that is gone or switched off.
+ * The workflow action `trigger_webhook`: sends the event of the run, whatever the webhook
+ * subscribes to, once per action of a run. The content is limited to what the workflow's user sees.
+ * Returns the id of the delivery. Throws a Problem for a webhook that is deleted or switched off.
  */
 export const triggerWebhook = (
   ctx: Context,
@@ -144,14 +157,14 @@ export const triggerWebhook = (
   transaction(ctx, async (ctx) => {
     const { db } = ctx
     const webhook = await db.selectFrom('webhooks').select('is_active').where('id', '=', webhookId).executeTakeFirst()
-    if (!webhook) throw new Problem('state_conflict', `The webhook ${webhookId} is gone.`)
+    if (!webhook) throw new Problem('state_conflict', `The webhook ${webhookId} has been deleted.`)
     if (webhook.is_active === 0) throw new Problem('state_conflict', `The webhook ${webhookId} is switched off.`)
     const event = await db
       .selectFrom('events')
       .select(['id', 'name', 'entity_type', 'entity_id'])
       .where('id', '=', eventId)
       .executeTakeFirst()
-    if (!event) throw new Problem('state_conflict', 'The event is no longer kept.')
+    if (!event) throw new Problem('state_conflict', 'The event is no longer stored.')
     const dedupeKey = `run:${runId}:${index}`
     const made = await queueDelivery(ctx, webhookId, event, {
       dedupeKey,

@@ -1,8 +1,8 @@
-// The address of a webhook without its query: parameters may be secrets, so they are stored with query_params. Placeholders stay as
-// they are written, whatever stands in them.
-const placeholder = /(\{%[^%]*%\})/
+// Splits the end point of a webhook. Query parameters may be secrets, so they are stored encrypted
+// in query_params. Placeholders stay as they are written.
+const placeholderPattern = /(\{%[^%]*%\})/
 
-/** Around the number of a placeholder; no text that is sent may hold it. */
+/** Encloses the number of a placeholder while the URL is parsed. No sent text can contain it. */
 const mark = '\u0000'
 
 export interface QueryParameter {
@@ -10,16 +10,16 @@ export interface QueryParameter {
   value: string
 }
 
-/** An address, and the parameters that its query names. */
+/** The address without its query, and the decoded parameters of the query. */
 export function splitQuery(endPoint: string): { address: string; query: QueryParameter[] } {
-  const parts = endPoint.split(placeholder)
-  const kept = parts.filter((_part, index) => index % 2 === 1)
-  // A placeholder may hold any of the signs that divide a URL.
+  const parts = endPoint.split(placeholderPattern)
+  const placeholders = parts.filter((_part, index) => index % 2 === 1)
+  // A placeholder may contain ? and &, so a number stands for it while the URL is split.
   const plain = parts.map((part, index) => (index % 2 === 1 ? `${mark}${(index - 1) / 2}${mark}` : part)).join('')
   const restored = (text: string): string =>
     text
       .split(mark)
-      .map((part, index) => (index % 2 === 1 ? (kept[Number(part)] ?? '') : part))
+      .map((part, index) => (index % 2 === 1 ? (placeholders[Number(part)] ?? '') : part))
       .join('')
   const [beforeHash = ''] = plain.split('#')
   const at = beforeHash.indexOf('?')

@@ -1,4 +1,4 @@
-// What people see of deliveries, and what they can have sent once more (DOMAIN 18.5).
+// The API of deliveries: list, send again, replay past events, and send a test (DOMAIN 18.5).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
@@ -30,7 +30,7 @@ const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
   finished_at: row.finished_at,
 })
 
-/** The deliveries of a webhook the caller may see. */
+/** The deliveries of a webhook whose event the caller may see. */
 const rowsOf = async (ctx: Context, webhookId: number) =>
   ctx.db
     .selectFrom('webhook_deliveries')
@@ -74,8 +74,7 @@ const replayWebhookDelivery: Handler<'replayWebhookDelivery'> = (ctx, { params: 
     const delivery = await deliveryOf(ctx, id, delivery_id)
     requireActive(webhook)
     await requireNotSilent(ctx, id)
-    if (!(await requeueDelivery(ctx, delivery)))
-      throw new Problem('state_conflict', 'The delivery still waits to be made.')
+    if (!(await requeueDelivery(ctx, delivery))) throw new Problem('state_conflict', 'The delivery is still pending.')
     return { data: present(await deliveryOf(ctx, id, delivery_id)), message: 'Delivery queued.' }
   })
 
@@ -90,10 +89,13 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
   })
 })
 
-/** Sent while the caller waits, so in no transaction: after a crash a repeated key sends it again. A rehearsal sends nothing. */
+/**
+ * The request is sent outside a transaction while the caller waits, so a repeated Idempotency-Key
+ * after a crash sends it again. A dry run sends nothing.
+ */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)
-  const occasion = await testMessage(ctx, `msg_test_${ctx.requestId}`, webhook)
+  const message = await testMessage(ctx, `msg_test_${ctx.requestId}`, webhook)
   const attempt = ctx.dryRun
     ? {
         at: ctx.time.toISOString(),
@@ -102,11 +104,11 @@ const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id }
         error: 'This is a dry run: nothing was sent.',
         response_excerpt: null,
       }
-    : (await attemptDelivery(ctx, webhook, requestTemplateOf(webhook, ctx.services.seal), occasion)).attempt
+    : (await attemptDelivery(ctx, webhook, requestTemplateOf(webhook, ctx.services.seal), message)).attempt
   const isSuccess = isAccepted(attempt)
   return {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },
-    message: isSuccess ? 'The receiver took the test.' : 'The test failed.',
+    message: isSuccess ? 'The receiver accepted the test.' : 'The test failed.',
   }
 })
 

@@ -1,4 +1,5 @@
-// What webhooks do in the background: deliver, and what a try means for the delivery and for the webhook (DOMAIN 18.5).
+// The jobs that deliver, and what an attempt means for the delivery and for the webhook (DOMAIN
+// 18.5).
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { leaveSequence } from '../../jobs/leases.ts'
@@ -16,17 +17,20 @@ import { contextsOfViewers } from './rights.ts'
 import { type Attempt, attemptDelivery, type DeliveryAttempt, isAccepted } from './send.ts'
 import { subscriptions } from './subscriptions.ts'
 
-/** Seconds from one try to the next, varied by a tenth; the first try is at once. */
+/** Seconds between attempts, varied by a tenth. The first attempt is immediate. */
 export const ladder = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const failingDays = 5
-/** After so many failed tries of a delivery, later events of its record no longer wait for it. */
+/** After this many failed attempts, later events of the record no longer wait for the delivery. */
 const triesInOrder = 5
-/** Longer than from any try to the next. */
+/** Longer than the pause between any two attempts. */
 const quietDays = 2
 
 type Webhook = Selectable<DB['webhooks']>
 
-/** Tries at a receiver are counted in the delivery, where people look for them; the job only fails when the server does. */
+/**
+ * The delivery counts failed attempts at the receiver. The job itself fails only when the server
+ * does.
+ */
 const defineDelivery = (kind: string, atOnce: number) =>
   defineJob<DeliverPayload>({
     kind,
@@ -44,12 +48,12 @@ const defineDelivery = (kind: string, atOnce: number) =>
         return { runAgainAt: ctx.time }
       }
       const event = row.event_id === null ? null : await storedEvent(ctx, row.event_id)
-      if (!event) return stop('The event is no longer kept.')
-      const tellers = await contextsOfViewers(ctx, row, webhook.changed_by_id)
-      if (typeof tellers === 'string') return stop(tellers)
-      const recipe = requestTemplateOf(webhook, ctx.services.seal)
-      const occasion = await messageOf(tellers, row.message_id, event, recipe)
-      return settle(ctx, row, await attemptDelivery(ctx, webhook, recipe, occasion, job.signal), job)
+      if (!event) return stop('The event is no longer stored.')
+      const viewers = await contextsOfViewers(ctx, row, webhook.changed_by_id)
+      if (typeof viewers === 'string') return stop(viewers)
+      const template = requestTemplateOf(webhook, ctx.services.seal)
+      const message = await messageOf(viewers, row.message_id, event, template)
+      return settle(ctx, row, await attemptDelivery(ctx, webhook, template, message, job.signal), job)
     },
     async onBuried(ctx, { delivery_id: id }, cause) {
       const row = await pending(ctx, id)
@@ -57,7 +61,7 @@ const defineDelivery = (kind: string, atOnce: number) =>
     },
     async revive(ctx, { delivery_id: id }) {
       const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
-      if (!row) throw new Problem('state_conflict', 'The delivery is gone.')
+      if (!row) throw new Problem('state_conflict', 'The delivery has been deleted.')
       if (row.state !== 'failed') throw new Problem('state_conflict', 'The delivery has not failed.')
       if ((await webhookOf(ctx, row.webhook_id)).is_active === 0)
         throw new Problem('state_conflict', 'The webhook is switched off.')
@@ -75,7 +79,7 @@ const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
 const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
   db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
-/** Writes down that no try was made, and why. */
+/** Records that no attempt was made, and why. */
 async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
   ctx.services.metrics.delivered('given_up')
   const attempt: Attempt = { at: now(ctx), status: null, duration_ms: 0, error: reason, response_excerpt: null }
@@ -94,15 +98,15 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
 }
 
 /**
- * Writes down a try, and says when the next one is. Of a try whose job is another worker's by now only the attempt is listed: what
- * that worker finds out counts.
+ * Records an attempt and returns when to run again. When another worker has taken over the job,
+ * only the attempt is listed: the result of that worker counts.
  */
 async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: DeliveryAttempt, job: JobRun) {
   const at = ctx.services.clock.now()
   ctx.services.metrics.delivered(isAccepted(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
     const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
-    // Gone with its webhook while the receiver answered.
+    // The webhook was deleted while the receiver answered.
     if (!row) return { again: null, reason: null }
     const attempts = JSON.stringify([...attemptsOf(row), attempt])
     if (!(await job.holdsLease(ctx))) {
@@ -136,10 +140,13 @@ function nextTry(at: Date, tries: number): Date | null {
   return seconds === undefined ? null : new Date(at.getTime() + seconds * 1000 * (0.9 + Math.random() * 0.2))
 }
 
-/** What a try says of the webhook, which is a new version of it when it differs. Answers why to switch it off, or null. */
+/**
+ * Updates the state of the webhook after an attempt, as a new version when it differs. Returns why
+ * to switch it off, or null.
+ */
 async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Promise<string | null> {
   const { failing_since, last_failed_at, last_status } = await webhookOf(ctx, id)
-  // Of a time in which nothing was tried nobody knows that it would have failed.
+  // A pause without attempts does not count as failing, so `failing_since` starts again after it.
   const isKnown = last_failed_at !== null && last_failed_at >= daysAfter(at, -quietDays)
   const failingSince = isAccepted(attempt) ? null : isKnown ? (failing_since ?? stamp(at)) : stamp(at)
   if (failingSince !== failing_since || attempt.status !== last_status) {
@@ -159,15 +166,15 @@ async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Prom
     .set({ last_failed_at: stamp(at) })
     .where('id', '=', id)
     .execute()
-  if (attempt.status === 410) return 'The receiver answered 410: it wants no more.'
+  if (attempt.status === 410) return 'The receiver answered 410 Gone.'
   return failingSince <= daysAfter(at, -failingDays)
-    ? `Nothing could be delivered for ${failingDays} days. The last time: ${attempt.error}`
+    ? `No delivery succeeded for ${failingDays} days. Last error: ${attempt.error}`
     : null
 }
 
 /**
- * Nothing is sent to it any more until somebody switches it on; what waits is given up. A change like one of a user, so that a
- * listener may refuse it: then false.
+ * Switches the webhook off and gives up its pending deliveries. This is a write like one of a user,
+ * so a listener may veto it; then the result is false.
  */
 async function switchOff(ctx: Context, id: number, reason: string): Promise<boolean> {
   try {

@@ -1,5 +1,6 @@
-// A stored event as something to tell (DOMAIN 18.5). It is told as it was stored, not as the record is by now, so that every try
-// says the same; only what placeholders say of its person and organization is of today.
+// A stored event as the message that a webhook sends (DOMAIN 18.5). The record is as it was stored,
+// so every attempt sends the same. Placeholders about its person and organization show current
+// values.
 import { pathTo } from '../../contract/paths.ts'
 import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -9,26 +10,29 @@ import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/f
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
-/** What of a record is for users only (DOMAIN 14): it was stored as the user saw it who wrote it, and nobody else is told. */
+/**
+ * Fields of records that no webhook sends (DOMAIN 14): they are stored as the author of the event
+ * saw them.
+ */
 const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
-/** The stored event, null when it is not kept any more. */
+/** The stored event; null when it has been pruned. */
 export async function storedEvent({ db }: Context, id: number): Promise<StoredEvent | null> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
   return row ? parseEvent(row) : null
 }
 
-/** As all of the tellers see it: what one of them may not read is not told. */
+/** The message as all viewers may see it: a value that one of them may not read is left out. */
 export async function messageOf(
-  tellers: readonly [Context, ...Context[]],
+  viewers: readonly [Context, ...Context[]],
   id: string,
   event: StoredEvent,
-  recipe: RequestTemplate,
+  template: RequestTemplate,
 ): Promise<WebhookMessage> {
-  const [ctx] = tellers
-  const kept = forUsers[event.entity_type] ?? []
-  const whole = without(kept, event.after ?? event.before)
-  const entity = tellers.reduce((seen, teller) => asTold(teller, event.entity_type, seen), whole)
+  const [ctx] = viewers
+  const omitted = forUsers[event.entity_type] ?? []
+  const whole = without(omitted, event.after ?? event.before)
+  const entity = viewers.reduce((seen, viewer) => asVisible(viewer, event.entity_type, seen), whole)
   return {
     id,
     type: event.name,
@@ -37,25 +41,25 @@ export async function messageOf(
     entityId: event.entity_id,
     entity,
     entityUrl: urlOf(ctx, event),
-    changed: event.changed.filter((key) => !kept.includes(key)),
+    changed: event.changed.filter((key) => !omitted.includes(key)),
     actor: {
       type: event.actor_type === 'user' ? 'user' : 'system',
       id: event.actor_id,
       name: event.actor_name ?? '',
     } satisfies Actor,
-    facts: hasPlaceholders(recipe) ? await factsFor(tellers, event, entity) : new Map(),
+    facts: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
   }
 }
 
-/** As somebody sees a record from whom these lists are kept. */
-const without = (kept: readonly string[], entity: Snapshot | null): Snapshot | null =>
-  entity && { ...entity, ...Object.fromEntries(kept.filter((key) => key in entity).map((key) => [key, []])) }
+/** The record with these lists emptied. */
+const without = (omitted: readonly string[], entity: Snapshot | null): Snapshot | null =>
+  entity && { ...entity, ...Object.fromEntries(omitted.filter((key) => key in entity).map((key) => [key, []])) }
 
 /**
- * As the feed shows it to somebody who may not read everything: other records are references, and to those who do not see all records
- * no counts are told.
+ * The record as the event feed shows it to a user with limited permissions: other records become
+ * references. Users without a global view get no counts.
  */
-function asTold(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
+function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
   const { user, services } = ctx
   if (entity === null || user === null) return entity
   const isLimited = user.visibleOwners !== null
@@ -67,7 +71,7 @@ function asTold(ctx: Context, type: string, entity: Snapshot | null): Snapshot |
   return Object.fromEntries(shown.map(([key, value]) => [key, asSeen(value)]))
 }
 
-/** What is sent as a test: an event that never happened. */
+/** The message of a test, about an event that never happened. */
 export async function testMessage(
   ctx: Context,
   id: string,
@@ -89,8 +93,8 @@ export async function testMessage(
   }
 }
 
-const hasPlaceholders = (recipe: RequestTemplate): boolean =>
-  JSON.stringify([recipe.end_point, recipe.query_params, recipe.headers, recipe.payload]).includes('{%')
+const hasPlaceholders = (template: RequestTemplate): boolean =>
+  JSON.stringify([template.end_point, template.query_params, template.headers, template.payload]).includes('{%')
 
 function urlOf(
   { baseUrl: base, services }: Context,
@@ -102,7 +106,7 @@ function urlOf(
 
 const isSubject = (entity: string): entity is Subject => Object.hasOwn(subjects, entity)
 
-/** What placeholders say to every teller; what only some may know is said as nothing. */
+/** The placeholder values that are equal for all viewers; a value that differs is empty. */
 async function factsFor(
   [first, ...others]: readonly [Context, ...Context[]],
   event: StoredEvent,

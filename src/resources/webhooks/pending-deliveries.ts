@@ -1,5 +1,6 @@
-// What becomes of all that waits for a webhook: brought forward when its receiver is back, given up when it is switched off. Thousands
-// may wait, so it is done in steps, with a transaction each, between which others have their turn.
+// Jobs over the pending deliveries of a webhook: bring them forward when the receiver is back, give
+// them up when the webhook is switched off. Thousands may be pending, so each step has its own
+// transaction and yields to other work.
 import { defineJob, enqueue, expedite, type JobKind, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
@@ -12,10 +13,10 @@ interface Sweep {
 type Waiting = Pick<Delivery, 'id' | 'tries' | 'next_attempt_at'>
 
 const atOnce = 100
-/** The ninth and tenth try keep their time, whatever is brought forward: they are for who needs a day to mend something. */
-const keepsItsTime = 8
+/** Attempts from the ninth on keep their time: they are for receivers whose repair takes a day. */
+const fixedTimeFromTries = 8
 
-/** The receiver is back: what waits for a later try need not wait, and may be tried beside that of others again. */
+/** The receiver is back: waiting deliveries run now, in the slots of healthy receivers. */
 const bringForward = defineJob<Sweep>({
   kind: 'webhooks.bring-forward',
   run: (ctx, { webhook_id: id }, job) =>
@@ -33,7 +34,7 @@ const bringForward = defineJob<Sweep>({
         .where('kind', '=', deliveryJobKinds.failing)
         .where('state', 'in', ['waiting', 'blocked'])
         .execute()
-      const later = rows.filter((row) => row.tries < keepsItsTime && (row.next_attempt_at ?? '') > now(ctx))
+      const later = rows.filter((row) => row.tries < fixedTimeFromTries && (row.next_attempt_at ?? '') > now(ctx))
       if (later.length === 0) return true
       await ctx.db
         .updateTable('webhook_deliveries')
@@ -45,7 +46,7 @@ const bringForward = defineJob<Sweep>({
     }),
 })
 
-/** It is switched off: nothing that waits will be sent. */
+/** The webhook is switched off: pending deliveries fail. */
 const giveUp = defineJob<Sweep>({
   kind: 'webhooks.give-up',
   run: (ctx, { webhook_id: id }, job) =>
@@ -57,7 +58,7 @@ const giveUp = defineJob<Sweep>({
         .set({ state: 'failed', next_attempt_at: null, finished_at: now(ctx), updated_at: now(ctx) })
         .where('id', 'in', rows.map(idOf))
         .execute()
-      // Their jobs find that there is nothing to do.
+      // Their jobs then find nothing to do and end.
       await expedite(ctx, rows.map(jobKey))
       return true
     }),
@@ -66,7 +67,10 @@ const giveUp = defineJob<Sweep>({
 const idOf = ({ id }: Waiting): number => id
 const jobKey = ({ id }: Waiting): string => deliveryJobKey(id)
 
-/** Some of what waits at a time, each looked at once. Ends early when `step` answers false. */
+/**
+ * Runs `step` over the pending deliveries in batches, each delivery once. Ends early when `step`
+ * returns false.
+ */
 async function inSteps(
   ctx: Context,
   webhookId: number,
@@ -86,8 +90,8 @@ async function inSteps(
         .orderBy('id')
         .limit(atOnce)
         .execute()
-      const goesOn = rows.length > 0 && (await step(ctx, rows))
-      return goesOn ? rows.at(-1) : undefined
+      const continues = rows.length > 0 && (await step(ctx, rows))
+      return continues ? rows.at(-1) : undefined
     })
     if (!last) return undefined
     place = last.id

@@ -1,5 +1,5 @@
-// The request a webhook makes of an event (DOMAIN 18.5): what was configured, with its placeholders filled in. A pure function, so
-// that the same event makes the same request on every try.
+// Builds the request of a webhook for an event (DOMAIN 18.5): the configured request with its
+// placeholders filled in. Pure, so the same event gives the same request on every attempt.
 import type { Schema } from '../../contract/types.ts'
 import type { Encryption } from '../../kernel/auth/encryption.ts'
 import { OutboundError } from '../../kernel/outbound/client.ts'
@@ -8,13 +8,13 @@ import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
 import { readPayload } from './rules.ts'
 import { type DecryptedValue, decryptValues } from './write-only-values.ts'
 
-/** What of a webhook makes its request. */
+/** The configured request, with decrypted values. */
 export type RequestTemplate = Pick<
   Schema<'Webhook'>,
   'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
 > & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
-/** The same of its row. */
+/** The request template of a stored webhook. */
 export const requestTemplateOf = (
   row: {
     method: string
@@ -36,9 +36,9 @@ export const requestTemplateOf = (
   payload: readPayload(row.payload),
 })
 
-/** What is told. */
+/** An event as a request can send it. */
 export interface WebhookMessage {
-  /** The same for every try: receivers know by it what they have already. */
+  /** The same for every attempt, so receivers can detect duplicates. */
   id: string
   /** Name of the event. */
   type: string
@@ -46,7 +46,7 @@ export interface WebhookMessage {
   entityType: string
   entityId: number | null
   entity: Snapshot | null
-  /** Where the record is shown; null when nowhere. */
+  /** The API address of the record; null when it has none. */
   entityUrl: string | null
   changed: readonly string[]
   actor: Actor
@@ -58,40 +58,45 @@ export interface WebhookRequest {
   url: string
   headers: Record<string, string | string[]>
   body: string
-  /** Values of headers and parameters, in each form that an answer may repeat. */
+  /**
+   * Values of headers and parameters in every form that a response may repeat. They are redacted.
+   */
   hidden: readonly string[]
 }
 
-/** A record that makes the body larger is replaced by its address. */
-const largestBody = 20_000
-const longest = { url: 16_384, header: 8192, body: 1_000_000 }
+/** A record that makes the body larger than this is replaced by its address. */
+const maxEventBodyBytes = 20_000
+const maxLength = { url: 16_384, header: 8192, body: 1_000_000 }
 
 const placeholder = /(\{%[^%]*%\})/
 
-/** Throws OutboundError `invalid` when values make it larger than can be sent. */
-export function buildRequest(recipe: RequestTemplate, occasion: WebhookMessage): WebhookRequest {
-  const { method } = recipe
-  const { body, mediaType } = method === 'get' ? { body: '', mediaType: null } : bodyOf(recipe, occasion)
-  const own = new Set(recipe.headers.map(({ key }) => key.toLowerCase()))
+/**
+ * Throws OutboundError `invalid` when the filled-in request is too large or a value cannot be
+ * decrypted.
+ */
+export function buildRequest(template: RequestTemplate, message: WebhookMessage): WebhookRequest {
+  const { method } = template
+  const { body, mediaType } = method === 'get' ? { body: '', mediaType: null } : bodyOf(template, message)
+  const own = new Set(template.headers.map(({ key }) => key.toLowerCase()))
   const headers: Record<string, string | string[]> = {}
   if (mediaType !== null && !own.has('content-type')) headers['content-type'] = mediaType
   const hidden: string[] = []
-  for (const pair of recipe.headers) {
+  for (const pair of template.headers) {
     const name = pair.key.toLowerCase()
-    const text = filled(known(pair), occasion, 'text', longest.header)
+    const text = filled(decryptedValue(pair), message, 'text', maxLength.header)
     headers[name] = [...[headers[name] ?? []].flat(), headerText(text)]
-    // Some answers repeat the credentials without the word before them, such as Bearer.
+    // Some responses repeat the credentials without the scheme, such as Bearer.
     hidden.push(text, headerText(text), ...text.split(/\s+/), ...basicOf(text))
   }
-  for (const pair of recipe.query_params) {
-    const text = filled(known(pair), occasion, 'text', longest.url)
+  for (const pair of template.query_params) {
+    const text = filled(decryptedValue(pair), message, 'text', maxLength.url)
     hidden.push(text, encodeURIComponent(text), encodeURIComponent(text).replaceAll('%20', '+'))
   }
-  return { method: method.toUpperCase(), url: urlOf(recipe, occasion), headers, body, hidden }
+  return { method: method.toUpperCase(), url: urlOf(template, message), headers, body, hidden }
 }
 
-/** The value of a header or parameter. */
-function known({ key, value }: DecryptedValue): string {
+/** The decrypted value of a header or parameter. */
+function decryptedValue({ key, value }: DecryptedValue): string {
   if (value !== null) return value
   throw new OutboundError(
     'invalid',
@@ -100,22 +105,28 @@ function known({ key, value }: DecryptedValue): string {
 }
 
 function urlOf({ end_point, query_params }: RequestTemplate, { facts }: WebhookMessage): string {
-  // Only what a record says is encoded: what was configured is an address already.
+  // Only placeholder values are encoded; the configured text is an address already.
   const url = render(end_point, facts, (literal) => literal)
   if (isSteered(end_point, facts))
-    throw new OutboundError('invalid', 'A value would lead to another address: filled in, a part of the path is dots.')
+    throw new OutboundError(
+      'invalid',
+      'A placeholder value makes a path segment of dots, which would change the address.',
+    )
   const [beforeHash = ''] = url.split('#')
   const query = formText(query_params, facts)
   const joined = query === '' ? beforeHash : `${beforeHash}${beforeHash.includes('?') ? '&' : '?'}${query}`
-  if (joined.length > longest.url) throw tooLong('address')
+  if (joined.length > maxLength.url) throw tooLong('address')
   return joined
 }
 
-/** Marks what a value said; in what was configured it means nothing. */
+/** Marks text that came from a value. It has no meaning in configured text. */
 const mark = '\u0000'
 const dots = /^(\.|%2e){1,2}$/i
 
-/** Whether a part of the path is . or .. because of a value: encoding lets dots through, and URLs make a step of them. */
+/**
+ * Whether a value turns a path segment into `.` or `..`: encoding keeps dots, and URL parsers
+ * resolve such segments.
+ */
 function isSteered(endPoint: string, facts: Placeholders): boolean {
   const [path = ''] = endPoint
     .split(placeholder)
@@ -125,21 +136,21 @@ function isSteered(endPoint: string, facts: Placeholders): boolean {
   return path.split(/[/\\]/).some((part) => part.includes(mark) && dots.test(part.replaceAll(mark, '')))
 }
 
-function bodyOf(recipe: RequestTemplate, occasion: WebhookMessage): { body: string; mediaType: string } {
-  const { payload_type, raw_payload_type, payload } = recipe
+function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: string; mediaType: string } {
+  const { payload_type, raw_payload_type, payload } = template
   if (payload_type === 'x-www-form-urlencoded' && Array.isArray(payload)) {
-    const body = formText(payload, occasion.facts)
-    if (body.length > longest.body) throw tooLong('body')
+    const body = formText(payload, message.facts)
+    if (body.length > maxLength.body) throw tooLong('body')
     return { body, mediaType: 'application/x-www-form-urlencoded' }
   }
   if (payload_type === 'raw' && typeof payload === 'string')
     return raw_payload_type === 'json'
-      ? { body: filled(quotePlaceholders(payload), occasion, 'json', longest.body), mediaType: 'application/json' }
-      : { body: filled(payload, occasion, 'text', longest.body), mediaType: 'text/plain; charset=utf-8' }
-  return { body: eventText(occasion), mediaType: 'application/json' }
+      ? { body: filled(quotePlaceholders(payload), message, 'json', maxLength.body), mediaType: 'application/json' }
+      : { body: filled(payload, message, 'text', maxLength.body), mediaType: 'text/plain; charset=utf-8' }
+  return { body: eventText(message), mediaType: 'application/json' }
 }
 
-/** The event as it is told when nothing else was configured. */
+/** The default body: the event as JSON. */
 function eventText({
   id,
   type,
@@ -159,19 +170,24 @@ function eventText({
       data: { entity_type: entityType, entity_id: entityId, entity, changed, actor },
     })
   const whole = text(entity)
-  return Buffer.byteLength(whole) > largestBody ? text(entityUrl) : whole
+  return Buffer.byteLength(whole) > maxEventBodyBytes ? text(entityUrl) : whole
 }
 
-function filled(template: string, { facts }: WebhookMessage, into: 'text' | 'json', most: number): string {
-  const result = fillIn(template, facts, into, most)
-  if (result === null) throw tooLong(most === longest.header ? 'header' : most === longest.url ? 'address' : 'body')
+function filled(template: string, { facts }: WebhookMessage, into: 'text' | 'json', max: number): string {
+  const result = fillIn(template, facts, into, max)
+  if (result === null) throw tooLong(max === maxLength.header ? 'header' : max === maxLength.url ? 'address' : 'body')
   return result.filled
 }
 
 const formText = (pairs: readonly DecryptedValue[], facts: Placeholders): string =>
-  pairs.map((pair) => `${encodeURIComponent(pair.key)}=${render(known(pair), facts, encodeURIComponent)}`).join('&')
+  pairs
+    .map((pair) => `${encodeURIComponent(pair.key)}=${render(decryptedValue(pair), facts, encodeURIComponent)}`)
+    .join('&')
 
-/** A template whose placeholders are percent-encoded, also those that mean nothing, and whose other parts are `literal`. */
+/**
+ * Fills in a template: placeholders are percent-encoded, also unknown ones, and `literal`
+ * transforms the rest.
+ */
 const render = (template: string, facts: Placeholders, literal: (part: string) => string): string =>
   template
     .split(placeholder)
@@ -179,12 +195,15 @@ const render = (template: string, facts: Placeholders, literal: (part: string) =
     .join('')
 
 function valueIn(part: string, facts: Placeholders): string {
-  const value = fillIn(part, facts, 'url', longest.body)
+  const value = fillIn(part, facts, 'url', maxLength.body)
   if (value === null) throw tooLong('value')
   return value.unknown.length > 0 || value.filled === part ? encodeURIComponent(part) : value.filled
 }
 
-/** JSON in which a placeholder that stands for a whole value is put into quotes: what people read of a value is a text. */
+/**
+ * Puts a placeholder that stands for a whole JSON value in quotes, because values are inserted as
+ * text.
+ */
 export function quotePlaceholders(template: string): string {
   let isText = false
   return template
@@ -197,7 +216,7 @@ export function quotePlaceholders(template: string): string {
     .join('')
 }
 
-/** Name and password of basic credentials together, and the password alone; nothing of any other header. */
+/** Of Basic credentials, the decoded pair and the password; nothing for any other header. */
 function basicOf(text: string): string[] {
   const [, encoded] = /^basic\s+(\S+)$/i.exec(text) ?? []
   if (encoded === undefined) return []
@@ -205,9 +224,9 @@ function basicOf(text: string): string[] {
   return [pair, pair.slice(pair.indexOf(':') + 1)]
 }
 
-/** One line, its letters as bytes of UTF-8, which is how HTTP carries what is not ASCII. */
+/** The text on one line, as UTF-8 bytes in Latin-1, which is how HTTP carries non-ASCII text. */
 const headerText = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are removed
   Buffer.from(text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim(), 'utf8').toString('latin1')
 
 const tooLong = (what: string): OutboundError =>

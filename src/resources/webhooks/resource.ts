@@ -1,4 +1,4 @@
-// Addresses that are told when something happens, as they are defined (DOMAIN 18.5). Delivering is the business of jobs.
+// Webhooks as they are configured (DOMAIN 18.5). jobs.ts delivers.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -12,7 +12,8 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { workflowsWith } from '../email-templates/usage.ts'
 import { changerColumns, requireWebhookAbilities, silentReason } from '../system/webhook-rights.ts'
-import { changerOf, userRef } from '../users/owner.ts'
+import { changedById } from '../users/acting-user.ts'
+import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { splitQuery } from './end-point.ts'
 import { checkRules, maxPairs, readPayload, withEmptyValues } from './rules.ts'
@@ -21,7 +22,7 @@ import { encryptChanges, maskInput, maskValues, mergeQueryValues } from './write
 type Webhook = Schema<'Webhook'>
 type Body = Schema<'WebhookUpdate'>
 
-const most = 50
+const maxWebhooks = 50
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
 const asText = (sent: unknown): string | undefined => (sent === undefined ? undefined : JSON.stringify(sent))
 
@@ -70,13 +71,13 @@ export const webhooks = defineResource({
       events: asText(body.events),
       changed: asText(body.changed),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
-      // Who switches it on again has mended what was wrong.
+      // Switching a webhook on clears the failure.
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
-      // What happened before it was there, or while it was off, it is not told.
+      // A webhook sends no events from before it was created or from while it was off.
       ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
       ...(!current && { secret_sealed: ctx.services.seal.encrypt(newSecret()) }),
     }
-    const changer = changerOf(ctx, columns, current)
+    const changer = changedById(ctx, columns, current)
     if (changer !== undefined && !writing.found.any)
       requireWebhookAbilities(ctx, {
         entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
@@ -116,7 +117,7 @@ export const webhooks = defineResource({
   }),
   beforeDelete: async (ctx, { id, name }) => {
     const users = await workflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
-    if (users.length > 0) throw inUse(`Workflows send ${name}.`, users)
+    if (users.length > 0) throw inUse(`Workflows trigger ${name}.`, users)
   },
 })
 
@@ -127,8 +128,8 @@ interface Current {
 }
 
 /**
- * Where requests go and what they carry. Another address gets no value that was stored for the one before: else whoever may edit a
- * webhook could have the values sent to a server of their own.
+ * The columns of the address and its values. Values stored for one address are not sent to another,
+ * or a user who may edit a webhook could send them to a server of their own.
  */
 function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, query_params, headers }: Body) {
   const { seal } = ctx.services
@@ -159,11 +160,11 @@ async function refuseTooMany(ctx: Context): Promise<void> {
     .selectFrom('webhooks')
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow()
-  if (Number(count) >= most)
-    throw new Problem('state_conflict', `There are ${most} webhooks, which is the most there can be.`)
+  if (Number(count) >= maxWebhooks)
+    throw new Problem('state_conflict', `An installation has at most ${maxWebhooks} webhooks.`)
 }
 
-/** The webhook with its signing secret: shown when the secret is made, and never again. */
+/** The webhook with its signing secret, which is shown only when the secret is made. */
 async function withSecret(ctx: Context, webhook: Webhook): Promise<Schema<'WebhookWithSecret'>> {
   const row = await ctx.db
     .selectFrom('webhooks')
@@ -179,7 +180,7 @@ const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
     message: 'Webhook created.',
   }))
 
-/** The old secret signs beside the new one for a day, so that receivers can change over. */
+/** The old secret also signs for a day, so that receivers can switch over. */
 const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
     await webhooks.assertVisible(ctx, id)

@@ -1,4 +1,4 @@
-// What a webhook may be told to send and where (DOMAIN 18.5), beyond what the contract says of each field.
+// Rules for what a webhook sends and where (DOMAIN 18.5), beyond the contract's schema.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -14,28 +14,28 @@ export interface Current {
   payload: string | null
 }
 
-/** The rules of headers, and of query parameters. */
+/** The most headers, and the most query parameters. */
 export const maxPairs = 30
 
 const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
 
-/** Told once, under their bare names. */
+/** Events that are stored under their bare names. */
 const bareEvents = new RegExp(`\\.(${followUps.join('|')}|started|completed|failed)$`)
 
-/** The names that events are stored under: what a subscription can wait for. */
+/** The names of stored events, which patterns of subscriptions match. */
 const stored = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
   'user.account.update-password',
   ...Object.values(operations).flatMap(({ events }: OperationFact) => events.filter((base) => bareEvents.test(base))),
 ]
 
-/** Never told: what could give away a secret, and what telling itself changes. */
+/** Events that are never sent: they could reveal a secret, or sending changes them. */
 export const isNeverSent = (name: string): boolean =>
   /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
-/** Finds everything that is wrong with the body, merged into what is there. */
+/** Adds a finding for each rule that the body breaks, merged into the stored webhook. */
 export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
   const { end_point: endPoint, headers = [], events = [] } = body
   const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
@@ -51,12 +51,15 @@ export function checkRules({ ctx, current, found }: Writing<Current>, body: Body
 
 function checkPattern(field: string, pattern: string, found: Writing<Current>['found']): void {
   const names = stored.filter(matcher(pattern))
-  if (names.length === 0) found.invalid(field, 'No event has such a name.')
+  if (names.length === 0) found.invalid(field, 'No event matches this pattern.')
   else if (names.every(isNeverSent))
     found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
 }
 
-/** An absolute https address. Placeholders may follow the host: where it goes is not for a record to say. */
+/**
+ * Requires an absolute https URL. Placeholders may only follow the host, so that a record cannot
+ * choose the receiver.
+ */
 function faultOf(endPoint: string, allowsHttp: boolean): string | null {
   const schemes = allowsHttp ? 'http or https' : 'https'
   const text = endPoint.replace(placeholders, 'x')
@@ -82,7 +85,10 @@ function checkPayload({ current, found }: Pick<Writing<Current>, 'current' | 'fo
   }
 }
 
-/** A placeholder stands inside a text, or for a whole value. */
+/**
+ * A placeholder stands for a whole value or for a part of a string; both are valid JSON with 0 in
+ * its place.
+ */
 function isJson(text: string): boolean {
   try {
     JSON.parse(text.replace(placeholders, '0'))
@@ -95,6 +101,6 @@ function isJson(text: string): boolean {
 export const readPayload = (stored: string | null): Schema<'Webhook'>['payload'] =>
   stored === null ? null : (JSON.parse(stored) as Schema<'Webhook'>['payload'])
 
-/** Names with values as they are stored; no value is an empty one. */
+/** Pairs as they are stored: a missing value is empty. */
 export const withEmptyValues = (sent: readonly Pair[] | undefined): Schema<'KeyValue'>[] | undefined =>
   sent?.map(({ key, value }) => ({ key, value: value ?? '' }))

@@ -1,4 +1,5 @@
-// One try to deliver: the request is made, signed and sent, and what came back is told as the log keeps it. Writes nothing.
+// One delivery attempt: builds, signs and sends the request and describes the response as the log
+// stores it. Writes nothing.
 import type { Schema } from '../../contract/types.ts'
 import { openOrNull } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -10,7 +11,7 @@ import { signatureHeaders } from './signature.ts'
 
 export type Attempt = Schema<'WebhookAttempt'>
 
-/** What of the row of a webhook signs for it. */
+/** The columns of a webhook that sign its requests. */
 export interface SigningSecrets {
   secret_sealed: string
   previous_secret_sealed: string | null
@@ -19,28 +20,28 @@ export interface SigningSecrets {
 
 export interface DeliveryAttempt {
   attempt: Attempt
-  /** Whether no request could be made of what is configured, which says nothing of the receiver. */
+  /** Whether the configuration gave no request, which says nothing about the receiver. */
   isUnsent: boolean
 }
 
-/** Whether the receiver took it: only then is the error of an attempt null. */
+/** Whether the receiver accepted the delivery: only then has the attempt no error. */
 export const isAccepted = ({ error }: Attempt): boolean => error === null
 
-/** Every outcome is an attempt; throws only when it is called off. */
+/** Returns an attempt for every outcome. Throws only when `signal` aborts. */
 export async function attemptDelivery(
   ctx: Context,
   sealed: SigningSecrets,
-  recipe: RequestTemplate,
-  occasion: WebhookMessage,
+  template: RequestTemplate,
+  message: WebhookMessage,
   signal?: AbortSignal,
 ): Promise<DeliveryAttempt> {
   const at = ctx.services.clock.now()
   const elapsed = stopwatch()
   try {
     const secrets = secretsOf(ctx, sealed, stamp(at))
-    const { method, url, headers, body, hidden } = buildRequest(recipe, occasion)
+    const { method, url, headers, body, hidden } = buildRequest(template, message)
     const reply = await ctx.services.outbound.request(
-      { method, url, headers: { ...headers, ...signatureHeaders({ id: occasion.id, at, body, secrets }) }, body },
+      { method, url, headers: { ...headers, ...signatureHeaders({ id: message.id, at, body, secrets }) }, body },
       signal,
     )
     const attempt = {
@@ -61,7 +62,7 @@ export async function attemptDelivery(
   }
 }
 
-/** The secret in force, and for a day the one before it. */
+/** The current secret, and for a day after a rotation the previous one. */
 function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
@@ -71,26 +72,32 @@ function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: 
       'invalid',
       'The signing secret cannot be read: it was stored with another ACCORD_SECRET. Rotate it.',
     )
-  // The one before may be what was rotated for that reason.
+  // An undecryptable previous secret is skipped: it may be the reason for the rotation.
   return [current, (isInForce ? openOrNull(seal, previous_secret_sealed) : null) ?? []].flat()
 }
 
-/** Shorter texts stand in many answers and are no secret. */
+/** Shorter texts occur in many responses and are no secrets. */
 const minHiddenLength = 4
 
-/** A text as an answer may repeat it: as it is, in JSON, in JSON that escapes slashes, and each of these in HTML. */
+/**
+ * The forms in which a response may repeat a text: plain, in JSON, in JSON with escaped slashes,
+ * and each of them in HTML.
+ */
 function formsOf(text: string): string[] {
   const inJson = JSON.stringify(text).slice(1, -1)
   return [text, inJson, inJson.replaceAll('/', '\\/')].flatMap((each) => [each, escapeHtml(each)])
 }
 
-/** An answer without what was sent to get it, the beginning of which may stand at its end. */
+/**
+ * The response without the secrets of the request, including a secret that the excerpt cuts off at
+ * its end.
+ */
 export function redact(text: string, hidden: readonly string[]): string {
-  const maxFirstLength = [...new Set(hidden.flatMap(formsOf))]
+  const longestFirst = [...new Set(hidden.flatMap(formsOf))]
     .filter(({ length }) => length >= minHiddenLength)
     .sort((one, other) => other.length - one.length)
-  const whole = maxFirstLength.reduce((rest, each) => rest.replaceAll(each, '…'), text)
-  for (const each of maxFirstLength)
+  const whole = longestFirst.reduce((rest, each) => rest.replaceAll(each, '…'), text)
+  for (const each of longestFirst)
     for (let length = Math.min(each.length - 1, whole.length); length >= minHiddenLength; length--)
       if (whole.endsWith(each.slice(0, length))) return `${whole.slice(0, -length)}…`
   return whole

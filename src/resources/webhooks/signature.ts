@@ -1,16 +1,16 @@
-// How a delivery proves where it comes from: the headers of Standard Webhooks. Their signature covers id, time and body, so that
-// nobody can send an old delivery again as a new one.
+// The signature headers of Standard Webhooks. They cover id, time and body, so an old delivery
+// cannot be replayed as a new one.
 import { createHmac } from 'node:crypto'
 
 const prefix = 'whsec_'
 
 interface Signed {
-  /** The same for every try of a delivery. */
+  /** The same for every attempt. */
   id: string
-  /** When this try was made. */
+  /** The time of this attempt. */
   at: Date
   body: string
-  /** Newest first; while secrets are changed over, the one before as well. */
+  /** Newest first; two while secrets are rotated. */
   secrets: readonly string[]
 }
 

@@ -1,5 +1,5 @@
-// Which events a webhook is told (DOMAIN 18.5): those its patterns name, of its type of record, with a change it asks for. Read from
-// the event log, so that no event is missed and none is told twice.
+// Which events a webhook sends (DOMAIN 18.5): those that its patterns match, of its type of record,
+// with a change that it lists. Reading the event log misses no event and sends none twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { matcher } from '../../kernel/write/events.ts'
@@ -16,7 +16,7 @@ interface Subscription {
   entity_type: string | null
 }
 
-/** Whether a webhook is told an event. */
+/** The test whether a webhook subscribes to an event. */
 export function matchesSubscription({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
   const patterns = (JSON.parse(events) as string[]).map(matcher)
   const keys = JSON.parse(changed) as string[]
@@ -35,22 +35,22 @@ export const subscriptions: EventConsumer = {
     const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where('events', '<>', '[]')
     const rows = await listening.select('entity_type').distinct().execute()
     const types = rows.flatMap(({ entity_type: type }) => type ?? [])
-    // One without a type is told of all of them.
+    // A webhook without a type subscribes to all types.
     return types.length < rows.length ? null : types
   },
   async consume(ctx, events) {
     const listening = (await loadSubscribers(ctx)).map((webhook) => ({
       ...webhook,
-      isTold: matchesSubscription(webhook),
+      isSubscribed: matchesSubscription(webhook),
     }))
-    // What happened before there was a webhook, or while it was off, is no business of its.
+    // Events from before the webhook was created or from while it was off are skipped.
     const { asked, last } = takeWithinLimit(events, (event) =>
       listening
-        .filter(({ events_after, isTold }) => event.id > events_after && isTold(event))
+        .filter(({ events_after, isSubscribed }) => event.id > events_after && isSubscribed(event))
         .map(({ id, changed_by_id }) => ({ webhookId: id, changerId: changed_by_id, event })),
     )
-    const told = await seen(ctx, asked)
-    if (told.length > 0) await queueDeliveries(ctx, told)
+    const visible = await seen(ctx, asked)
+    if (visible.length > 0) await queueDeliveries(ctx, visible)
     return last
   },
 }
@@ -61,7 +61,7 @@ interface Asked {
   event: Listed
 }
 
-/** Those whose webhook was changed last by a user who may know of the event, asked once for each user. */
+/** The deliveries whose webhook's user may see the event, checked once per user. */
 async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   const known = new Map<number | null, ReadonlySet<number>>()
   for (const user of new Set(asked.map(({ changerId }) => changerId))) {
@@ -71,57 +71,62 @@ async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   return asked.filter(({ changerId, event }) => known.get(changerId)?.has(event.id))
 }
 
-/** How much of the past is gone through at once. */
-const most = { looked: 10_000, queued: 200 }
+/** How many past events one replay reads and queues. */
+const maxReplay = { read: 10_000, queued: 200 }
 
-type Told = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
+type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
 
 export interface PastEvents {
-  /** The events that the webhook is told. */
-  told: readonly Told[]
-  /** The last event looked at. */
+  /** The events that the webhook subscribes to. */
+  events: readonly PastEvent[]
+  /** The id of the last event read. */
   last: number | null
 }
 
-/** What happened behind an event. The log is long and only grows, so it is looked through before the transaction. */
+/**
+ * Reads the subscribed events after an event. The log is long and only grows, so it is read before
+ * the transaction.
+ */
 export async function readPastEvents(
   ctx: Context,
   webhook: Subscription & { changed_by_id: number | null },
   after: number,
 ): Promise<PastEvents> {
-  const isTold = matchesSubscription(webhook)
+  const isSubscribed = matchesSubscription(webhook)
   const rows = await ctx.db
     .selectFrom('events')
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
     .where('id', '>', after)
     .orderBy('id')
-    .limit(most.looked)
+    .limit(maxReplay.read)
     .execute()
-  const asked = rows.filter((event) => isTold({ ...event, changed: JSON.parse(event.changed) as string[] }))
+  const asked = rows.filter((event) => isSubscribed({ ...event, changed: JSON.parse(event.changed) as string[] }))
   const known = await eventsVisibleTo(
     ctx,
     webhook.changed_by_id,
     asked.map(({ id }) => id),
   )
-  return { told: asked.filter(({ id }) => known.has(id)), last: rows.at(-1)?.id ?? null }
+  return { events: asked.filter(({ id }) => known.has(id)), last: rows.at(-1)?.id ?? null }
 }
 
-/** Queues what is told, also what was told before. Answers how much, and the last event looked at. */
+/**
+ * Queues these events, also those that were sent before. Returns how many, and the last event read.
+ */
 export const replayEvents = (
   ctx: Context,
   webhookId: number,
-  { told, last }: PastEvents,
+  { events, last }: PastEvents,
 ): Promise<{ queued: number; last_event_id: number | null }> =>
   transaction(ctx, async (ctx) => {
     let queued = 0
-    for (const event of told) {
+    for (const event of events) {
       if ((await queueDelivery(ctx, webhookId, event)) !== null || (await again(ctx, webhookId, event.id))) queued++
-      if (queued === most.queued) return { queued, last_event_id: event.id }
+      if (queued === maxReplay.queued) return { queued, last_event_id: event.id }
     }
     return { queued, last_event_id: last }
   })
 
-/** Sends the delivery of an event again. False when it still waits. */
+/** Sends the delivery of an event again. False while it is pending. */
 async function again(ctx: Context, webhookId: number, eventId: number): Promise<boolean> {
   const row = await ctx.db
     .selectFrom('webhook_deliveries')

@@ -1,22 +1,23 @@
-// Values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: each is stored encrypted, and replies and
-// events show a mask in its place. An update that sends the mask, or no value, keeps the stored one.
+// Values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: stored
+// encrypted, and masked in replies and events. An update that sends the mask or no value keeps the
+// stored one.
 import type { Schema } from '../../contract/types.ts'
 import { type Encryption, mask, openOrNull } from '../../kernel/auth/encryption.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 
-/** As it is stored; an empty value has nothing to hide. */
+/** As stored. An empty value is not encrypted. */
 interface StoredValue {
   key: string
   sealed: string | null
 }
 
-/** As it is sent. */
+/** As a body sends it. */
 export interface SentValue {
   key: string
   value?: string | null
 }
 
-/** As a request needs it; null where another ACCORD_SECRET sealed it. */
+/** As a request needs it; null when it was encrypted with another ACCORD_SECRET. */
 export interface DecryptedValue {
   key: string
   value: string | null
@@ -27,7 +28,7 @@ const read = (stored: string): StoredValue[] => JSON.parse(stored) as StoredValu
 export const maskValues = (stored: string): Schema<'WriteOnlyValue'>[] =>
   read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : mask }))
 
-/** The same of a body, for listeners. */
+/** The values of a body with masks, for events. */
 export const maskInput = (sent: readonly SentValue[]): SentValue[] =>
   sent.map(({ key, value }) => ({ key, ...(value !== undefined && { value: value ? mask : value }) }))
 
@@ -35,13 +36,13 @@ export const decryptValues = (stored: string, seal: Encryption): DecryptedValue[
   read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(seal, sealed) }))
 
 interface ValueChange {
-  /** Field of the body. */
+  /** The field of the body, for findings. */
   field: string
   sent: readonly SentValue[] | undefined
   stored: string
-  /** The values would go to another address than the one they were given for. */
+  /** Whether the end point changes: stored values must not go to another address. */
   isMoved: boolean
-  /** When two names are the same. */
+  /** Maps names that count as equal to one text. */
   nameOf: (key: string) => string
   seal: Encryption
   found: ValidationErrors
@@ -49,7 +50,10 @@ interface ValueChange {
 
 const forAnotherAddress = 'The stored value was given for another address. Send the value again, or take it out.'
 
-/** The values to store; undefined when they stay. An unchanged value keeps its stored text, so nothing changes. */
+/**
+ * The values to store; undefined when they stay. An unchanged value keeps its ciphertext, so that
+ * it counts as no change.
+ */
 export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, found }: ValueChange): string | undefined {
   const known = read(stored)
   if (sent === undefined) {
@@ -80,7 +84,7 @@ export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, fou
   return JSON.stringify(values)
 }
 
-/** Stored values with those that stand in the query of an address, which replace values of the same name. */
+/** The stored values with those of a query string, which replace values of the same name. */
 export function mergeQueryValues(stored: string, query: readonly Required<SentValue>[], seal: Encryption): string {
   const known = read(stored)
   const names = new Set(query.map(({ key }) => key))

@@ -1,4 +1,4 @@
-// What the actions of a run are about: the record as it is now, or as it was last once it is deleted, and who has to do with it.
+// The record that the actions of a run act on: as it is now, or as it was before its deletion.
 
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -15,23 +15,23 @@ import type { Entity } from './comparable-fields.ts'
 export interface ActionSubject {
   entity: Entity
   id: number
-  /** As it is, or was last before it was deleted. */
+  /** As it is now, or was before its deletion. */
   record: Snapshot
   isGone: boolean
 }
 
-/** The event and the place among the actions of its workflow: what is made of it is made once. */
+/** The event and the position of the action in its run, by which an effect is made only once. */
 export interface ActionOrigin {
   eventId: number
   runId: number
   index: number
-  /** With whose rights the run acts. */
+  /** The user whose rights the run has. */
   userId: number
 }
 
 export type ActionResult = Record<string, unknown>
 
-/** What an action does, and what it says it would do. Both refuse with a Problem whose sentence is for people. */
+/** What an action does. `act` and `describe` refuse with a Problem whose sentence users see. */
 export interface ActionEffect {
   act(
     ctx: Context,
@@ -40,10 +40,13 @@ export interface ActionEffect {
     cause: ActionOrigin,
     soFar: ActionResult | null,
   ): Promise<ActionResult>
-  /** For what may be much: whether `act` has done a part only. Then it goes on behind `soFar`, in a transaction of its own. */
+  /**
+   * For actions on many records: whether `act` has done only a part. Then the rest follows `soFar`
+   * in the next transaction.
+   */
   isPart?: (ctx: Context, about: ActionSubject, result: ActionResult) => Promise<boolean>
   describe(ctx: Context, about: ActionSubject, action: Action): Promise<string>
-  /** Files that `act` needs, made before the transaction it runs in. */
+  /** Files that `act` needs, created before its transaction. */
   uploads?: (ctx: Context, about: ActionSubject) => Promise<Uploads | null>
 }
 
@@ -57,7 +60,7 @@ export const workflowResources: Record<
 
 export const actionRefused = (sentence: string): Problem => new Problem('state_conflict', sentence)
 
-/** The record now, or as `last` has it. */
+/** The record as it is now, or as `last` has it when it is deleted. */
 export async function loadActionSubject(
   ctx: Context,
   entity: Entity,
@@ -68,12 +71,12 @@ export async function loadActionSubject(
   return { entity, id, record: now ?? last, isGone: now === undefined }
 }
 
-/** Throws for a record that can take nothing any more. */
+/** Throws for a deleted record, which cannot be changed. */
 export function requireRecord({ entity, isGone }: ActionSubject): void {
   if (isGone) throw actionRefused(`The ${workflowResources[entity].noun} has been deleted.`)
 }
 
-/** The person the record is of, or is. Throws when there is none. */
+/** The id of the person that the record is or belongs to. Throws when there is none. */
 export function personIdOf({ entity, id, record }: ActionSubject): number {
   const personId = entity === 'persons' ? id : record.person_id
   if (typeof personId !== 'number') throw actionRefused(`The ${workflowResources[entity].noun} has no person.`)

@@ -1,5 +1,6 @@
-// Rules of the actions of a workflow (DOMAIN 18.3): which entity may have one, and what its value must be. An update names one
-// attribute of the record it changes, and a value that this attribute could be given through the API.
+// Rules for the actions of a workflow (DOMAIN 18.3): which entity may have which action and what
+// its value must be. An update names one attribute of the changed record and a value that the API
+// would accept for it.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -26,7 +27,7 @@ const entitiesOf: Record<Id, readonly Entity[]> = {
   trigger_webhook: ['leads', 'activities', 'persons', 'quotes'],
 }
 
-/** Whose attribute an update sets. */
+/** The entity whose attribute an update sets. */
 const targetOf: Partial<Record<Id, Target>> = {
   update_lead: 'leads',
   update_related_leads: 'leads',
@@ -34,7 +35,7 @@ const targetOf: Partial<Record<Id, Target>> = {
   update_quote: 'quotes',
 }
 
-/** Follow from the items of a quote. */
+/** Computed from the items of a quote. */
 const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
 export const maxLength = { tag: 50, note: 65535 }
 
@@ -44,7 +45,7 @@ export const actionOf = ({ id, attribute, value }: Input): Action => ({
   value: value ?? null,
 })
 
-/** Finds what is wrong with the actions; `known` are those that are stored already. */
+/** Adds a finding for each invalid action; `known` are stored already and not checked again. */
 export async function checkActions(
   ctx: Context,
   entity: Entity,
@@ -57,11 +58,11 @@ export async function checkActions(
     if (accepted.has(JSON.stringify(action))) continue
     const below = found.nested(`actions.${index}`)
     if (!entitiesOf[action.id].includes(entity)) {
-      below.invalid('id', `Nothing can be done so with ${entity}.`)
+      below.invalid('id', `This action does not exist for ${entity}.`)
       continue
     }
     const target = targetOf[action.id]
-    if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update names an attribute.')
+    if (!target && action.attribute !== null) below.invalid('attribute', 'Only an update action takes an attribute.')
     if (target) await checkUpdate(ctx, target, action, below)
     else await checkValue(ctx, entity, action, below)
   }
@@ -107,7 +108,7 @@ async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, f
   }
 }
 
-/** A template may tell of records that this event is not about. */
+/** A template may have placeholders for records that the entity does not have. */
 async function checkTemplate(ctx: Context, entity: Entity, id: number, found: ValidationErrors): Promise<void> {
   const template = await ctx.db
     .selectFrom('email_templates')
@@ -118,7 +119,7 @@ async function checkTemplate(ctx: Context, entity: Entity, id: number, found: Va
     entity,
     more: ['unsubscribe_url'],
   })
-  for (const sentence of sentences) found.invalid('value', `In the template, where ${entity} are told of: ${sentence}`)
+  for (const sentence of sentences) found.invalid('value', `In the template, used for ${entity}: ${sentence}`)
 }
 
 async function exists(ctx: Context, table: 'webhooks' | 'email_templates', id: unknown): Promise<boolean> {

@@ -1,5 +1,6 @@
-// The invitation that mails about an activity carry (DOMAIN 18.3): a file like any other attachment, made before the transaction
-// in which the mail is written. Nobody is invited to what has no time, or has been deleted.
+// The calendar invitation of e-mails about an activity (DOMAIN 18.3): an attachment that is stored
+// before the transaction that creates the e-mail. A deleted activity, or one without a time, has no
+// invitation.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -9,7 +10,7 @@ import { inviteOf } from '../../mail/invite.ts'
 import { persons } from '../persons/resource.ts'
 import type { ActionSubject } from './action-subject.ts'
 
-/** Stands for the file in the body of the mail. */
+/** The key of the file in the body of the e-mail. */
 export const inviteKey = 'invite.ics'
 
 interface Participant {
@@ -18,7 +19,7 @@ interface Participant {
   personId: number | null
 }
 
-/** Everybody who takes part and can be written to: users who have not left, and persons at all of their addresses. */
+/** The participants with an e-mail address: active users, and persons with all their addresses. */
 export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
   const all = (participants ?? []) as Schema<'Participant'>[]
   const emails = await activeEmails(
@@ -39,7 +40,7 @@ export async function mailableParticipants(ctx: Context, { participants }: Snaps
 
 const personIdsOf = (all: readonly Schema<'Participant'>[]): number[] => all.flatMap(({ person }) => person?.id ?? [])
 
-/** Whether persons take part who are there and whom the caller does not see. */
+/** Whether a participant is an existing person whom the caller may not see. */
 export async function hasUnseenParticipants(ctx: Context, { participants }: Snapshot): Promise<boolean> {
   const ids = personIdsOf((participants ?? []) as Schema<'Participant'>[])
   const seen = canCall(ctx, persons.getOperation) ? await persons.visibleIds(ctx, ids) : new Set<number>()

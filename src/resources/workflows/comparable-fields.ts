@@ -1,33 +1,36 @@
-// What conditions of workflows can look at (DOMAIN 18.2): by entity, every attribute that can be compared, and how.
+// The fields that conditions of workflows can compare (DOMAIN 18.2), by entity, and how.
 import type { Context } from '../../kernel/context.ts'
 import { type Attribute, attributesOf } from '../attributes/set.ts'
 
 export type Entity = 'leads' | 'activities' | 'persons' | 'quotes'
 
-/** What is compared: numbers and moments by size, texts by what they hold, choices by being one, lists by holding some. */
+/**
+ * How values compare: numbers and dates by order, texts by content, choices by equality, lists by
+ * membership.
+ */
 export type FieldKind = 'number' | 'date' | 'datetime' | 'text' | 'boolean' | 'choice' | 'list'
 
 export interface ComparableField {
   kind: FieldKind
-  /** The attribute whose values are compared; built-in facts without one have fixed choices, or refer to a table. */
+  /** The compared attribute. Built-in fields without one have fixed choices or refer to a table. */
   attribute?: Attribute
   choices?: readonly (string | number)[]
   lookup?: 'users'
-  /** Elements are ids of tags. */
+  /** Whether the elements are tag ids. */
   tags?: true
 }
 
-const sizes = ['==', '!=', '>=', '<=', '>', '<', 'changed_to'] as const
-const holds = ['{}', '!{}'] as const
+const orderOperators = ['==', '!=', '>=', '<=', '>', '<', 'changed_to'] as const
+const containsOperators = ['{}', '!{}'] as const
 
 export const operatorsByKind: Record<FieldKind, readonly string[]> = {
-  number: sizes,
-  date: sizes,
-  datetime: sizes,
-  text: ['==', '!=', ...holds, 'changed_to'],
+  number: orderOperators,
+  date: orderOperators,
+  datetime: orderOperators,
+  text: ['==', '!=', ...containsOperators, 'changed_to'],
   boolean: ['==', '!=', 'changed_to'],
   choice: ['==', '!=', 'changed_to'],
-  list: [...holds, 'changed_to'],
+  list: [...containsOperators, 'changed_to'],
 }
 
 const kinds: Partial<Record<Attribute['type'], FieldKind>> = {
@@ -47,8 +50,8 @@ const kinds: Partial<Record<Attribute['type'], FieldKind>> = {
 const isNumeric = ({ type, validation }: Attribute): boolean =>
   type === 'text' && (validation === 'numeric' || validation === 'decimal')
 
-/** Facts of an entity that are no attributes. */
-const more: Record<Entity, Readonly<Record<string, ComparableField>>> = {
+/** Fields of an entity that are not attributes. */
+const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> = {
   leads: { status: { kind: 'choice', choices: [1, 2, 3] }, tag_ids: { kind: 'list', tags: true } },
   persons: {},
   quotes: {},
@@ -64,14 +67,14 @@ const more: Record<Entity, Readonly<Record<string, ComparableField>>> = {
   },
 }
 
-/** By code, all that conditions on records of the entity can look at. */
+/** The comparable fields of an entity, by code. */
 export async function comparableFields(ctx: Context, entity: Entity): Promise<ReadonlyMap<string, ComparableField>> {
   const attributes = entity === 'activities' ? [] : await attributesOf(ctx, entity)
   const found = attributes.flatMap((attribute): [string, ComparableField][] => {
     const kind = isNumeric(attribute) ? 'number' : kinds[attribute.type]
     return kind ? [[attribute.code, { kind, attribute }]] : []
   })
-  return new Map([...found, ...Object.entries(more[entity])])
+  return new Map([...found, ...Object.entries(builtInFields[entity])])
 }
 
 export { attributesOf }

@@ -1,5 +1,5 @@
-// Rules of the conditions of a workflow (DOMAIN 18.2): the attribute must be there, the operator be one of its type, and the value
-// be comparable with it. What was accepted once is not asked about again.
+// Rules for the conditions of a workflow (DOMAIN 18.2): the attribute exists, its type has the
+// operator, and the value is comparable. Conditions accepted once are not checked again.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -10,7 +10,7 @@ import { readMoment } from './relative-dates.ts'
 export type Condition = Schema<'WorkflowCondition'>
 type Input = Schema<'WorkflowConditionInput'>
 
-const longest = 1000
+const maxTextLength = 1000
 const maxValues = 100
 
 export const conditionOf = ({ attribute, operator, value }: Input): Condition => ({
@@ -19,7 +19,7 @@ export const conditionOf = ({ attribute, operator, value }: Input): Condition =>
   value: value ?? null,
 })
 
-/** Finds what is wrong with the conditions; `known` are those that are stored already. */
+/** Adds a finding for each invalid condition; `known` are stored already and not checked again. */
 export async function checkConditions(
   ctx: Context,
   entity: Entity,
@@ -53,7 +53,7 @@ async function checkValue(
   const refuse = (sentence: string): void => found.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
-    // Null equals null alone; there is no order with it, and nothing holds it.
+    // Null equals only null: it has no order and contains nothing.
     if (isOrdering || operator.includes('{}')) refuse('The field is required for this operator.')
     return
   }
@@ -71,8 +71,8 @@ async function checkValue(
         )
       return
     case 'text':
-      if (typeof value !== 'string' || value.length > longest)
-        refuse(`Must be a string of at most ${longest} characters.`)
+      if (typeof value !== 'string' || value.length > maxTextLength)
+        refuse(`Must be a string of at most ${maxTextLength} characters.`)
       return
     case 'boolean':
       if (values.length === 0 || !values.every((each) => typeof each === 'boolean')) refuse('Must be true or false.')
@@ -85,7 +85,7 @@ async function checkValue(
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && /^[+-]?\d{1,15}(\.\d{1,4})?$/.test(value.trim()))
 
-/** Every value must be one that a record can have: an option, a record that can be looked up, a tag. */
+/** Every value must exist: an option, a record that the attribute looks up, or a tag. */
 async function checkChoices(
   ctx: Context,
   subject: ComparableField,
@@ -99,7 +99,7 @@ async function checkChoices(
     return
   }
   if (attribute?.type === 'email' || attribute?.type === 'phone') {
-    if (!values.every((each) => typeof each === 'string' && each.length <= longest))
+    if (!values.every((each) => typeof each === 'string' && each.length <= maxTextLength))
       refuse('Must be one or more strings.')
     return
   }
@@ -108,7 +108,7 @@ async function checkChoices(
   const ids = values as number[]
   const present = tags ? await tagIds(ctx, ids) : await known(ctx, attribute, lookup, ids)
   const missing = ids.filter((id) => !present.has(id))
-  if (missing.length > 0) refuse(`There is nothing to choose with id ${missing.join(', ')}.`)
+  if (missing.length > 0) refuse(`No choice has id ${missing.join(', ')}.`)
 }
 
 async function known(

@@ -1,4 +1,4 @@
-// What each action does (DOMAIN 18.3), by its id.
+// The effect of each action (DOMAIN 18.3), by action id.
 
 import type { ActionEffect } from './action-subject.ts'
 import type { Action } from './actions.ts'

@@ -1,4 +1,5 @@
-// Actions that send a mail made from a template (DOMAIN 18.3): a mail like any other, queued in the transaction of its action.
+// Actions that send an e-mail from a template (DOMAIN 18.3). The e-mail is queued in the
+// transaction of the action.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { factsFrom } from '../email-templates/facts.ts'
@@ -22,7 +23,10 @@ interface Recipient {
   personId: number | null
 }
 
-/** The mail filled in for the record. Throws when its template is gone, or it would be too long. */
+/**
+ * The template filled in for the record. Throws when the template is deleted or the result is too
+ * long.
+ */
 async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action) {
   const template = await templateOf(ctx, value)
   const facts = await factsFrom(ctx, entity, record)
@@ -35,7 +39,7 @@ async function contentOf(ctx: Context, { entity, record }: ActionSubject, { valu
 
 async function templateOf(ctx: Context, id: unknown): Promise<Schema<'EmailTemplate'>> {
   const template = (await emailTemplates.getMany(ctx, [Number(id)])).get(Number(id))
-  if (!template) throw actionRefused(`The e-mail template ${Number(id)} is gone.`)
+  if (!template) throw actionRefused(`The e-mail template ${Number(id)} has been deleted.`)
   return template
 }
 
@@ -62,7 +66,7 @@ async function send(
   return { email_ids: sent }
 }
 
-/** The lead a mail is about: the record itself, or the only one it is linked to. */
+/** The lead to link the e-mail to: the record itself, or the only lead it is linked to. */
 async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Promise<number | null> {
   const linked =
     entity === 'leads'
@@ -80,7 +84,7 @@ async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Prom
 const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
   personId !== null && (await persons.visibleIds(ctx, [personId])).has(personId) ? personId : null
 
-/** A deleted person is written to at the addresses it had. */
+/** A deleted person gets the e-mail at the last known addresses. */
 async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> {
   const personId = personIdOf(about)
   const person = about.entity === 'persons' ? about.record : (await persons.getMany(ctx, [personId])).get(personId)
@@ -102,18 +106,21 @@ async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Prom
   return { addresses: [row.email], personId: null }
 }
 
-/** None is no failure: there is nobody to write to. Some out of sight are: the others would think that all were told. */
+/**
+ * No participants is not an error. A participant whom the user may not see is one, because the
+ * e-mail would miss that person.
+ */
 async function participantsOf(ctx: Context, { record }: ActionSubject): Promise<Recipient[]> {
   if (await hasUnseenParticipants(ctx, record))
-    throw actionRefused('A person takes part whom the user this workflow acts for does not see.')
+    throw actionRefused('The user whose rights this workflow has does not see one of the participants.')
   return mailableParticipants(ctx, record)
 }
 
-/** "Queue an e-mail from the template Welcome to the person." */
+/** For example "Queue an e-mail from the template Welcome to the person." */
 const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>
   `Queue an e-mail from the template ${(await templateOf(ctx, value)).name} to ${to}.`
 
-/** The caller may not see the person, whose name the record shows all the same. */
+/** The person's name as the record shows it, also when the caller may not see the person. */
 const nameOf = ({ entity, record }: ActionSubject): string =>
   String((entity === 'persons' ? record : (record.person as { name: string } | null))?.name ?? 'the person')
 
@@ -137,7 +144,7 @@ export const emailActions = {
     act: async (ctx, about, action) => send(ctx, about, action, await participantsOf(ctx, about)),
     async describe(ctx, about, action) {
       const { length } = await participantsOf(ctx, about)
-      if (length === 0) return 'Send nothing: nobody who takes part has an e-mail address.'
+      if (length === 0) return 'Send nothing: no participant has an e-mail address.'
       return sentence(ctx, action, length === 1 ? 'the participant' : `each of the ${length} participants`)
     },
     uploads: uploadInvitation,

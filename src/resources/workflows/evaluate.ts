@@ -1,5 +1,5 @@
-// Whether the conditions of a workflow hold for a record as it was (DOMAIN 18.2). Pure: the record is a snapshot of the event log,
-// the day of {{today}} and the time zone are given. Null equals null alone; in no order it comes before or after anything.
+// Whether the conditions of a workflow hold for a snapshot of the event log (DOMAIN 18.2). Pure:
+// the day of {{today}} and the time zone are arguments. Null equals only null and has no order.
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -10,24 +10,30 @@ import { readMoment } from './relative-dates.ts'
 
 export interface Evaluation {
   matches: boolean
-  /** Places of the conditions that hold. */
+  /** Indexes of the conditions that hold. */
   held: number[]
 }
 
-/** What conditions are looked at with. */
+/** The context in which conditions are evaluated. */
 export interface EvaluationInput {
   subjects: ReadonlyMap<string, ComparableField>
-  /** The moment whose day is {{today}}. */
+  /** The time whose day is {{today}}. */
   at: Date
   zone: string
-  /** The record before the event; null where there was none, or nothing is known of it. */
+  /** The record before the event; null when it did not exist or is unknown. */
   before: Snapshot | null
 }
 
-/** A condition that cannot be answered any more, such as one on an attribute that is gone. Its message is for people. */
+/**
+ * A condition that can no longer be evaluated, for example on a deleted attribute. Users see its
+ * message.
+ */
 export class UnanswerableCondition extends Error {}
 
-/** Throws Unanswerable. Every condition is looked at, so that the log can say which of them hold. */
+/**
+ * Throws UnanswerableCondition. Every condition is evaluated, so that the log can list those that
+ * hold.
+ */
 export function evaluate(
   { condition_type, conditions }: { condition_type: string; conditions: readonly Condition[] },
   snapshot: Snapshot,
@@ -42,7 +48,7 @@ export function evaluate(
 function holds(condition: Condition, snapshot: Snapshot, setting: EvaluationInput): boolean {
   const { attribute: code, operator, value: wanted } = condition
   const subject = setting.subjects.get(code)
-  if (!subject) throw new UnanswerableCondition(`The attribute ${code} of a condition is gone.`)
+  if (!subject) throw new UnanswerableCondition(`The attribute ${code} of a condition no longer exists.`)
   if (!operatorsByKind[subject.kind].includes(operator))
     throw new UnanswerableCondition(`${code} has become another attribute, which cannot be compared with ${operator}.`)
   if (operator === 'changed_to') {
@@ -60,14 +66,17 @@ function holds(condition: Condition, snapshot: Snapshot, setting: EvaluationInpu
   return inOrder(operator, compare(code, subject, actual, wanted, setting))
 }
 
-/** The value of an attribute as the record shows it; null where there is none, or was none yet. */
+/** The value of a field as the record shows it; null when it has none. */
 function actualValue(code: string, { attribute, tags }: ComparableField, snapshot: Snapshot): unknown {
   if (tags) return ((snapshot.tags ?? []) as { id: number }[]).map(({ id }) => id)
   if (!attribute?.isOwn) return snapshot[code] ?? null
   return (snapshot.custom_attributes as Snapshot | undefined)?.[code] ?? null
 }
 
-/** A text holds another one; a list, or the one choice of a kind, holds any of several. Nothing holds nothing. */
+/**
+ * A text contains another text; a list or a choice contains any of several values. An empty value
+ * contains nothing.
+ */
 function contains({ kind, attribute }: ComparableField, actual: unknown, wanted: unknown): boolean {
   if (actual === null || wanted === null) return false
   if (kind === 'text') return fold(String(actual)).includes(fold(String(wanted)))
@@ -101,7 +110,10 @@ const inOrder = (operator: string, order: number | undefined): boolean => {
   return operator === '>=' ? order >= 0 : order <= 0
 }
 
-/** How the two stand to each other; undefined where the record says something that cannot be compared. */
+/**
+ * Negative, zero or positive as the values compare; undefined when the record's value is not
+ * comparable.
+ */
 function compare(
   code: string,
   { kind }: ComparableField,
@@ -110,14 +122,14 @@ function compare(
   { at, zone }: EvaluationInput,
 ): number | undefined {
   if (kind === 'number') return compareDecimals(actual, wanted)
-  const said = readMoment(String(wanted), at, zone)
-  if (said === undefined)
-    throw new UnanswerableCondition(`A condition compares ${code} with ${wanted}, which is no date.`)
-  // A moment is compared with a day by the day it is on.
-  const isDay = kind === 'date' || isDateOnly(said)
+  const expected = readMoment(String(wanted), at, zone)
+  if (expected === undefined)
+    throw new UnanswerableCondition(`A condition compares ${code} with ${wanted}, which is not a date.`)
+  // A timestamp is compared with a date by its day.
+  const isDay = kind === 'date' || isDateOnly(expected)
   const [own, other] = isDay
-    ? [canonicalDate(String(actual), zone), canonicalDate(said, zone)]
-    : [canonicalTime(String(actual), zone), said]
+    ? [canonicalDate(String(actual), zone), canonicalDate(expected, zone)]
+    : [canonicalTime(String(actual), zone), expected]
   if (own === undefined || other === undefined) return undefined
   return own < other ? -1 : own > other ? 1 : 0
 }

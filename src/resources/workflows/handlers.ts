@@ -1,4 +1,5 @@
-// What can be done with workflows beyond the everyday: a look at their runs, and a try without effects.
+// Handlers of workflows: besides the standard operations, the list of runs and a test without
+// effects.
 import type { Handlers } from '../../kernel/handler.ts'
 import { listWorkflowRuns } from './runs.ts'
 import { testWorkflow } from './test-workflow.ts'

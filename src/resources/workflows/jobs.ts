@@ -1,4 +1,4 @@
-// What workflows do in the background.
+// The background work of workflows.
 
 import { runWorkflow } from './run.ts'
 import { workflowTriggers } from './triggers.ts'

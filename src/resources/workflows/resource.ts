@@ -1,4 +1,4 @@
-// What happens by itself, as it is defined (DOMAIN 18.1). Which events make it run is triggers.ts, running it run.ts.
+// Workflows as they are configured (DOMAIN 18.1). triggers.ts starts runs, run.ts carries them out.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -6,7 +6,8 @@ import { flag, text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
-import { changerOf, userRef } from '../users/owner.ts'
+import { changedById } from '../users/acting-user.ts'
+import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { type Action, actionOf, checkActions } from './actions.ts'
 import type { Entity } from './comparable-fields.ts'
@@ -17,7 +18,7 @@ type Workflow = Schema<'Workflow'>
 type Body = Schema<'WorkflowUpdate'>
 type Row = { id: number; entity_type: string; event: string; conditions: string; actions: string; is_active: number }
 
-const most = 200
+const maxWorkflows = 200
 const triggers: Record<Entity, string> = {
   leads: 'lead.',
   activities: 'activity.',
@@ -28,11 +29,13 @@ const triggers: Record<Entity, string> = {
 const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as Condition[]).map(conditionOf)
 const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
 
-/** Conditions and actions as they will be; those of another entity are all looked at anew. */
+/**
+ * The conditions and actions to store. After a change of the entity all of them are checked again.
+ */
 async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
   const entity = (body.entity_type ?? current?.entity_type) as Entity
   const event = body.event ?? current?.event ?? ''
-  if (!event.startsWith(triggers[entity])) found.invalid('event', `Is no event of ${entity}.`)
+  if (!event.startsWith(triggers[entity])) found.invalid('event', `Is not an event of ${entity}.`)
   const isSame = current?.entity_type === entity
   const stored = {
     conditions: current ? readConditions(current.conditions) : [],
@@ -87,10 +90,10 @@ export const workflows = defineResource({
       ...(await rulesOf(body, writing)),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
       run_on_restore: body.run_on_restore === undefined ? undefined : Number(body.run_on_restore),
-      sort_order: body.sort_order ?? (current ? undefined : await lastPlace(ctx)),
-      events_after: beginsAnew(body, current) ? await newestEvent(ctx) : undefined,
+      sort_order: body.sort_order ?? (current ? undefined : await nextSortOrder(ctx)),
+      events_after: startsOver(body, current) ? await newestEvent(ctx) : undefined,
     }
-    const changer = changerOf(ctx, columns, current)
+    const changer = changedById(ctx, columns, current)
     const entity = body.entity_type ?? current?.entity_type
     if (changer !== undefined && !writing.found.any)
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
@@ -115,19 +118,22 @@ export const workflows = defineResource({
   }),
 })
 
-/** Whether it listens from now on for what it did not listen for before: that is not made up for. */
-const beginsAnew = (body: Body, current: Row | null): boolean =>
+/**
+ * Whether the workflow starts over from the newest event: it is new, switched on, or has another
+ * event.
+ */
+const startsOver = (body: Body, current: Row | null): boolean =>
   !current ||
   (body.is_active === true && current.is_active !== 1) ||
   (body.event !== undefined && body.event !== current.event)
 
-/** The place behind all others. Throws 409 when there are as many as there can be. */
-async function lastPlace(ctx: Context): Promise<number> {
+/** The sort order after all others. Throws 409 when there are too many workflows. */
+async function nextSortOrder(ctx: Context): Promise<number> {
   const { count, last } = await ctx.db
     .selectFrom('workflows')
     .select((eb) => [eb.fn.countAll<number>().as('count'), eb.fn.max('sort_order').as('last')])
     .executeTakeFirstOrThrow()
-  if (Number(count) >= most)
-    throw new Problem('state_conflict', `There are ${most} workflows, which is the most there can be.`)
+  if (Number(count) >= maxWorkflows)
+    throw new Problem('state_conflict', `An installation has at most ${maxWorkflows} workflows.`)
   return Number(last ?? 0) + 1
 }

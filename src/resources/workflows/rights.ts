@@ -1,31 +1,29 @@
-// Whose rights a workflow acts with (DOMAIN chapter 0, row 16): those of the user who changed it last, as they are at each step. It
-// reads what that user sees and does what that user may do; its events name the system, as before (DOMAIN 18.3).
+// A workflow acts with the rights of the user who changed it last, as they are at each step (DOMAIN
+// chapter 0, row 16). It reads what that user sees and does what that user may do; its events name
+// the system as actor (DOMAIN 18.3).
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../contract/types.ts'
-import { signedInAs } from '../../kernel/auth/tokens.ts'
-import { assertCanCall, type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
+import { type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/errors.ts'
 import { seesEvent } from '../events/sees.ts'
+import { inactiveReason, loadActingUser, requireTokenAbilities } from '../users/acting-user.ts'
 import { actionRefused, workflowResources } from './action-subject.ts'
 import type { Action } from './actions.ts'
 import type { Entity } from './comparable-fields.ts'
 
-/** A context that has a user, who sets its limits. */
+/** A context whose user limits what it may do. */
 export type ActingContext<C extends Context = Context> = C & { user: CurrentUser }
 
-/** Throws a Problem when the user is gone or not active. */
+/** The context of the user. Throws a Problem when the user is deleted or inactive. */
 export async function actAsChanger<C extends Context>(ctx: C, userId: number | null): Promise<ActingContext<C>> {
-  const user = userId === null ? null : await signedInAs(ctx.db, userId)
-  if (!user)
-    throw actionRefused(
-      'The user who changed this workflow last is gone or not active. Save a change of it to let it act with your rights.',
-    )
+  const user = await loadActingUser(ctx, userId)
+  if (!user) throw actionRefused(inactiveReason('workflow'))
   return { ...ctx, user }
 }
 
 const attaching = { leads: 'attachLeadTag', persons: 'attachPersonTag', quotes: 'attachQuoteTag' } as const
 
-/** The operations that the user would call to do the same. */
+/** The operations that do the same as the action. */
 function callsOf(id: Action['id'], entity: Entity): OperationId[] {
   switch (id) {
     case 'update_lead':
@@ -56,36 +54,33 @@ function requireEach(acting: ActingContext, facts: readonly OperationFact[]): vo
   for (const fact of facts) if (!canCall(acting, fact)) throw lacks(acting, fact.permission ?? '')
 }
 
-/** Throws a Problem unless the user may read records of the type. */
+/** Throws a Problem unless the user may read records of the entity. */
 export const requireReading = (acting: ActingContext, entity: Entity): void =>
   requireEach(acting, [workflowResources[entity].listOperation, workflowResources[entity].getOperation])
 
-/** Those, and what an action may come to do: a tag that is not there when the workflow runs is created. */
+/** These operations and those that the action may need later: a missing tag is created. */
 const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
   id === 'add_tag' ? [...callsOf(id, entity), 'createTag'] : callsOf(id, entity)
 
-/**
- * Throws 403 unless the calling token could do by itself what the workflow reads and does. The workflow acts with the rights of the
- * user, which may be more than those of the token. A session has all rights of its user.
- */
+/** Throws 403 unless the calling token could itself do what the workflow reads and does. */
 export function requireWorkflowAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
   const { listOperation: lists, getOperation: shows } = workflowResources[entity]
   const calls = actions.flatMap(({ id }) => maxCallsOf(id, entity)).map((call): OperationFact => operations[call])
-  for (const { ability } of [lists, shows, ...calls]) assertCanCall(ctx, { permission: null, ability })
+  requireTokenAbilities(ctx, [lists, shows, ...calls])
 }
 
-/** Throws a Problem unless the user may do what an action does. */
+/** Throws a Problem unless the user may carry out the action. */
 export const requireAction = (acting: ActingContext, id: Action['id'], entity: Entity): void =>
   requireEach(
     acting,
     callsOf(id, entity).map((call) => operations[call]),
   )
 
-/** The reason why the API refused an action, in words about the user the workflow acts for. */
+/** The reason why the API refused an action, as a sentence about the workflow's user. */
 export const explainRefusal = (acting: ActingContext | null, error: Problem): Problem =>
   acting && error.code === 'forbidden' && error.more.required ? lacks(acting, String(error.more.required)) : error
 
-/** Null when the user sees the record, or saw it until it was deleted; else a sentence. */
+/** Null when the user sees the record, or saw it until its deletion; else a sentence. */
 export async function hiddenReason(
   acting: ActingContext,
   entity: Entity,

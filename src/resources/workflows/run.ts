@@ -1,6 +1,6 @@
-// One run of a workflow (DOMAIN 18.3): first whether its conditions hold, then its actions in order. Each action and its entry in the
-// log are one transaction, so that whatever ends the process, no action is done twice and none is left out. One that may be much has
-// a transaction for each part.
+// One run of a workflow (DOMAIN 18.3): evaluates the conditions, then carries out the actions in
+// order. Each action and its log entry share a transaction, so a crash neither repeats nor skips an
+// action. An action on many records has one transaction per part.
 import type { Schema } from '../../contract/types.ts'
 import { parseEvent } from '../../jobs/event-consumers.ts'
 import { defineJob, type RunAgain } from '../../jobs/queue.ts'
@@ -26,7 +26,7 @@ import {
 } from './rights.ts'
 import { loadSnapshot, triggerOfEvent } from './snapshots.ts'
 
-/** What is kept of an action: what it was when the run began, so that a change of the workflow does not shift it. */
+/** An action as it was when the run began, so a change of the workflow does not affect the run. */
 export type RunAction = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
 
 type Run = NonNullable<Awaited<ReturnType<typeof load>>>
@@ -51,13 +51,13 @@ const load = ({ db }: Context, id: number) =>
     .executeTakeFirst()
 
 async function run(ctx: Context, id: number, signal: AbortSignal): Promise<RunAgain | undefined> {
-  // It goes with its workflow.
+  // The run is deleted with its workflow.
   const pending = await load(ctx, id)
   if (pending?.state === 'pending') await begin(ctx, pending)
   for (;;) {
     const current = await load(ctx, id)
     if (current?.state !== 'matched') return undefined
-    // A worker that stops leaves the rest to the next one.
+    // A worker that is shutting down leaves the rest to the next one.
     if (signal.aborted) return { runAgainAt: ctx.time }
     await step(ctx, current)
     await yieldToEventLoop()
@@ -80,12 +80,12 @@ async function begin(ctx: Context, run: Run): Promise<void> {
 
 async function decide(ctx: Context, run: Run) {
   if (run.is_active !== 1)
-    return { state: 'skipped', reason: 'The workflow was switched off before it came to this event.' }
-  // Its actions are for records of another kind by now, or for another moment.
+    return { state: 'skipped', reason: 'The workflow was switched off before it processed this event.' }
+  // The actions of the workflow belong to another event by now.
   if (run.trigger !== triggerOfEvent(run.event))
-    return { state: 'skipped', reason: 'The workflow was given another event before it came to this one.' }
+    return { state: 'skipped', reason: 'The event of the workflow was changed before it processed this event.' }
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
-  if (!event) return { state: 'failed', reason: 'The event is no longer kept.' }
+  if (!event) return { state: 'failed', reason: 'The event is no longer stored.' }
   const conditions = (JSON.parse(run.conditions) as Parameters<typeof conditionOf>[0][]).map(conditionOf)
   const entity = run.entity_type as Entity
   try {
@@ -100,7 +100,7 @@ async function decide(ctx: Context, run: Run) {
       {
         before: stored.before,
         subjects: await comparableFields(acting, entity),
-        // The day on which it happened, however late the worker comes to it.
+        // {{today}} is the day of the event, however late the worker is.
         at: new Date(event.created_at),
         zone: ctx.services.config.timezone,
       },
@@ -118,7 +118,7 @@ async function decide(ctx: Context, run: Run) {
   }
 }
 
-/** The next action. What it is refused with ends the run; anything else is tried again by the job. */
+/** Carries out the next action. A refusal ends the run; the job retries after any other error. */
 async function step(ctx: Context, run: Run): Promise<void> {
   const entries = JSON.parse(run.actions) as RunAction[]
   const index = entries.findIndex(({ state }) => state === 'pending')
@@ -126,17 +126,17 @@ async function step(ctx: Context, run: Run): Promise<void> {
   if (!entry) return conclude(ctx, run, entries)
   const action = { id: entry.id, attribute: entry.attribute, value: entry.value } as Action
   const effect = effects[action.id]
-  const last = await lastOf(ctx, run)
+  const last = await lastSnapshot(ctx, run)
   let acting: ActingContext | null = null
   let uploads: Uploads | null = null
   let isDone = false
   try {
-    acting = await permitted(ctx, run, action)
+    acting = await requirePermitted(ctx, run, action)
     uploads = (await effect.uploads?.(acting, await about(acting, run, last))) ?? null
     const withUploads: Context = uploads === null ? ctx : { ...ctx, uploads }
     await transaction(withUploads, async (plain) => {
-      // The rights of this moment, which nobody can change before the commit.
-      const ctx = await permitted(plain, run, action)
+      // The rights as of this transaction; no change can commit before it.
+      const ctx = await requirePermitted(plain, run, action)
       const cause = { eventId: run.event_id, runId: run.id, index, userId: ctx.user.id }
       const occasion = await about(ctx, run, last)
       const result = await effect.act(ctx, occasion, action, cause, entry.result)
@@ -152,8 +152,11 @@ async function step(ctx: Context, run: Run): Promise<void> {
   }
 }
 
-/** The context of an action, with the rights of the user it acts for. Throws a Problem when they are not enough. */
-async function permitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<ActingContext<C>> {
+/**
+ * The context of an action with the rights of the workflow's user. Throws a Problem when they do
+ * not suffice.
+ */
+async function requirePermitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<ActingContext<C>> {
   const entity = run.entity_type as Entity
   const acting = await actAsChanger(ctx, run.changed_by_id)
   requireReading(acting, entity)
@@ -166,11 +169,14 @@ async function permitted<C extends Context>(ctx: C, run: Run, { id }: Action): P
 const about = (ctx: Context, run: Run, last: Snapshot) =>
   loadActionSubject(ctx, run.entity_type as Entity, run.entity_id, last)
 
-/** The reason that the run stores. Any other error is a fault of the server, and the job tries again. */
+/**
+ * Whether the error is a refusal, whose message the run stores. After any other error the job
+ * retries.
+ */
 const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
 
-/** The record as the event leaves it, for what is deleted meanwhile. */
-async function lastOf({ db }: Context, { event_id }: Run): Promise<Snapshot> {
+/** The record after the event, used when it has been deleted since. */
+async function lastSnapshot({ db }: Context, { event_id }: Run): Promise<Snapshot> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', event_id).executeTakeFirst()
   const event = row && parseEvent(row)
   return event?.after ?? event?.before ?? {}
@@ -190,7 +196,7 @@ async function fail(
   await transaction(ctx, (ctx) => conclude(ctx, run, after, `Action ${index + 1} failed: ${error}`))
 }
 
-/** Writes down what became of the actions; the run is over when none is left. */
+/** Stores the results of the actions. The run ends when no action is pending. */
 async function conclude(
   ctx: Context,
   run: Run,
@@ -209,22 +215,22 @@ async function conclude(
     .where('state', '=', run.state)
     .where('actions', '=', run.actions)
     .executeTakeFirstOrThrow()
-  // Whoever else ran it has done this action; what was done here is taken back.
-  if (Number(numUpdatedRows) !== 1) throw new Error(`The run ${run.id} of a workflow has moved on meanwhile.`)
+  // Another worker has done this action: the error rolls this transaction back.
+  if (Number(numUpdatedRows) !== 1) throw new Error(`Another worker has continued the run ${run.id} of a workflow.`)
 }
 
-const givenUp = 'It failed several times for a reason of the server, whose log says more.'
+const serverErrorReason = 'It failed several times because of a server error; see the server log.'
 
 async function giveUp(ctx: Context, id: number): Promise<void> {
   const run = await load(ctx, id)
   if (run?.state !== 'pending' && run?.state !== 'matched') return
   const entries = JSON.parse(run.actions) as RunAction[]
   const index = entries.findIndex(({ state }) => state === 'pending')
-  if (index >= 0) return fail(ctx, run, entries, index, givenUp)
-  await conclude(ctx, run, entries, givenUp)
+  if (index >= 0) return fail(ctx, run, entries, index, serverErrorReason)
+  await conclude(ctx, run, entries, serverErrorReason)
 }
 
-/** Goes on with the action that failed; what was done before it stays done. */
+/** Continues with the failed action; completed actions stay completed. */
 async function resume(ctx: Context, id: number): Promise<undefined> {
   const run = await load(ctx, id)
   if (run?.state !== 'failed') throw new Problem('state_conflict', 'The run of the workflow has not failed.')

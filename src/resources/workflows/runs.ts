@@ -1,4 +1,5 @@
-// The log of a workflow's runs (DOMAIN 18.3), of records the caller sees, or could see when they were deleted.
+// The log of a workflow's runs (DOMAIN 18.3): those of records that the caller sees, or could see
+// when they were deleted.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -37,7 +38,10 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
 
 const entriesOf = ({ actions }: Row): RunAction[] => JSON.parse(actions) as RunAction[]
 
-/** Results name records, which whoever sees the run need not see: of which type those are, by key. */
+/**
+ * The type of record that each key of a result names. A caller who sees the run may not see these
+ * records.
+ */
 const namedBy: Readonly<Record<string, string>> = {
   lead_id: 'leads',
   lead_ids: 'leads',
@@ -50,7 +54,7 @@ const namedBy: Readonly<Record<string, string>> = {
 
 type InSight = (key: string, id: number) => boolean
 
-/** Which of the records that the results of a page name the caller sees; one question for each type. */
+/** Which of the records in the results of a page the caller sees; one query per type. */
 async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
   const open = new Set(openTypes(ctx))
   const named = new Map<string, number[]>()
@@ -66,7 +70,7 @@ async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
   return (key, id) => seen.get(namedBy[key] ?? '')?.has(id) ?? false
 }
 
-/** What is out of sight, or gone, is left out. */
+/** The result without records that are deleted or that the caller may not see. */
 const resultOf = (result: RunAction['result'], isSeen: InSight): RunAction['result'] =>
   result &&
   Object.fromEntries(

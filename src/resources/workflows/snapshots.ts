@@ -1,5 +1,6 @@
-// Stored events as workflows know them: their names, and the record as an event leaves it; of a deletion, as it was before. Tags are
-// linked behind the record's own event, by events of their own in the same transaction; to whoever asked for it they are one change.
+// Stored events as workflows use them: the trigger name, and the record after the event (before it,
+// for a deletion). Tags are linked by events of their own in the same transaction; the caller made
+// one change, so the snapshot includes them.
 import type { StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -12,11 +13,11 @@ export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Sn
     .where('entity_id', '=', event.entity_id)
     .where('id', '>', event.id)
     .orderBy('id')
-  // What is linked behind the next change of the record belongs to that one.
+  // Links after the record's next change belong to that change.
   const next = await later
     .select('id')
     .where('related_type', 'is', null)
-    // A bare event tells of the same change once more.
+    // A bare event repeats the same change.
     .where('name', 'like', '%.after')
     .limit(1)
     .executeTakeFirst()
@@ -35,5 +36,5 @@ export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Sn
   return { ...event.after, tags: [...tags.values()] }
 }
 
-/** A deletion is known once it is stored, and stored as `after`. */
+/** Deletions are stored under their `.after` name; workflows subscribe to `.before`. */
 export const triggerOfEvent = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')

@@ -1,4 +1,4 @@
-// Actions that add something to the record: a tag, a note (DOMAIN 18.3).
+// Actions that add a tag or a note to the record (DOMAIN 18.3).
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
@@ -18,7 +18,7 @@ const tagged = {
 }
 const linkOf = { leads: 'lead_id', persons: 'person_id', quotes: 'quote_id' } as const
 
-/** Activities have neither tags nor notes; saving a workflow sees to that. */
+/** Activities have neither tags nor notes; saving a workflow refuses such actions. */
 function kindOf({ entity }: ActionSubject): keyof typeof linkOf {
   if (entity === 'activities') throw actionRefused('Nothing can be added to an activity.')
   return entity
@@ -64,8 +64,8 @@ async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }
 }
 
 /**
- * The owner of the record. Nothing new can belong to one who has left: then it has none, or belongs to the user the workflow acts for,
- * where that user may not leave a record without an owner.
+ * The owner for the note: the owner of the record if active, else none. When the workflow's user
+ * may not leave a record without an owner, that user owns the note.
  */
 async function activeOwner({ db, user }: Context, { record }: ActionSubject): Promise<number | null> {
   const none = user?.visibleOwners ? user.id : null

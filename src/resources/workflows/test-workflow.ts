@@ -1,4 +1,5 @@
-// A workflow tried on a record as it is now: which conditions hold, and what its actions would do. Nothing is changed or sent.
+// Tests a workflow on a record as it is now: which conditions hold, and what its actions would do.
+// Changes and sends nothing.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid, Problem } from '../../kernel/errors.ts'
@@ -16,7 +17,7 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
   const workflow = await workflows.get(ctx, params.id)
   const { noun, getOperation: shows, getMany: many } = workflowResources[workflow.entity_type]
   const record = canCall(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
-  // A record the caller may not read is as if it were not there.
+  // A record that the caller may not read is reported as missing.
   if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
   const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
   const acting = await actingOf(ctx, workflow, id)
@@ -24,7 +25,10 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
   return { data: { ...answer, actions: await actionsOf(ctx, workflow, about, acting) } }
 })
 
-/** With the rights of the user it would act for, or why it would not run. What is shown is what the caller sees. */
+/**
+ * The context of the workflow's user, or why the workflow would not run. The reply shows only what
+ * the caller sees.
+ */
 async function actingOf(ctx: Context, { changed_by: user, entity_type }: Schema<'Workflow'>, id: number) {
   try {
     const acting = await actAsChanger(ctx, user?.id ?? null)
@@ -71,9 +75,9 @@ async function actionsOf(
   about: ActionSubject,
   acting: ActingContext | string,
 ): Promise<Schema<'WorkflowTestAction'>[]> {
-  const told: Schema<'WorkflowTestAction'>[] = []
-  for (const action of actions) told.push({ id: action.id, would: await sentenceOf(ctx, action, about, acting) })
-  return told
+  const described: Schema<'WorkflowTestAction'>[] = []
+  for (const action of actions) described.push({ id: action.id, would: await sentenceOf(ctx, action, about, acting) })
+  return described
 }
 
 async function sentenceOf(

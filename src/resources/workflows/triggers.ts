@@ -1,5 +1,5 @@
-// Which events make which workflows run (DOMAIN 18.1, 18.3): a reader of the event log that writes a run for each and enqueues it,
-// and the guard against workflows that set each other off for ever.
+// The event consumer that starts workflow runs (DOMAIN 18.1, 18.3). It stores and enqueues one run
+// per matching workflow and stops workflows that trigger each other without end.
 
 import { type EventConsumer, type EventSummary, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import { enqueueAll } from '../../jobs/queue.ts'
@@ -7,8 +7,8 @@ import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
 import { triggerOfEvent } from './snapshots.ts'
 
-/** As many workflows may follow from each other, the first one included. */
-const deepest = 5
+/** The longest chain of workflows that trigger each other, including the first. */
+const maxChainLength = 5
 
 interface Run {
   id: number
@@ -36,7 +36,7 @@ export const workflowTriggers: EventConsumer = {
       .orderBy('id')
       .execute()
     const { asked, last } = takeWithinLimit(events, (event) =>
-      // A workflow knows nothing of what was before it, or while it was switched off.
+      // A workflow skips events from before it was created or from while it was off.
       workflows.flatMap((workflow): Asked[] =>
         event.entity_id !== null &&
         workflow.event === triggerOfEvent(event.name) &&
@@ -57,7 +57,7 @@ interface Asked {
   event: EventSummary & { entity_id: number }
 }
 
-/** A run for each, with as many statements as for one. */
+/** Stores a run for each, with a fixed number of statements. */
 async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   const at = now(ctx)
   const chainOf = await chains(
@@ -70,7 +70,7 @@ async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
       asked.map(({ workflow, event }) => {
         const chain = chainOf(event)
         const depth = (chain[0]?.depth ?? 0) + 1
-        const reason = circleIn(chain, depth, workflow, event)
+        const reason = loopReason(chain, depth, workflow, event)
         return {
           workflow_id: workflow.id,
           event_id: event.id,
@@ -101,8 +101,8 @@ async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   )
 }
 
-/** Why a workflow must not run again behind these; null when it may. */
-function circleIn(
+/** Why the workflow must not run after this chain of runs; null when it may. */
+function loopReason(
   chain: readonly Run[],
   depth: number,
   workflow: { id: number; name: string },
@@ -112,15 +112,18 @@ function circleIn(
     (run) =>
       run.workflow_id === workflow.id && run.entity_type === event.entity_type && run.entity_id === event.entity_id,
   )
-  if (earlier) return `It would run in a circle: its own run ${earlier.id} on this record led to this event.`
-  return depth > deepest ? `More than ${deepest} workflows would follow from each other.` : null
+  if (earlier) return `The workflow would trigger itself: its run ${earlier.id} on this record caused this event.`
+  return depth > maxChainLength ? `More than ${maxChainLength} workflows would trigger each other.` : null
 }
 
-/** By event, the runs that led to it, the last one first; read generation by generation, for all events together. */
+/**
+ * For each event, the runs that led to it, latest first. Reads one generation of runs per query,
+ * for all events together.
+ */
 async function chains({ db }: Context, events: readonly EventSummary[]): Promise<(event: EventSummary) => Run[]> {
   const known = new Map<number, Run>()
   let wanted = new Set(events.flatMap(({ workflow_run_id: cause }) => cause ?? []))
-  for (let depth = 0; wanted.size > 0 && depth <= deepest; depth++) {
+  for (let depth = 0; wanted.size > 0 && depth <= maxChainLength; depth++) {
     const runs = await db
       .selectFrom('workflow_runs')
       .select(['id', 'workflow_id', 'entity_type', 'entity_id', 'depth', 'parent_run_id'])

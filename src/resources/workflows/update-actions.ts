@@ -1,5 +1,5 @@
-// Actions that set one attribute (DOMAIN 18.3): of the record itself, of its person, or of all leads that have to do with it. The
-// value is read and checked as if the API had got it.
+// Actions that set one attribute (DOMAIN 18.3) of the record, of its person, or of all related
+// leads. The value is read and validated as the API would.
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -24,7 +24,7 @@ const targets = { leads, persons, quotes }
 
 async function attributeOf(ctx: Context, target: Target, code: string | null): Promise<Attribute> {
   const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
-  if (!attribute) throw actionRefused(`The attribute ${code ?? ''} is gone.`)
+  if (!attribute) throw actionRefused(`The attribute ${code ?? ''} no longer exists.`)
   return attribute
 }
 
@@ -39,7 +39,7 @@ async function set(
   for (const id of ids) await targets[target].update(ctx, id, body)
 }
 
-/** "Set Sales Owner of the lead to Ina." */
+/** For example "Set Sales Owner of the lead to Ina." */
 async function sentence(
   ctx: Context,
   target: Target,
@@ -53,8 +53,8 @@ async function sentence(
   return `Set ${attribute.name} of ${of} to ${(await textOf(ctx, attribute, value)).slice(0, 200)}.`
 }
 
-/** Updates the record that the workflow ran for. */
-const itself = (target: Target, key: string): ActionEffect => ({
+/** Updates the record of the run. */
+const updateRecord = (target: Target, key: string): ActionEffect => ({
   async act(ctx, about, action) {
     requireRecord(about)
     await set(ctx, target, [about.id], action)
@@ -66,7 +66,7 @@ const itself = (target: Target, key: string): ActionEffect => ({
   },
 })
 
-const ofPerson: ActionEffect = {
+const updatePerson: ActionEffect = {
   async act(ctx, about, action) {
     const id = personIdOf(about)
     if (about.entity === 'persons') requireRecord(about)
@@ -80,12 +80,12 @@ const ofPerson: ActionEffect = {
   },
 }
 
-/** So many leads in one transaction, so that a person with thousands of them keeps nobody waiting. */
+/** Leads per transaction, so that a person with thousands of leads does not block other writers. */
 const leadsAtOnce = 25
 
 const leadsIn = (result: ActionResult | null): number[] => (result?.lead_ids ?? []) as number[]
 
-const ofLeads: ActionEffect = {
+const updateRelatedLeads: ActionEffect = {
   async act(ctx, about, action, _cause, soFar) {
     const ids = await relatedLeads(ctx, about, leadsIn(soFar), leadsAtOnce)
     await set(ctx, 'leads', ids, action)
@@ -97,8 +97,8 @@ const ofLeads: ActionEffect = {
 }
 
 /**
- * The next leads in sight of a person, or of those that an activity or a quote is linked to, or was until it was deleted; by id, behind those
- * that are done.
+ * The next visible leads after those already done, by id: all leads of a person, or the leads that
+ * an activity or quote is (or was before its deletion) linked to.
  */
 async function relatedLeads(
   ctx: Context,
@@ -124,8 +124,8 @@ async function relatedLeads(
 }
 
 export const updateActions = {
-  update_lead: itself('leads', 'lead_id'),
-  update_person: ofPerson,
-  update_quote: itself('quotes', 'quote_id'),
-  update_related_leads: ofLeads,
+  update_lead: updateRecord('leads', 'lead_id'),
+  update_person: updatePerson,
+  update_quote: updateRecord('quotes', 'quote_id'),
+  update_related_leads: updateRelatedLeads,
 } satisfies Record<string, ActionEffect>

@@ -1,27 +1,28 @@
-// The value that an update sets, read as if the API had got it: for saving a workflow, and for running it.
+// Reads the value of an update action as the API would, when a workflow is saved and when it runs.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { readValue } from '../attributes/schemas.ts'
 import type { Attribute } from '../attributes/set.ts'
 
-/** Whose attributes workflows set. */
+/** The entities whose attributes workflows set. */
 export type Target = 'leads' | 'persons' | 'quotes'
 
 const operations = { leads: 'updateLead', persons: 'updatePerson', quotes: 'updateQuote' } as const
 
 interface UpdateValue {
-  /** As a record shows it. */
+  /** The value as a record shows it. */
   value: unknown
-  /** For the update of a record. */
+  /** The body for the update of a record. */
   body: object
-  /** Below `value`. */
+  /** Findings below `value`. */
   errors: FieldErrors
 }
 
 export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {
   const { code } = attribute
-  // Own attributes are read by the record's own rules; here it is only seen what they will say.
+  // Custom attributes are validated again by the record's own rules; this only predicts their
+  // findings.
   if (attribute.isOwn)
     return { body: { custom_attributes: { [code]: sent } }, ...readValue(ctx, attribute, 'value', sent) }
   const { timezone: zone, strict } = ctx.services.config

@@ -1,11 +1,11 @@
-// The action that tells a webhook of the event (DOMAIN 18.3, 18.5).
+// The action that sends the event to a webhook (DOMAIN 18.3, 18.5).
 import type { Context } from '../../kernel/context.ts'
 import { triggerWebhook } from '../webhooks/deliveries.ts'
 import { type ActionEffect, actionRefused } from './action-subject.ts'
 
 async function nameOf({ db }: Context, id: unknown): Promise<string> {
   const row = await db.selectFrom('webhooks').select('name').where('id', '=', Number(id)).executeTakeFirst()
-  if (!row) throw actionRefused(`The webhook ${Number(id)} is gone.`)
+  if (!row) throw actionRefused(`The webhook ${Number(id)} has been deleted.`)
   return row.name
 }
 
