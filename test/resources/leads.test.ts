@@ -202,7 +202,7 @@ describe('createLead', () => {
   })
 
   it('takes an expected close date in the past and says so, once it changes', async () => {
-    const past = { warnings: [{ field: 'expected_close_date', message: 'It lies in the past.' }] }
+    const past = { warnings: [{ field: 'expected_close_date', message: 'The date is in the past.' }] }
     const first = await server.admin.post('/leads', { title: 'Deal', lead_value: 1, expected_close_date: '2020-01-01' })
     expect([first.status, first.body.data.expected_close_date, first.body.meta]).toEqual([201, '2020-01-01', past])
     const put = async (body: object) => (await server.admin.put(`/leads/${first.body.data.id}`, body)).body.meta

@@ -39,7 +39,7 @@ describe('updateLocation', () => {
     server.events()
     const moved = await server.admin.put(`/settings/locations/${id}`, { warehouse_id: there })
     expect(moved.status).toBe(422)
-    expect(moved.body.errors).toEqual({ warehouse_id: ['A location stays in its warehouse.'] })
+    expect(moved.body.errors).toEqual({ warehouse_id: ['A location cannot move to another warehouse.'] })
     expect(server.events()).toEqual([])
     const renamed = await server.admin.put(`/settings/locations/${id}`, { warehouse_id: here, name: 'B' })
     expect(renamed.body.data).toMatchObject({ name: 'B', version: 2 })

@@ -111,7 +111,7 @@ describe('updateProductInventories', () => {
     const { status, body } = await put([at('A', 4, { expected_in_stock: 6 })])
     expect(status).toBe(409)
     expect(body.code).toBe('state_conflict')
-    expect(body.detail).toBe('inventories.0 has 5 in stock by now, not 6.')
+    expect(body.detail).toBe('inventories.0 now has 5 in stock, not 6.')
     expect(server.events()).toEqual([])
     expect((await put([at('A', 4, { expected_in_stock: 5 })])).status).toBe(200)
   })

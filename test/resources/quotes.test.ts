@@ -261,7 +261,7 @@ describe('updateQuote', () => {
     expect(reply.data).toMatchObject({ discount_amount: 10.5, grand_total: 10.5 })
     expect(await errorsOf(admin.put(`/quotes/${id}`, { adjustment_amount: -10.5001 }))).toEqual([
       422,
-      { adjustment_amount: ['The quote must not come to less than zero.'] },
+      { adjustment_amount: ['The total of the quote must not be negative.'] },
     ])
     expect((await admin.put(`/quotes/${id}`, { adjustment_amount: -10.5 })).body.data.grand_total).toBe(0)
   })

@@ -121,7 +121,7 @@ describe('the request', () => {
   ])('leads nowhere else because a value is dots: %s', (end_point, dots) => {
     const facts = new Map([...occasion.facts, ['leads.dots', dots]])
     const error = fault(() => request({ end_point }, { facts }))
-    expect(error).toMatchObject({ kind: 'invalid', message: expect.stringContaining('another address') })
+    expect(error).toMatchObject({ kind: 'invalid', message: expect.stringContaining('change the address') })
   })
 
   it.each([

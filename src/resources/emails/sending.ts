@@ -130,7 +130,7 @@ const step = (
 function deferral(cause: unknown, hidden: readonly string[]): Error {
   if (!(cause instanceof MailDeferred)) return cause instanceof Error ? cause : new Error(String(cause))
   const reason = withoutHidden(cause.message, hidden)
-  return new Error(cause.mayHaveArrived ? `${reason} It may have arrived all the same.` : reason, { cause })
+  return new Error(cause.mayHaveArrived ? `${reason} It may have arrived.` : reason, { cause })
 }
 
 async function messageOf(ctx: Context, id: number): Promise<OutboundMessage> {

@@ -23,6 +23,6 @@ export function signedUrl(ctx: Context, id: number): string {
 /** Throws 403 for a link that this server did not make, or not in the last five minutes. */
 export function checkSignature(ctx: Context, id: number, sent: { expires: number; signature: string }): void {
   if (!constantTimeEquals(sent.signature, signatureOf(ctx.services, id, sent.expires)))
-    throw new Problem('forbidden', 'This link is not one that was given out.')
+    throw new Problem('forbidden', 'This link is not valid.')
   if (sent.expires < secondsOf(ctx)) throw new Problem('forbidden', 'This link has expired; read the record again.')
 }

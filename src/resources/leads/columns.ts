@@ -12,7 +12,7 @@ export const leadColumns = async (ctx: Context): Promise<Columns<Lead>> => [
   { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },
   ...plain('lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'),
   tagNames,
-  // Named as imports name it.
+  // Imports use the same column name.
   listColumn('product', ({ lead_products: lines }) =>
     lines.map(({ product_id: id, price, quantity }) => line({ id, price, quantity })),
   ),

@@ -1,5 +1,5 @@
-// What leads can do beyond the everyday: move, mass operations, product lines, tags, and the lists of leads below persons and
-// organizations.
+// Handlers of leads besides the standard ones: move, mass operations, product lines, tags, export,
+// and the lists of leads below persons and organizations.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -20,7 +20,7 @@ import { leads } from './resource.ts'
 const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
-/** Both moves, of one lead and of many, take a stage of the pipeline the lead is in (DOMAIN 9.2). */
+/** Moving one lead and moving many both take a stage of the lead's own pipeline (DOMAIN 9.2). */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
     await leads.assertVisible(ctx, id)
@@ -54,7 +54,7 @@ export async function assertProductLine(ctx: Context, leadId: number, productId:
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
 
-/** Writes one line as a change of its own, with the events of lead products. */
+/** Writes one product line as a change of its own, with the events of lead products. */
 async function putLine(
   ctx: Context,
   leadId: number,
@@ -128,7 +128,7 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers = {
   kanbanLeads,
-  // A value is a stage and moves within the pipeline; changes are an update like any other.
+  // `value` is a stage to move to within the pipeline; `changes` is an ordinary update.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),

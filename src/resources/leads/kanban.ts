@@ -1,5 +1,5 @@
-// The board of a pipeline (DOMAIN 9.7): its stages with their sums and the first leads of each, in a number of statements
-// that grows neither with stages nor with leads.
+// The board of a pipeline (DOMAIN 9.7): its stages with their totals and the first leads of each.
+// The number of statements does not depend on the number of stages or leads.
 import { sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -24,7 +24,7 @@ interface Page {
   size: number
 }
 
-/** Throws 422 for a pipeline that is none, or a stage that is not one of it. */
+/** Throws 422 for an unknown pipeline, or for a stage of another one. */
 async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   const { pipeline_id: pipelineId, pipeline_stage_id: stageId } = query
   const pipeline = await ctx.db
@@ -39,10 +39,16 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   throw invalid({ 'query.pipeline_stage_id': [`The pipeline ${pipeline.name} has no stage with id ${stageId}.`] })
 }
 
-/** The stage where another index than that of stages is to find the leads: all stages together are nearly all leads. */
-const unindexed = sql<number>`(leads.lead_pipeline_stage_id + 0)`
+/**
+ * The stage column in a form that cannot use the stage index: all stages together are nearly all
+ * leads, so another index is faster.
+ */
+const stageWithoutIndex = sql<number>`(leads.lead_pipeline_stage_id + 0)`
 
-/** Count and exact sum of each stage: added up already where filters allow, else of all leads that match. */
+/**
+ * Count and exact sum of each stage, from the maintained totals where the filters allow, else from
+ * the matching leads.
+ */
 async function sumsOf(
   ctx: Context,
   query: object,
@@ -53,29 +59,36 @@ async function sumsOf(
   const chosen = rows
     .clearSelect()
     .clearOrderBy()
-    .select([unindexed.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
-    .where(unindexed, 'in', ids)
-    .groupBy(unindexed)
+    .select([stageWithoutIndex.as('stage'), sql`count(*)`.as('count'), sumOf('leads.lead_value').as('sum')])
+    .where(stageWithoutIndex, 'in', ids)
+    .groupBy(stageWithoutIndex)
   const sums = (await loadStageTotals(ctx, query, ids)) ?? ((await executePruned(ctx, chosen)) as StageTotal[])
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
-/** Sort keys that have an index of their own. */
+/** Sort keys with an index of their own. */
 const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
 
 /**
- * Whether the first leads of a stage are met sooner in the order of the board than by sorting all of the stage: where nothing else
- * chooses, one of so many leads is of this stage.
+ * Whether walking the index of the sort key finds the first leads of a stage sooner than sorting
+ * the stage: without filters, a known share of all leads belongs to the stage.
  */
-function isMetSooner(ctx: Context, query: Query<'kanbanLeads'>, columns: readonly Column[], count: number, page: Page) {
+function isSortIndexFaster(
+  ctx: Context,
+  query: Query<'kanbanLeads'>,
+  columns: readonly Column[],
+  count: number,
+  page: Page,
+) {
   const isWhole = !filtersLeads(query) && !ctx.user?.visibleOwners
   const total = columns.reduce((total, column) => total + column.count, 0)
   return isWhole && sorted.test(query.sort?.[0] ?? '') && count * count > page.number * page.size * total
 }
 
 /**
- * Ids of one page of every column, in one statement: each part of the union walks the index of its stage, or that of the order.
- * Every part holds all filters, so where they are very long there are more statements of fewer stages each.
+ * The ids of one page of every column in one statement: each part of the union walks the stage
+ * index or the sort index. Every part contains all filters, so very long filters split the union
+ * into several statements.
  */
 async function idsOnPage(
   ctx: Context,
@@ -85,7 +98,7 @@ async function idsOnPage(
   page: Page,
 ): Promise<number[]> {
   const stageOf = (count: number) =>
-    isMetSooner(ctx, query, columns, count, page) ? unindexed : sql<number>`leads.lead_pipeline_stage_id`
+    isSortIndexFaster(ctx, query, columns, count, page) ? stageWithoutIndex : sql<number>`leads.lead_pipeline_stage_id`
   const parts = columns
     .filter(({ count }) => (page.number - 1) * page.size < count)
     .map(({ id, count }) =>
@@ -163,7 +176,7 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   }
 }
 
-/** The list, narrowed to these ids: a union keeps no order, the list has that of the query. */
+/** The leads with these ids in the order of the query, which a union does not keep. */
 async function leadsInOrder(ctx: Context, query: object, ids: readonly number[]): Promise<Schema<'Lead'>[]> {
   const all = { ...query, page: 1, per_page: ids.length, count: 'none' }
   const { data } = await leads.list(ctx, all, (rows) => rows.where('leads.id', 'in', ids))

@@ -1,10 +1,10 @@
-// Moving leads that nobody named: those of a stage or pipeline that goes away (DOMAIN 15.1). Handed to pipelines by app.ts,
-// because pipelines come before leads.
+// Moves the leads of a stage or pipeline that is deleted (DOMAIN 15.1). app.ts hands this to
+// pipelines, which may not import leads.
 import type { Context } from '../../kernel/context.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import { leads } from './resource.ts'
 
-/** Moves every lead of a stage, seen by the caller or not, with one `lead.update` each. */
+/** Moves every lead of a stage, also those the caller does not see, with one `lead.update` each. */
 export async function moveLeads(ctx: Context, from: { stageId: number }, to: { stageId: number }): Promise<void> {
   const all: Context = withoutVisibility(ctx)
   const rows = await ctx.db

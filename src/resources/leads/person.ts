@@ -1,4 +1,4 @@
-// The person of a lead: by id, or given inline and created on the way (DOMAIN 9.4).
+// The person of a lead: by id, or inline and created with the lead (DOMAIN 9.4).
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,8 +11,8 @@ import { checkPerson, persons } from '../persons/resource.ts'
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
 
 /**
- * `q` finds a lead by an address of its person that the caller can read: the first, which the reference shows to everybody; the others
- * only where the caller sees the person.
+ * `q` matches the e-mail addresses of the person that the caller can read: the first one, which
+ * every reference shows, and the others only when the caller sees the person.
  */
 export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
   const first = dialect.jsonPointMatches('persons.emails', 'first', word)
@@ -22,7 +22,9 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
   return sql<SqlBool>`(${first} or (${visible(ctx, 'persons.user_id')} and ${any}))`
 }
 
-/** Which of the leads have a person with addresses that the caller cannot read: the index of the search has them all. */
+/**
+ * The leads whose person has addresses that the caller cannot read but the search index contains.
+ */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)
   if (ids.length === 0 || (isOpen && (ctx.user?.visibleOwners ?? null) === null)) return []
@@ -37,7 +39,10 @@ export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly n
   return (await rows.execute()).map(({ id }) => id)
 }
 
-/** The `person_id` to store; undefined for "unchanged". Errors of the inline person are found below `person.`. */
+/**
+ * The `person_id` to store; undefined when unchanged. Findings of an inline person are below
+ * `person.`.
+ */
 export async function resolvePersonId(
   writing: Writing<{ person_id: number | null }>,
   { person, person_id }: Body,
@@ -49,7 +54,7 @@ export async function resolvePersonId(
   }
   const inlineId = person === null ? null : person.id
   if (inlineId === undefined || (person !== null && inlineId === null)) return create(writing, person, person_id)
-  // A PUT of what was read carries the old reference beside a new id, or the other way round: what changed counts.
+  // A PUT of a fetched lead repeats the old reference beside a changed one: the changed one counts.
   if (person_id !== undefined && person_id !== inlineId) {
     if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')

@@ -1,5 +1,5 @@
-// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU kept as they were. The
-// plan is pure; `keepLines` carries it out inside the lead's own write.
+// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU
+// as they were when added. The plan is pure; `saveProductLines` stores it inside the lead's write.
 import { sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -21,7 +21,7 @@ export interface ProductLine {
   updated_at: string
 }
 
-/** With what its product is called by now. */
+/** A line with the current name and SKU of its product. */
 export type ProductLineWithProduct = ProductLine & { product_name: string | null; product_sku: string | null }
 
 type Input = Schema<'LeadProductInput'>
@@ -42,13 +42,16 @@ const lines = (db: Db) =>
 export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
   queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
 
-/** A column of a query of leads: the lines of each, for `readLines`. */
+/** A column for a query of leads: the product lines as JSON, for `parseProductLines`. */
 export const productLinesColumn = ({ db, services }: Context) =>
   services.store.dialect.jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id'))).as('lines')
 
 export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
 
-/** One line as it will be; `present` is the line it changes. Finds an unknown product and an amount that no field can hold. */
+/**
+ * Plans one line; `present` is the stored line. Finds an unknown product and an amount that is too
+ * large.
+ */
 export function planProductLine(
   present: ProductLine | undefined,
   input: Input,
@@ -63,7 +66,7 @@ export function planProductLine(
   const price =
     input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)
   const amount = times(price, quantity)
-  if (amount === undefined) found.invalid('quantity', 'Price times quantity is more than an amount can be.')
+  if (amount === undefined) found.invalid('quantity', 'Price times quantity exceeds the largest amount.')
   const naming = isNewProduct ? product : present
   return {
     id: present?.id ?? null,
@@ -76,7 +79,7 @@ export function planProductLine(
   }
 }
 
-/** All lines of a body. Lines that are there and not named are to be removed. */
+/** Plans all lines of a body. Stored lines that the body omits are deleted. */
 export function planProductLines(
   present: readonly ProductLine[],
   inputs: readonly Input[],
@@ -104,7 +107,7 @@ export function planProductLines(
   })
 }
 
-/** Writes one planned line; a line that stays as it is keeps its updated_at. */
+/** Stores one planned line. An unchanged line keeps its updated_at. */
 export async function saveProductLine(
   ctx: Context,
   leadId: number,
@@ -126,7 +129,7 @@ export async function saveProductLine(
   }
 }
 
-/** Makes the lines of a lead those of the plan. */
+/** Replaces the stored lines of a lead by the planned ones. */
 export async function saveProductLines(
   ctx: Context,
   leadId: number,

@@ -1,5 +1,5 @@
-// Opportunities on their way through a pipeline (DOMAIN 9). The rules of moving are in stages.ts, of product lines in
-// products.ts, of the person given inline in person.ts.
+// Leads: opportunities that move through a pipeline (DOMAIN 9). stages.ts has the rules of moving,
+// product-lines.ts the product lines, person.ts the inline person.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
@@ -47,7 +47,8 @@ export const leads = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('leads')
-        // There is one of each of the first four, yet by left joins leads stay the first table of every query.
+        // Left joins keep leads the first table of every plan, although the first four rows always
+        // exist.
         .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
         .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
         .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
@@ -116,7 +117,7 @@ export const leads = defineResource(
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: money('leads.lead_value'),
-      // A date is compared as a date; only timestamps know the hour.
+      // A date column; only timestamps compare by time.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
       stage_changed_at: time('leads.stage_changed_at'),
@@ -135,7 +136,7 @@ export const leads = defineResource(
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
       const isChanged = expected && expected !== current?.expected_close_date
       if (isChanged && expected < today(ctx.time, ctx.services.config.timezone))
-        warn(ctx, 'expected_close_date', 'It lies in the past.')
+        warn(ctx, 'expected_close_date', 'The date is in the past.')
       if (source !== current?.lead_source_id) await checkReference(writing, 'lead_source_id', source, sources)
       if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
       await checkTagIds(ctx, found, body.tag_ids)
@@ -204,7 +205,7 @@ export const leads = defineResource(
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        // Whether there are any; gather counts those that the caller sees.
+        // Whether there are any; `countEmails` counts those that the caller sees.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
         created_at: row.created_at,

@@ -1,4 +1,4 @@
-// When an open lead counts as rotten (DOMAIN 9.1): computed from its age, for one lead and as a filter.
+// When an open lead is rotten (DOMAIN 9.1): computed from its age, for one lead and as a filter.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
@@ -6,7 +6,7 @@ import { validUntil } from '../../kernel/query/response-cache.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { open } from './stages.ts'
 
-/** Leads are rotten a whole day after creation plus the rotten days of their pipeline, until they are closed. */
+/** The filter `is_rotten`: open leads older than the rotten days of their pipeline plus one day. */
 export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
   if (query.is_rotten === undefined && query['is_rotten[not]'] === undefined) return {}
   const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()

@@ -1,4 +1,5 @@
-// Where a lead goes: looks up what stages.ts needs to decide, and what a new lead gets when it is told nothing (DOMAIN 9.1, 9.2).
+// The stage of a lead: loads what stages.ts needs to decide, and the defaults of a new lead (DOMAIN
+// 9.1, 9.2).
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { Mend } from '../../kernel/history/restore.ts'
@@ -9,12 +10,12 @@ import { fold } from '../../kernel/values/format.ts'
 import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
-/** Where a lead goes and what follows from it; nothing when the body names no stage and no closing detail. */
+/** The columns of a stage change; empty when the body names no stage and no closing detail. */
 export async function planStageChange({ ctx, current, found }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
-  // What a closing time or a reason needs is a stage.
+  // A closing time or a reason depends on the stage, so a refused stage is the only finding.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
   const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build })
@@ -23,7 +24,7 @@ export async function planStageChange({ ctx, current, found }: Writing<LeadState
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
 }
 
-/** The named row of a vocabulary, else the one of the lowest id (DOMAIN 9.1). */
+/** The id of the named source or type, else the lowest id (DOMAIN 9.1). */
 export async function defaultVocabularyId(
   ctx: Context,
   table: 'lead_sources' | 'lead_types',
@@ -37,8 +38,9 @@ export async function defaultVocabularyId(
 }
 
 /**
- * A lead that comes back finds another place for what is gone: the defaults of a new lead, and a stage as when its stage or
- * pipeline had been deleted under it (DOMAIN 15.1): of the same code in what is left, else `new`. So it stays won or lost.
+ * Replaces references of a restored lead that no longer exist: the defaults of a new lead, and the
+ * stage with the same code in the remaining or default pipeline, else `new` (DOMAIN 15.1). So the
+ * lead stays won or lost.
  */
 export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   const mended: Awaited<ReturnType<Mend>> = {}
@@ -65,7 +67,7 @@ export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   }
 }
 
-/** Stages belong to pipelines and have no path of their own: `include=stage` takes them from there. */
+/** `include=stage`: stages have no path of their own, so they are taken from their pipelines. */
 export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
   if (!canCall(ctx, pipelines.getOperation)) return
   const full = await pipelines.getMany(

@@ -1,5 +1,5 @@
-// How many leads stand at each stage, and what they are worth, out of the totals that the database keeps (db/migrations/0021), for
-// questions that these know the answer to: of some owners, stages and statuses.
+// Counts and values of the leads per stage, from the totals that triggers maintain
+// (db/migrations/0021). They answer only filters by owner, stage and status.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -7,19 +7,28 @@ import { visible } from '../../kernel/query/visibility.ts'
 export interface StageTotal {
   stage: number
   count: number
-  /** As `sumOf` tells it. */
+  /** In the form of `sumOf`. */
   sum: string
 }
 
 const columns = { user_id: 'owner_id', lead_pipeline_stage_id: 'stage_id', status: 'status' } as const
-/** What chooses no leads; the stages of a board are asked for apart. */
-const idle = new Set(['pipeline_id', 'pipeline_stage_id', 'sort', 'page', 'per_page', 'count', 'include', 'fields'])
+/** Parameters that filter no leads; the stages of a board are an argument of their own. */
+const nonFilters = new Set([
+  'pipeline_id',
+  'pipeline_stage_id',
+  'sort',
+  'page',
+  'per_page',
+  'count',
+  'include',
+  'fields',
+])
 
-/** The filters as conditions on the totals; null when they ask for more than is kept. */
-function asked(query: object): [column: string, values: number[]][] | null {
+/** The filters as conditions on the totals; null when the totals lack a filter. */
+function totalFilters(query: object): [column: string, values: number[]][] | null {
   const found: [string, number[]][] = []
   for (const [name, sent] of Object.entries(query)) {
-    if (sent === undefined || idle.has(name)) continue
+    if (sent === undefined || nonFilters.has(name)) continue
     if (!Object.hasOwn(columns, name)) return null
     const values = [sent].flat() as number[]
     if (values.length === 0) return null
@@ -28,16 +37,16 @@ function asked(query: object): [column: string, values: number[]][] | null {
   return found
 }
 
-/** Whether the query asks for some leads only. */
-export const filtersLeads = (query: object): boolean => asked(query)?.length !== 0
+/** Whether the query filters leads. */
+export const filtersLeads = (query: object): boolean => totalFilters(query)?.length !== 0
 
-/** Of each of the stages that has any. Null when the filters ask for more than is kept. */
+/** The totals of the stages that have leads. Null when the totals lack a filter. */
 export async function loadStageTotals(
   ctx: Context,
   query: object,
   stages: readonly number[],
 ): Promise<StageTotal[] | null> {
-  const filters = asked(query)
+  const filters = totalFilters(query)
   if (filters === null) return null
   const rows = ctx.db
     .selectFrom('lead_totals')

@@ -1,5 +1,6 @@
-// How a lead moves: which stage is meant (DOMAIN 9.2), and what entering or leaving it does to status, closing time and
-// reason (9.3). Every path runs through here: create, change, move, mass change, a stage that is removed. Pure.
+// Rules of moving a lead: which stage a body means (DOMAIN 9.2), and what entering it does to
+// status, closing time and reason (9.3). Create, update, move, mass update and stage removal all
+// use them. Pure.
 import type { EventBase } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -30,13 +31,13 @@ export const open = 1
 const statuses: Record<string, number> = { won: 2, lost: 3 }
 export const statusOfStage = (code: string): number => statuses[code] ?? open
 
-const told: Record<number, EventBase> = { [open]: 'lead.reopened', 2: 'lead.won', 3: 'lead.lost' }
+const outcomeByStatus: Record<number, EventBase> = { [open]: 'lead.reopened', 2: 'lead.won', 3: 'lead.lost' }
 
-/** What an update of a lead is besides (DOMAIN 17.2). */
+/** The additional event of an update that changes the status (DOMAIN 17.2). */
 export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
-  before.status === after.status ? [] : [told[Number(after.status)] ?? []].flat()
+  before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
-/** The stage that a body means, or undefined when it names none that fits; what is wrong is found. */
+/** The stage that a body means. Undefined, with a finding, when it names no matching stage. */
 export function chooseStage(
   stages: readonly Stage[],
   defaultPipeline: number,
@@ -54,7 +55,8 @@ export function chooseStage(
   if (stageId !== undefined) {
     const stage = stages.find(({ id }) => id === stageId)
     if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
-    // A PUT of what was read carries the old stage beside a new pipeline: the unchanged value gives way.
+    // A PUT of a fetched lead repeats the old stage beside a new pipeline: the changed value
+    // counts.
     else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
       if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
       if (current && pipeline === current.lead_pipeline_id) return stage
@@ -69,8 +71,8 @@ export function chooseStage(
 }
 
 /**
- * Columns after entering `stage`. A value equal to the stored one counts as not sent, so that a PUT of what was read can
- * carry a new stage. `latest` is the last moment a lead can have been closed at.
+ * The columns after entering `stage`. A value equal to the stored one counts as not sent, so that a
+ * PUT of a fetched lead can change only the stage. `latest` is the last allowed closing time.
  */
 export function enterStage(
   stage: Stage,

@@ -1,4 +1,4 @@
-// Places inside warehouses (DOMAIN 11.3).
+// Storage locations inside warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
 import { text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -38,7 +38,7 @@ export const locations = defineResource({
   toRow: async ({ name, warehouse_id }, writing) => {
     const { current, found } = writing
     if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)
-      found.invalid('warehouse_id', 'A location stays in its warehouse.')
+      found.invalid('warehouse_id', 'A location cannot move to another warehouse.')
     if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
     const key = name === undefined ? undefined : fold(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
@@ -60,7 +60,7 @@ export const locations = defineResource({
   },
 })
 
-/** A name is taken only inside its warehouse. */
+/** Names are unique within a warehouse. */
 async function checkName(
   { ctx, current, found }: Writing<Row>,
   key: string | undefined,

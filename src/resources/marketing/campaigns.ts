@@ -1,4 +1,5 @@
-// E-mails to all persons on the date of an event, as they are defined (DOMAIN 20.1). What goes out is decided when they run.
+// Campaigns as they are configured (DOMAIN 20.1): e-mails to all persons on the date of an event.
+// run.ts decides what goes out.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
@@ -52,7 +53,7 @@ export const campaigns = defineResource({
     }
     if (event !== current?.marketing_event_id)
       await checkReference(writing, 'marketing_event_id', event, marketingEvents)
-    // Its template may have been deleted while it was inactive; without one there is nothing to send.
+    // The template of an inactive campaign may have been deleted; an active one needs a template.
     if (status === true && !template && current && current.marketing_template_id === null)
       found.invalid('marketing_template_id', 'An active campaign needs a template.')
     return {
@@ -65,7 +66,7 @@ export const campaigns = defineResource({
       marketing_event_id: event,
     }
   },
-  // What it had queued when it was switched off goes out now.
+  // E-mails queued before the campaign was switched off go out now.
   afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
   },

@@ -1,5 +1,5 @@
-// What a campaign says to one person: its subject and its template filled in (DOMAIN 18.4, 20.2), made harmless like every mail,
-// with a link to unsubscribe at the end unless the template has one.
+// The e-mail of a campaign to one person: subject and template filled in (DOMAIN 18.4, 20.2),
+// sanitized like every e-mail, with an unsubscribe link at the end unless the template has one.
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
@@ -15,7 +15,7 @@ export interface FilledCampaign extends CampaignDraft {
   unknown: string[]
 }
 
-/** The mail, or a sentence that says why there can be none. */
+/** The e-mail, or a sentence why there is none. */
 export function fillCampaign(
   ctx: Context,
   draft: CampaignDraft,
@@ -24,7 +24,7 @@ export function fillCampaign(
 ): FilledCampaign | string {
   const values = new Map([...facts, ['unsubscribe_url', url]])
   const subject = fillIn(draft.subject, values, 'text', longest.subject)
-  if (!subject) return `Filled in, the subject has more than ${longest.subject} characters.`
+  if (!subject) return `With its placeholders filled in, the subject has more than ${longest.subject} characters.`
   const content = fillIn(draft.content, values, 'html', longest.content)
   const cleaned = content && clean(content.filled)
   if (!content || typeof cleaned !== 'string') return `The content is too long once it is filled in. ${tooMuch}`
@@ -38,5 +38,5 @@ export function fillCampaign(
 const footer = ({ services: { config } }: Context, url: string): string =>
   `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
 
-/** For mail programs without HTML, where a link says nothing of where it leads. */
+/** The plain-text alternative, with the unsubscribe link written out. */
 export const campaignText = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`

@@ -1,4 +1,4 @@
-// What becomes of campaigns when their template is deleted: one that is inactive stays, without a template (DOMAIN 23).
+// Clears the template of inactive campaigns when the template is deleted (DOMAIN 23).
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'

@@ -1,4 +1,4 @@
-// Occasions for campaigns (DOMAIN 20.1).
+// Marketing events: the dates on which campaigns run (DOMAIN 20.1).
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
 import { text, value } from '../../kernel/query/filter.ts'
@@ -27,7 +27,7 @@ export const marketingEvents = defineResource({
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, found } = writing
-    // A date in the past stays editable: it is looked at only when it changes (DOMAIN 3.4).
+    // An event with a past date stays editable: only a changed date is checked (DOMAIN 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       found.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
@@ -52,7 +52,7 @@ export const marketingEvents = defineResource({
       .execute()
     if (campaigns.length === 0) return
     throw inUse(
-      `Campaigns go out on ${name}.`,
+      `Campaigns use the event ${name}.`,
       campaigns.map((campaign) => ({ entity_type: 'campaigns', id: campaign.id, field: 'marketing_event_id' })),
     )
   },

@@ -1,4 +1,4 @@
-// What can be done with marketing events and campaigns through the API.
+// Handlers of marketing events, campaigns, sends, suppressions and unsubscribing.
 import type { Handlers } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { campaigns } from './campaigns.ts'

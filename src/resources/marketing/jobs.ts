@@ -1,4 +1,5 @@
-// What marketing does by itself: the daily run of the campaigns, and the two jobs that queue and send their mails.
+// The background work of marketing: the daily run of the campaigns, and the jobs that queue and
+// send their e-mails.
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -7,7 +8,7 @@ import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'
 import { sendMails } from './sending.ts'
 
-/** Always for today: of days that were missed, the campaigns are too late. */
+/** Runs the campaigns of today; campaigns of missed days are too late. */
 export const processCampaigns = defineJob<{ due: string }>({
   kind: 'campaigns.process',
   async run(job) {

@@ -1,5 +1,5 @@
-// A look at a campaign before it goes out (DOMAIN 20.2): filled in for somebody the caller sees, and how many addresses its next run
-// would reach, of all persons, because that is whom it goes to.
+// Previews a campaign (DOMAIN 20.2): filled in for a person the caller sees, with the number of
+// addresses its next run would reach among all persons.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -19,10 +19,10 @@ import { addressesIn, addressesInLedger } from './queue.ts'
 import { suppressedAddresses } from './suppressions.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
-/** When the campaigns of a day run. */
+/** The time of day at which campaigns run. */
 export const dailyAt = '00:05'
 
-/** Persons that are read in one turn. */
+/** Persons per query. */
 const atOnce = 200
 
 export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
@@ -46,7 +46,7 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   }
 }
 
-/** The one who is named, else the first with an address; null when the caller may read nobody. */
+/** The named person, else the first with an address; null when the caller may not read persons. */
 async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
   const mayRead = canCall(ctx, persons.getOperation)
   if (id !== undefined) {
@@ -66,7 +66,7 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
   return first?.id ?? null
 }
 
-/** Of all persons, a page at a time: there may be many, and others have a turn in between. */
+/** Counts the addresses of all persons in batches and yields between them. */
 async function reach(ctx: Context, id: number, occurrence: string) {
   const counts = { recipients: 0, suppressed: 0, already_sent: 0, without_address: 0 }
   const counted = new Set<string>()
@@ -96,7 +96,10 @@ async function reach(ctx: Context, id: number, occurrence: string) {
   }
 }
 
-/** The next day on which the daily run takes it; null for one that is inactive or whose day has been. */
+/**
+ * The next day on which the daily run includes the campaign; null when it is inactive or its day
+ * has passed.
+ */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
   if (!campaign.status || campaign.marketing_template_id === null) return null
   const { timezone } = ctx.services.config

@@ -1,5 +1,6 @@
-// A run of a campaign becomes rows of the ledger (DOMAIN 20.2): one mail for each e-mail address of each person, ready to be sent. The
-// ledger itself says how far that is, so a run that was interrupted goes on where it was, and one that is repeated adds what is new.
+// Queues a campaign run as rows of the ledger (DOMAIN 20.2): one e-mail per address of each person.
+// The ledger is the progress, so an interrupted run continues and a repeated one adds only new
+// addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -30,10 +31,10 @@ interface Recipient {
   person: Person
 }
 
-/** Persons that are read, addresses that are looked up, and mails that are queued in one transaction. */
+/** Persons per query, addresses per lookup, and e-mails per transaction. */
 const atOnce = 100
 
-/** The addresses of stored contact points, as they are compared. */
+/** The addresses of stored contact points in the form in which they are compared. */
 export const addressesIn = (emails: string): string[] => [
   ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
 ]
@@ -47,7 +48,7 @@ export const queueMails = defineJob<CampaignRun>({
   },
 })
 
-/** False when it was stopped before the end. */
+/** Returns false when it was aborted before the end. */
 export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
@@ -72,7 +73,7 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
   }
 }
 
-/** Null when the campaign is gone, or has lost its template: there is nothing to send any more. */
+/** The campaign's draft; null when the campaign or its template has been deleted. */
 async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
@@ -91,7 +92,7 @@ function recipientsIn(people: readonly Person[]): Recipient[] {
   return [...found.values()]
 }
 
-/** Those without a row for this occurrence. */
+/** The recipients without a row for this occurrence. */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
@@ -101,7 +102,7 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
   return recipients.filter(({ address }) => !known.has(address))
 }
 
-/** Which of the addresses have a row for this occurrence. */
+/** The addresses that have a row for this occurrence. */
 export async function addressesInLedger(
   { db }: Context,
   run: CampaignRun,
@@ -121,7 +122,7 @@ export async function addressesInLedger(
   return known
 }
 
-/** Filled in before the transaction, which others wait for. */
+/** E-mails are filled in before the transaction, which blocks other writers. */
 async function queueSome(
   ctx: Context,
   run: CampaignRun,
@@ -154,7 +155,7 @@ async function queueSome(
   })
 }
 
-/** A person may have been deleted since. */
+/** The recipients whose person still exists. */
 async function peopleThere({ db }: Context, recipients: readonly Recipient[]): Promise<ReadonlySet<number>> {
   const ids = [...new Set(recipients.map(({ person }) => person.id))]
   const rows = ids.length === 0 ? [] : await db.selectFrom('persons').select('id').where('id', 'in', ids).execute()
@@ -182,7 +183,7 @@ const leaveOut = (
     .values({ ...rowOf(ctx, run, to), state, error })
     .execute()
 
-/** A listener may refuse one; nothing of it is written then, and the others go on. */
+/** A listener may veto one e-mail; it is then not written, and the others continue. */
 async function queueOne(
   ctx: Context,
   run: CampaignRun,

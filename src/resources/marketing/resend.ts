@@ -1,4 +1,5 @@
-// A user sends an uncertain e-mail of a campaign again (DOMAIN 20.2). Nothing else does: the first copy may have arrived.
+// Sends an uncertain e-mail of a campaign again (DOMAIN 20.2). Only a user decides this, because
+// the first copy may have arrived.
 import { now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'

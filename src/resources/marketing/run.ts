@@ -1,5 +1,5 @@
-// When campaigns run (DOMAIN 20.2): each day those whose event is on that day or on none, and any of them when somebody says so. A
-// run is announced and enqueued here; queue.ts makes its mails, sending.ts sends them.
+// Starts campaign runs (DOMAIN 20.2): daily for campaigns whose event is on that day or that have
+// none, and on request. queue.ts queues the e-mails, sending.ts sends them.
 import { enqueue } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -13,7 +13,7 @@ import { scheduleSending } from './sending.ts'
 
 const keyOf = (run: CampaignRun): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
-/** How long a command that queues by itself has before a worker does it. */
+/** How long a command may queue the e-mails itself before a worker does. */
 const headStartMs = 60_000
 
 async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<void> {
@@ -33,8 +33,8 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
 }
 
 /**
- * Runs every active campaign of the day, all of them or none, and answers which. One that a listener refuses is left out. Repeating
- * it is safe: an address that has had an occurrence does not get it again.
+ * Runs every active campaign of the day in one transaction and returns the runs. A campaign that a
+ * listener vetoes is skipped. Repeating it is safe: an address gets each occurrence once.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
@@ -55,7 +55,7 @@ export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<Ca
         runs.push(run)
       } catch (cause) {
         if (!isOfListener(cause)) throw cause
-        ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener refused to let a campaign run, or failed.')
+        ctx.services.log.warn({ campaign: row.id, err: cause }, 'A listener vetoed a campaign run, or failed.')
       }
     }
     await scheduleSending(ctx)
@@ -69,7 +69,10 @@ interface Counts {
   failed: number
 }
 
-/** The same, and the mails are queued when it returns: how many are new, and how many will not go out. */
+/**
+ * Runs the campaigns of the day and queues their e-mails. Returns how many e-mails are new, and how
+ * many will not be sent.
+ */
 export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const { db } = ctx
   const { before } = await db
@@ -80,7 +83,7 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0, failed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)
-    // Whoever has queued them: a worker of a server may have helped.
+    // A worker of the server may have queued some of them.
     const rows = await db
       .selectFrom('campaign_sends')
       .select(({ fn }) => ['state', fn.countAll<number>().as('count')])

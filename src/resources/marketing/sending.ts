@@ -1,6 +1,7 @@
-// Sends what the ledger has queued, one mail after the other over all campaigns and workers, at most ACCORD_CAMPAIGN_RATE a minute,
-// counted from the ledger so that a restart does not lose the count. A mail is sent at most once: its claim is committed before it is
-// handed over, and a claim whose end nobody knows makes it `uncertain`, which only a user sends again (resend.ts).
+// Sends the queued e-mails one after the other over all campaigns and workers, at most
+// ACCORD_CAMPAIGN_RATE a minute, counted in the ledger so that a restart keeps the count. An e-mail
+// is sent at most once: its claim is committed before the handover, and a claim without a result
+// makes it `uncertain`, which only a user sends again (resend.ts).
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -16,15 +17,18 @@ import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
-/** Seconds behind the first, second … try of a mail that the server did not take now; then it has failed. */
+/** Seconds after each temporary failure of an e-mail; after the last one it has failed. */
 const ladder = [60, 300, 1800, 7200]
-/** Of one job: one that crashes again and again would be given up at last. */
+/**
+ * E-mails per job, so that a job that crashes repeatedly is not given up with many e-mails left.
+ */
 const maxMails = 250
 const minuteMs = 60_000
 
 /**
- * Something is queued, or will be due `at` a time. There is one job that waits at most, and never two at work: those of one sequence
- * run one after another. The one at work has let go of the key, so that what comes while it ends is seen by the next.
+ * Makes sure that a job sends e-mails at the given time. At most one job waits, and jobs of one
+ * sequence never run at once. The running job has released its key, so e-mails queued while it ends
+ * are sent by the next one.
  */
 export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -50,19 +54,19 @@ export const sendMails = defineJob<Record<string, never>>({
         const due = await nextDue(ctx)
         return due === null ? undefined : scheduleSending(ctx, due)
       }
-      if (mail !== 'left out') await hand(current, mail, late)
+      if (mail !== 'skipped') await hand(current, mail, late)
     }
     await scheduleSending(current())
   },
-  // What is queued is never forgotten: whatever made this one fail, the next begins.
+  // After a job is given up, the next one continues.
   onBuried: (ctx) => scheduleSending(ctx),
-  // It takes whatever is due.
+  // A retried job sends whatever is due.
   revive: async () => undefined,
 })
 
 /**
- * Rows that are being handed over while no other worker has the job: their worker has died, or has lost its lease. The mail server may
- * have accepted them. A worker that is alive all the same still says what became of its mail (see `hand`).
+ * Marks e-mails whose handover has no result: their worker died or lost its lease, and the mail
+ * server may have accepted them. A worker that is still alive stores its result later (see `hand`).
  */
 async function recover(ctx: Context): Promise<void> {
   const left = await ctx.db
@@ -75,11 +79,11 @@ async function recover(ctx: Context): Promise<void> {
   if (left.length === 0) return
   ctx.services.log.warn(
     { sends: left.map(({ id }) => id), count: left.length },
-    'Mails of campaigns were being sent when a worker ended. They are uncertain and are not sent again by themselves.',
+    'A worker ended while it sent e-mails of campaigns. They are uncertain and are not sent again automatically.',
   )
 }
 
-/** When the next mail may be handed over: as soon as there were fewer than the rate in the minute before. */
+/** When the rate limit allows the next e-mail. */
 async function freeAt(ctx: Context): Promise<Date> {
   const row = await ctx.db
     .selectFrom('campaign_sends')
@@ -93,8 +97,8 @@ async function freeAt(ctx: Context): Promise<Date> {
 }
 
 /**
- * The next mail of each campaign that is active, the one that is due first before the others. Those of other campaigns wait until they
- * are active again, and are not even looked at: there may be many.
+ * The next due e-mail of each active campaign, earliest first. E-mails of inactive campaigns are
+ * not read, because there may be many.
  */
 const queued = ({ db }: Context) =>
   db
@@ -122,8 +126,9 @@ async function nextDue(ctx: Context): Promise<Date | null> {
 }
 
 /**
- * Meant for a day on which its campaign was off, and which had passed when it was switched on. What was on its way on the day goes out
- * at its pace, however long that takes; and whoever runs a campaign after its day wants it to go out all the same (DOMAIN 20.2).
+ * Whether the campaign was inactive on the day of this e-mail and became active later. E-mails
+ * queued on the day go out however long they take, and a campaign run after its day is sent too
+ * (DOMAIN 20.2).
  */
 function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
   if (occurrence === undatedOccurrence) return false
@@ -131,8 +136,8 @@ function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send 
   return dayOf(created_at) <= occurrence && occurrence < dayOf(active_since ?? created_at)
 }
 
-/** The next mail that is due, marked as being handed over; null when there is none. */
-const take = (ctx: Context): Promise<Send | 'left out' | null> =>
+/** Claims the next due e-mail; null when none is due. */
+const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
   transaction(ctx, async (ctx) => {
     const row = await queued(ctx)
       .selectAll('campaign_sends')
@@ -140,10 +145,10 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
       .where('campaign_sends.run_at', '<=', now(ctx))
       .executeTakeFirst()
     if (!row) return null
-    if ((await suppressedAddresses(ctx, [row.address])).size > 0) return leftOut(ctx, row, { state: 'suppressed' })
-    if (row.person_id === null) return leftOut(ctx, row, { state: 'failed', error: 'The person was deleted.' })
+    if ((await suppressedAddresses(ctx, [row.address])).size > 0) return skip(ctx, row, { state: 'suppressed' })
+    if (row.person_id === null) return skip(ctx, row, { state: 'failed', error: 'The person was deleted.' })
     if (isTooLate(ctx, row))
-      return leftOut(ctx, row, { state: 'failed', error: 'Too late: the day it was for has passed.' })
+      return skip(ctx, row, { state: 'failed', error: 'Too late: the day of the event has passed.' })
     const started = { started_at: now(ctx), run_at: null, attempts: row.attempts + 1, claim: randomUUID() }
     await ctx.db.updateTable('campaign_sends').set(started).where('id', '=', row.id).execute()
     const { active_since: _since, ...mail } = row
@@ -152,27 +157,27 @@ const take = (ctx: Context): Promise<Send | 'left out' | null> =>
 
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
-/** The text of a mail that has ended is not kept. An uncertain one may be sent again. */
+/** The text of a finished e-mail is deleted. An uncertain one may be sent again. */
 const ended = { subject: null, content: null, run_at: null }
 const hasEnded = ({ state }: Change): boolean => state !== undefined && state !== 'uncertain'
 
-async function leftOut(ctx: Context, { id }: Send, change: Change): Promise<'left out'> {
+async function skip(ctx: Context, { id }: Send, change: Change): Promise<'skipped'> {
   await ctx.db
     .updateTable('campaign_sends')
     .set({ ...ended, ...change, updated_at: now(ctx) })
     .where('id', '=', id)
     .execute()
-  return 'left out'
+  return 'skipped'
 }
 
-/** One try. What became of it is written only by the claim that has the mail: nobody has sent it again meanwhile. */
+/** Hands over one e-mail and stores the result, unless another claim has taken the e-mail. */
 async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
   const settle = async (change: Change): Promise<void> => {
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      // Another worker may have called it uncertain.
+      // Another worker may have marked the e-mail uncertain.
       .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)
@@ -192,12 +197,13 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
   if (cause instanceof MailRefused) return { state: 'failed', error: cause.message }
   const isKnown = cause instanceof MailDeferred
   if (isKnown && cause.mayHaveArrived) {
-    log.warn({ sends: [id], count: 1 }, 'A mail of a campaign was handed over and not confirmed. It is uncertain.')
-    return { state: 'uncertain', error: `${cause.message} It may have arrived all the same.` }
+    log.warn({ sends: [id], count: 1 }, 'The mail server did not confirm an e-mail of a campaign. It is uncertain.')
+    return { state: 'uncertain', error: `${cause.message} It may have arrived.` }
   }
-  // Made before anything is handed over: the mailer tells of everything later as MailDeferred.
-  if (!isKnown) log.error({ err: cause, send: id }, 'A mail of a campaign failed unexpectedly.')
-  // What was stopped with the worker has not failed.
+  // An unexpected error is thrown before the handover: the mailer reports later ones as
+  // MailDeferred.
+  if (!isKnown) log.error({ err: cause, send: id }, 'An e-mail of a campaign failed unexpectedly.')
+  // An attempt that the shutdown aborted does not count.
   if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }
   const error = isKnown ? cause.message : 'It could not be sent.'
   const delay = ladder[attempts - 1]
@@ -223,7 +229,7 @@ function messageOf(ctx: Context, { address, message_id, subject, content }: Send
     headers: {
       'List-Unsubscribe': `<${url}>`,
       'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
-      // Keeps replies of people on holiday away.
+      // Suppresses automatic replies.
       Precedence: 'bulk',
     },
     attachments: [],

@@ -1,5 +1,6 @@
-// The ledger of campaigns (DOMAIN 20.2): a row for each campaign, occurrence and address, which is why no address gets the same
-// twice. Who sees a person sees what went to it; what went to a deleted person is for global viewers.
+// The ledger of campaign e-mails (DOMAIN 20.2): one row per campaign, occurrence and address, so
+// that no address gets the same e-mail twice. A caller sees the rows of visible persons; rows of
+// deleted persons need a global view.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -59,7 +60,10 @@ const rowsInSight = (ctx: Context) =>
     .leftJoin('persons', 'persons.id', 'campaign_sends.person_id')
     .where(visible(ctx, 'persons.user_id'))
 
-/** Events of a send are shown to callers who see it in the ledger; after its campaign is deleted, to global views only. */
+/**
+ * Events of a send are visible to callers who see its row; after the campaign is deleted, only to
+ * global views.
+ */
 export const sendSight: Sight = {
   lists: operations.listCampaignSends,
   records: {
@@ -70,7 +74,7 @@ export const sendSight: Sight = {
   },
 }
 
-/** The entries of a campaign that the caller sees. */
+/** The ledger rows of a campaign that the caller sees. */
 const sendsOf = (ctx: Context, campaign: number) =>
   rowsInSight(ctx)
     .leftJoin('users', 'users.id', 'campaign_sends.resent_by_id')
@@ -93,7 +97,7 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
   })
 }
 
-/** One entry that the caller sees. Throws 404. */
+/** One ledger row that the caller sees. Throws 404. */
 export async function loadSend(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
   const row = await sendsOf(ctx, campaign).where('campaign_sends.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('e-mail of this campaign', id)

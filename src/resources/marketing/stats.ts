@@ -1,4 +1,4 @@
-// How far campaigns have come: the mails of each in the ledger by what became of them, one query for a page of campaigns.
+// The numbers of a campaign's e-mails by state, with one query for a page of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 
@@ -23,7 +23,7 @@ export async function loadStats({ db }: Context, campaigns: readonly Campaign[])
   }
 }
 
-/** Whether mails of it wait to be sent. */
+/** Whether the campaign has queued e-mails. */
 export const hasQueued = async ({ db }: Context, id: number): Promise<boolean> =>
   (await db
     .selectFrom('campaign_sends')

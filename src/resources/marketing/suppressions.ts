@@ -1,4 +1,5 @@
-// Addresses that get no campaigns (DOMAIN 20.2): each once, in the one form in which addresses are compared.
+// Suppressed addresses, which get no campaigns (DOMAIN 20.2). Each is stored once, in the form in
+// which addresses are compared.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -14,11 +15,13 @@ import { transaction, write } from '../../kernel/write/write.ts'
 import { touchPersonsWithAddress } from '../persons/unsubscribed.ts'
 
 type Row = Selectable<DB['suppressions']>
-type Wish = Pick<Schema<'Suppression'>, 'address' | 'reason'>
+type NewSuppression = Pick<Schema<'Suppression'>, 'address' | 'reason'>
 
 const entity = 'suppressions'
 
-/** Suppressions are shown to callers who may list them: an address has no owner (DOMAIN 7.4). */
+/**
+ * Suppressions are visible to all callers who may list them: an address has no owner (DOMAIN 7.4).
+ */
 export const suppressionSight: Sight = {
   lists: operations.listSuppressions,
   records: {
@@ -39,15 +42,18 @@ const present = (row: Row): Schema<'Suppression'> => ({
 const withAddress = ({ db }: Context, address: string) =>
   db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
 
-/** Which of the addresses get no campaigns. */
+/** The suppressed ones among the addresses. */
 export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
   const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
   return new Set(rows.map(({ address }) => address))
 }
 
-/** Null for an address that is suppressed already, whatever for. */
-export const suppress = (ctx: Context, { address: sent, reason }: Wish): Promise<Schema<'Suppression'> | null> =>
+/** Suppresses an address; null when it already is, for whatever reason. */
+export const suppress = (
+  ctx: Context,
+  { address: sent, reason }: NewSuppression,
+): Promise<Schema<'Suppression'> | null> =>
   transaction(ctx, async (ctx) => {
     const address = fold(sent)
     if (await withAddress(ctx, address)) return null

@@ -1,5 +1,6 @@
-// The link to unsubscribe in every mail of a campaign (RFC 8058). It carries the address, sealed, so that it works without login,
-// for ever, and when the campaign is gone. Opening it changes nothing: mail programs open links on their own.
+// The unsubscribe link of every campaign e-mail (RFC 8058). It contains the encrypted address, so
+// it works without login, without expiry, and after the campaign is deleted. Opening it changes
+// nothing, because mail programs open links on their own.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -10,7 +11,7 @@ import type { Gates, Handler } from '../../kernel/handler.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { suppress } from './suppressions.ts'
 
-/** What else is sealed with the same key is no token. */
+/** Tells tokens apart from other texts encrypted with the same key. */
 const purpose = 'unsubscribe:'
 
 export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: string): string =>
@@ -19,17 +20,20 @@ export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: stri
 export const unsubscribeUrl = (ctx: Context, address: string): string =>
   urlWith(ctx, unsubscribeToken(ctx.services, address))
 
-/** Looks like one and unsubscribes nobody: for previews, whose reader is not the recipient. */
+/** A link without effect for previews, whose reader is not the recipient. */
 export const exampleUrl = (ctx: Context): string => urlWith(ctx, 'example')
 
 const urlWith = (ctx: Context, token: string): string => `${ctx.baseUrl}${pathTo(operations.unsubscribe, token)}`
 
-/** The address a token was made for. Throws 404 for any other text; the tag of the seal is compared in constant time. */
+/**
+ * The address in a token. Throws 404 for any other text; the authentication tag is compared in
+ * constant time.
+ */
 function addressIn({ services: { seal } }: Context, token: string): string {
   const bytes = Buffer.from(token, 'base64url')
-  // There is one way to write a token: what decoding would pass over makes it another one.
+  // Only the canonical encoding is a token; decoding would ignore extra characters.
   const text = bytes.toString('base64url') === token ? opened(seal, bytes.toString('base64')) : undefined
-  if (!text?.startsWith(purpose)) throw new Problem('not_found', 'This link is not one that was given out.')
+  if (!text?.startsWith(purpose)) throw new Problem('not_found', 'This unsubscribe link is not valid.')
   return text.slice(purpose.length)
 }
 
@@ -47,15 +51,15 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas
 main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-wrap:anywhere}
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
-/** The form posts to the page's own address, and says what mail programs say. */
+/** The form posts to its own address with the body that mail programs send. */
 const question = (address: string, app: string): string => `
 <h1>Unsubscribe</h1>
-<p>Should <strong>${address}</strong> get no more mailings from ${app}?</p>
+<p>Should <strong>${address}</strong> no longer receive mailings from ${app}?</p>
 <form method="post"><input type="hidden" name="List-Unsubscribe" value="One-Click"><button type="submit">Unsubscribe</button></form>`
 
 const answer = (address: string, app: string): string => `
 <h1>You are unsubscribed</h1>
-<p><strong>${address}</strong> gets no more mailings from ${app}.</p>`
+<p><strong>${address}</strong> no longer receives mailings from ${app}.</p>`
 
 function page({ services: { config } }: Context, address: string, main: typeof question) {
   const app = escapeHtml(config.appName)
@@ -78,11 +82,11 @@ function page({ services: { config } }: Context, address: string, main: typeof q
   })
 }
 
-/** Calls a minute from one address: a mail service calls for many of its people. */
+/** Calls a minute from one IP address; a mail service calls for many users. */
 const maxCalls = 120
 const minuteMs = 60_000
 
-/** Before the body is read: only with a link that was given out, and not too often. */
+/** Runs before the body is read: requires a valid link and limits the rate. */
 async function admit(ctx: Context): Promise<void> {
   addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
   await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)

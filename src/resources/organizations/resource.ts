@@ -1,4 +1,5 @@
-// Companies and institutions (DOMAIN 10.2). The lists of an organization's persons and leads live with those resources.
+// Organizations: companies and institutions (DOMAIN 10.2). The slices of persons and leads list an
+// organization's persons and leads.
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -51,7 +52,7 @@ export const organizations = defineResource(
       user_id: value('organizations.user_id'),
       country: exists((wanted) => {
         const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
-        // An organization without a country is none of the listed ones, rather than neither in nor out.
+        // A missing country counts as empty, so that [not] includes such organizations.
         return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
       }),
       tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),

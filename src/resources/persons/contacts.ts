@@ -1,5 +1,5 @@
-// Contact points of persons and warehouses: cleaned on the way in, unique over all records of their kind by a row in
-// unique_values each (DOMAIN 3.2, 8.3, 10.1, 11.3).
+// Contact points of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3): cleaned on input, and
+// unique among records of the same entity through the table unique_values.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -15,14 +15,17 @@ import { hasPhoneNumber } from './phone-numbers.ts'
 type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
 
-/** The contact fields, and the form in which their values are compared. */
+/** How the values of each contact field are normalized for comparison. */
 export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: phoneKey } as const
 export type ContactField = keyof typeof contactFields
 type Owner = 'persons' | 'warehouses'
 
 const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 
-/** Entries without a value are dropped, a missing label is `work`; a value that occurs twice is found. */
+/**
+ * Drops entries without a value, sets the label `work` where it is missing, and finds duplicate
+ * values.
+ */
 export function cleanContactPoints(
   field: ContactField,
   sent: Sent | undefined,
@@ -41,14 +44,19 @@ export const personRef = (id: number, name: string, emails: string): Schema<'Per
   email: (JSON.parse(emails) as Point[])[0]?.value ?? null,
 })
 
-/** The built-in attribute a field is: it says whether values are unique (DOMAIN 8.1). */
+/**
+ * The built-in attribute of a contact field, which says whether its values are unique (DOMAIN 8.1).
+ */
 async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Promise<Attribute> {
   const found = (await attributeSet(ctx)).system.get(owner)?.find(({ code }) => code === field)
   if (!found) throw new Error(`${owner} have no built-in attribute ${field}.`)
   return found
 }
 
-/** Finds values that another record has. The other's id is told only to callers who may see it. */
+/**
+ * Finds values that another record has. The id of that record is included only if the caller may
+ * see it.
+ */
 export async function checkUniquePoints(
   ctx: Context,
   owner: Owner,
@@ -67,7 +75,7 @@ const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] 
     value === null ? [] : [{ key: contactFields[field](value), at: `${index}.value` }],
   )
 
-/** Makes the rows of unique_values those of the record's points. */
+/** Replaces the record's rows of unique_values. */
 export async function saveUniquePoints(
   ctx: Context,
   owner: Owner,
@@ -81,7 +89,10 @@ export async function saveUniquePoints(
   await keepKeys(ctx, attribute, id, keys)
 }
 
-/** A person comes back: what must be unique by now is refused when another person has it (DOMAIN 17.4). */
+/**
+ * Checks the unique values of a restored person: a value that another person has by now is refused
+ * (DOMAIN 17.4).
+ */
 export const mendPerson: Mend = async (ctx, { row }) => {
   const id = Number(row.id)
   const found = new ValidationErrors()
@@ -97,7 +108,8 @@ export const mendPerson: Mend = async (ctx, { row }) => {
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const
 
 /**
- * The filters `email=` and `phone=`, where the query has them: an indexed look-up of whole values, unless addresses are not unique.
+ * The filters `email=` and `phone=`, if the query has them. They look up whole values in an index,
+ * unless addresses are not unique.
  */
 export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
   const { dialect } = ctx.services.store

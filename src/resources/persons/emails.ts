@@ -1,5 +1,5 @@
-// The mail that a new record comes from (`email_id`, DOMAIN 9.1, 10.1), and how many mails leads have. E-mails stand to the
-// right of persons and leads, so they are reached through the services.
+// The e-mail that a new record is created from (`email_id`, DOMAIN 9.1, 10.1), and the e-mail
+// counts of leads. The slice of e-mails imports persons, so it is reached through the services.
 import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { pruneJoins } from '../../kernel/query/join-pruning.ts'
@@ -11,23 +11,29 @@ export type Link = { lead_id: number } | { person_id: number }
 
 function emailsOf({ services }: Context): Resource<unknown, Link> {
   const emails = services.resources.get('emails')
-  if (!emails) throw new Error('There is no resource of e-mails.')
+  if (!emails) throw new Error('The resource emails is not registered.')
   return emails as Resource<unknown, unknown>
 }
 
-/** Finds a mail that does not exist or is out of sight. Throws 403 for a caller who may not change mails. */
+/**
+ * Finds an e-mail that does not exist or is not visible. Throws 403 when the caller may not change
+ * e-mails.
+ */
 export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
   if (id === undefined) return
   if ((await emailsOf(ctx).visibleIds(ctx, [id])).has(id)) assertCanCall(ctx, 'updateEmail')
   else found.invalid('email_id', `No e-mail has id ${id}.`)
 }
 
-/** Links the mail to the new record, with its own events. */
+/** Links the e-mail to the new record, with the events of the e-mail. */
 export async function linkEmail(ctx: Context, id: number | undefined, link: Link): Promise<void> {
   if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
 }
 
-/** Counts the mails of a page of leads that the caller sees, with one query. Leads that say 0 have none at all. */
+/**
+ * Counts the visible e-mails of a page of leads with one query. A lead with 0 has none and is
+ * skipped.
+ */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {
     const rows: Rows<unknown> = (await emailsOf(ctx).query(ctx, {})).clearSelect().clearOrderBy()

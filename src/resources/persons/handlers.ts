@@ -1,4 +1,5 @@
-// What persons can do beyond the everyday: mass operations, tags, and the list of persons below an organization.
+// Handlers of persons besides the standard ones: mass operations, export, tags, and the list of
+// persons below an organization.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -11,7 +12,7 @@ import { persons } from './resource.ts'
 const tagged = createTagHandlers('persons', persons)
 
 export const handlers = {
-  // The contract knows `changes` only: persons have no single value that is changed in mass.
+  // The contract has only `changes`, because persons have no single value for a mass update.
   massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),
   exportPersons: exportOf(persons, personColumns),

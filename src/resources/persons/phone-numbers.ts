@@ -1,9 +1,10 @@
-// Whose a telephone number is (DOMAIN 10.1): several persons may have the same, which is compared by its digits.
+// Finds persons by phone number (DOMAIN 10.1). Several persons may share a number, and numbers
+// compare by their digits.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { phoneKey } from '../../kernel/values/format.ts'
 
-/** Makes the rows of one person those of the numbers that were sent. */
+/** Replaces the stored numbers of a person. */
 export async function savePhoneNumbers(
   { db }: Context,
   id: number,
@@ -19,16 +20,19 @@ export async function savePhoneNumbers(
     .execute()
 }
 
-/** Persons with one of the numbers, given as they are compared. */
+/** Matches persons with one of the normalized numbers. */
 export const hasPhoneNumber = (keys: readonly string[]): RawBuilder<SqlBool> =>
-  sql<SqlBool>`persons.id in (select kept.person_id from person_numbers as kept where kept.number in (${sql.join(keys)}))`
+  sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where stored.number in (${sql.join(keys)}))`
 
-/** Fewer digits than a number has are found by the words alone. */
-const fewest = 3
+/** Shorter digit sequences match by text only. */
+const minDigits = 3
 
-/** Persons with a number that holds the digits of what was asked for, if that can be a number. */
-export function hasPhoneNumberLike(asked: string): RawBuilder<SqlBool> | null {
-  const digits = phoneKey(asked)
-  if (digits.length < fewest || /\p{L}/u.test(asked)) return null
-  return sql<SqlBool>`persons.id in (select kept.person_id from person_numbers as kept where kept.number like ${`%${digits}%`})`
+/**
+ * Matches persons with a number that contains the searched digits; null when the text cannot be a
+ * number.
+ */
+export function hasPhoneNumberLike(search: string): RawBuilder<SqlBool> | null {
+  const digits = phoneKey(search)
+  if (digits.length < minDigits || /\p{L}/u.test(search)) return null
+  return sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where stored.number like ${`%${digits}%`})`
 }

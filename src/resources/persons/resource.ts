@@ -1,4 +1,4 @@
-// Contacts (DOMAIN 10.1).
+// Persons, the contacts of the CRM (DOMAIN 10.1).
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
@@ -25,8 +25,9 @@ type Row = { id: number; organization_id: number | null; user_id: number | null 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * The organization to store: by id, or by name, found among all organizations; a name for one to be created. An id that is
- * the present one counts as not sent, so that a new name can be added to what was read.
+ * The organization to store: an id, or a name that is looked up among all organizations and created
+ * if it is new. An unchanged id counts as not sent, so that a new name can be sent with a fetched
+ * person.
  */
 async function organizationOf(
   writing: Writing<Row>,
@@ -56,7 +57,10 @@ async function organizationOf(
   return { name }
 }
 
-/** Everything but the writing: the columns, with all that is wrong found, and an organization that is still to be created. */
+/**
+ * Plans a person without writing: the columns with all findings, and an organization still to be
+ * created.
+ */
 async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, found } = writing
   const emails = cleanContactPoints('emails', body.emails, found)
@@ -165,7 +169,8 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // Id and name of a record that the caller may not read are shown (DOMAIN 3.5), and no more.
+                // References show only id and name of a record that the caller may not read (DOMAIN
+                // 3.5).
                 address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,
@@ -206,7 +211,7 @@ export const persons = defineResource(
   }),
 )
 
-/** The first records that refer to a person; their ids only where the caller may see them. */
+/** The first records that refer to a person, with ids only where the caller may see them. */
 async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   const rows = await ctx.db
     .selectFrom(entity)
@@ -222,7 +227,7 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   }))
 }
 
-/** Finds what is wrong with a person that another record creates on the way; there the contract cannot require fields. */
+/** Checks a person that another record creates inline, where the contract cannot require fields. */
 export async function checkPerson(ctx: Context, body: Body, found: ValidationErrors): Promise<void> {
   if (body.name === undefined) found.invalid('name', 'The field is required.')
   await checkValues(ctx, 'persons', body, found)

@@ -1,5 +1,5 @@
-// Since when a person wants no campaigns (DOMAIN 10.1): since the first of their addresses came onto the list of suppressed ones, which
-// marketing keeps. It follows from that list, so it is read and not stored.
+// `unsubscribed_at` of a person (DOMAIN 10.1): when the first of the person's addresses was
+// suppressed. It follows from the suppressions, so it is read and not stored.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
@@ -8,7 +8,7 @@ import { contactFilters } from './contacts.ts'
 
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>
 
-/** For a page of persons, with one query. */
+/** Fills `unsubscribed_at` of a page of persons with one query. */
 export async function loadUnsubscribedAt({ db }: Context, people: readonly Person[]): Promise<void> {
   const addresses = [...new Set(people.flatMap(({ emails }) => emails.map(({ value }) => fold(value))))]
   if (addresses.length === 0) return
@@ -22,7 +22,7 @@ export async function loadUnsubscribedAt({ db }: Context, people: readonly Perso
     person.unsubscribed_at = person.emails.flatMap(({ value }) => since.get(fold(value)) ?? []).sort()[0] ?? null
 }
 
-/** Persons with the address are shown otherwise from now on: their versions go up. */
+/** Raises the version of persons with the address, because their replies change. */
 export async function touchPersonsWithAddress(ctx: Context, address: string): Promise<void> {
   const query = { email: [address] }
   let changed = ctx.db

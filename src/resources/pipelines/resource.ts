@@ -1,4 +1,5 @@
-// Pipelines with their stages (DOMAIN 15.1). Exactly one is the default; leads of a removed stage or pipeline move.
+// Pipelines with their stages (DOMAIN 15.1). Exactly one is the default. Leads of a removed stage
+// or pipeline move to another one.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -24,16 +25,16 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
     .orderBy('sort_order')
     .execute()
 
-/** Where leads go that are told nothing. */
+/** The pipeline of leads that name none. */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  // Written out: an index of those rows alone is found by it without looking at what is bound.
+  // A literal, so that SQLite can use the partial index.
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
   const [holder] = await queryCached(ctx, { name: 'pipelines: default', values: [], build })
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }
 
-/** Stages of several pipelines in order, with what is in them: two queries, whatever the number of pipelines. */
+/** The stages of several pipelines in order, with their lead totals, in two queries. */
 async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
   const rows = await ctx.db
     .selectFrom('lead_pipeline_stages')
@@ -74,7 +75,12 @@ async function presentStages(ctx: Context, pipelineIds: readonly number[]): Prom
   return found
 }
 
-async function carryOut(ctx: Context, pipelineId: number, plan: StagePlan, moveTo: number | undefined): Promise<void> {
+async function saveStages(
+  ctx: Context,
+  pipelineId: number,
+  plan: StagePlan,
+  moveTo: number | undefined,
+): Promise<void> {
   const at = now(ctx)
   const present = new Map((await loadStages(ctx, pipelineId)).map((stage) => [stage.id, stage]))
   const fallback = [...present.values()].find(({ code }) => code === 'new')
@@ -83,7 +89,7 @@ async function carryOut(ctx: Context, pipelineId: number, plan: StagePlan, moveT
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
-  // Names that move from one stage to another would collide on the way: the old ones make room first.
+  // Stages may swap names, so renamed stages first get a placeholder key to avoid collisions.
   for (const { id, name } of plan.stages) {
     if (id !== null && present.get(id)?.name !== name) {
       await ctx.db
@@ -155,12 +161,12 @@ export const pipelines = defineResource({
     const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, found)
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
-      found.invalid('move_leads_to_stage_id', 'This is none of the stages that stay.')
+      found.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
     found.throwIfAny()
     refuseFixed(plan)
     if (body.is_default === false && current?.is_default === 1)
       throw isProtected('One pipeline must be the default; make another one the default instead.')
-    if (body.is_default && current?.is_default !== 1) await stepDown(ctx)
+    if (body.is_default && current?.is_default !== 1) await clearDefault(ctx)
     return {
       ...named,
       rotten_days: body.rotten_days,
@@ -185,11 +191,11 @@ export const pipelines = defineResource({
     )
     for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
   },
-  // The stages tell how many leads the writer saw, and what those were worth. The reader may see fewer.
+  // The stored totals count the leads that the author of the event saw; the reader may see fewer.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   afterSave: async (ctx, id, body) =>
-    carryOut(
+    saveStages(
       ctx,
       id,
       planStages(await loadStages(ctx, id), body.stages, new ValidationErrors()),
@@ -213,8 +219,8 @@ function withoutSums(stages: unknown): unknown {
   )
 }
 
-/** Takes the flag from the present default, as a change of that pipeline with events of its own. */
-async function stepDown(ctx: Context): Promise<void> {
+/** Clears the flag of the current default pipeline, as a change of its own with events. */
+async function clearDefault(ctx: Context): Promise<void> {
   const holder = await ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1).executeTakeFirst()
   if (!holder) return
   const before = await pipelines.get(ctx, holder.id)

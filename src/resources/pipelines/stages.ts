@@ -1,5 +1,5 @@
-// The rules of a pipeline's stages (DOMAIN 15.1), as a plan computed from what is there and what was sent. Pure: the same
-// plan is made once to find what is wrong and once to carry it out.
+// Rules for the stages of a pipeline (DOMAIN 15.1), as a plan computed from the stored and the sent
+// stages. Pure: the plan is computed once for validation and once for saving.
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold, slug } from '../../kernel/values/format.ts'
@@ -24,8 +24,8 @@ export interface StagePlan {
 
 type StageInput = Schema<'StageInput'>
 
-/** What a new pipeline gets when no stages are sent. */
-const customary: readonly StageInput[] = [
+/** The stages of a new pipeline when the body has none. */
+const defaultStages: readonly StageInput[] = [
   { code: 'new', name: 'New', probability: 10 },
   { code: 'follow-up', name: 'Follow Up', probability: 25 },
   { code: 'prospect', name: 'Prospect', probability: 50 },
@@ -34,28 +34,31 @@ const customary: readonly StageInput[] = [
   { code: 'lost', name: 'Lost', probability: 0 },
 ]
 const fixed = new Map(
-  customary.filter(({ code }) => ['new', 'won', 'lost'].includes(code ?? '')).map((stage) => [stage.code ?? '', stage]),
+  defaultStages
+    .filter(({ code }) => ['new', 'won', 'lost'].includes(code ?? ''))
+    .map((stage) => [stage.code ?? '', stage]),
 )
 const fixedProbability: Record<string, number> = { won: 100, lost: 0 }
-const most = 50
+const maxStages = 50
 
 export const isFixedStage = (code: string): boolean => fixed.has(code)
 
-/** `sent` undefined: the stages stay as they are, or are the customary ones for a new pipeline. */
+/** Without `sent`, the stages stay, or a new pipeline gets the default ones. */
 export function planStages(
   present: readonly StageRow[],
   sent: readonly StageInput[] | undefined,
   found: ValidationErrors,
 ): StagePlan {
   if (sent === undefined && present.length > 0) return { stages: [...present], removed: [] }
-  const inputs = sent ?? customary
+  const inputs = sent ?? defaultStages
   const planned = inputs.map((input, index) => planOne(present, input, index, found))
   const kept = new Set(planned.map(({ id }) => id))
   const removed = present.filter(({ id }) => !kept.has(id))
   if (present.length === 0) addFixed(planned)
   refuseDuplicates(planned, inputs, found)
-  if (planned.length > most) found.invalid('stages', `Must not have more than ${most} entries, with new, won and lost.`)
-  return { stages: inOrder(planned), removed }
+  if (planned.length > maxStages)
+    found.invalid('stages', `Must not have more than ${maxStages} entries, with new, won and lost.`)
+  return { stages: sortStages(planned), removed }
 }
 
 function planOne(
@@ -96,7 +99,7 @@ function addFixed(planned: PlannedStage[]): void {
   }
 }
 
-/** Finds codes and names that occur twice, each on the field that was sent: a code may have been made of a name. */
+/** Finds duplicate codes and names, on the field that was sent: a code may come from the name. */
 function refuseDuplicates(
   planned: readonly PlannedStage[],
   inputs: readonly StageInput[],
@@ -114,8 +117,11 @@ function refuseDuplicates(
   }
 }
 
-/** `new` first, `won` and `lost` last, the others by sort_order and then as sent; numbered without gaps. */
-function inOrder(planned: readonly PlannedStage[]): PlannedStage[] {
+/**
+ * Orders `new` first, `won` and `lost` last, the others by sort_order and position; numbers without
+ * gaps.
+ */
+function sortStages(planned: readonly PlannedStage[]): PlannedStage[] {
   const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1
   return planned
     .map((stage, index) => ({ stage, index }))

@@ -1,4 +1,5 @@
-// What products can do beyond the everyday: mass operations, tags, and the inventories of DOMAIN 11.2.
+// Handlers of products besides the standard ones: mass deletion, export, tags, and inventories
+// (DOMAIN 11.2).
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
@@ -31,7 +32,7 @@ const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { pa
     return { data: await loadInventories(ctx, scope), message: 'Inventories updated.' }
   })
 
-/** Products of a warehouse, with the sums of that warehouse in place of those over all of them. */
+/** The products of a warehouse, with the quantities in that warehouse instead of the totals. */
 const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { params, query }) => {
   await warehouses.assertVisible(ctx, params.id)
   const list = await products.list(ctx, query, (rows) =>

@@ -1,5 +1,5 @@
-// How many of a product lie where (DOMAIN 11.2): one row per location. The sums of a product are kept in its own row, so that
-// lists can filter and sort by them; every writer of inventories goes through here.
+// Inventories (DOMAIN 11.2): one row per product and location. The product row holds the sums, so
+// that lists can filter and sort by them; all writes of inventories go through this file.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -15,7 +15,7 @@ interface Where {
   locationId?: number
 }
 
-/** Inventories with their warehouse and location, by both names. */
+/** Inventories with their warehouse and location, sorted by both names. */
 export async function loadInventories(ctx: Context, where: Where): Promise<Inventory[]> {
   if (where.productIds?.length === 0 || where.warehouseIds?.length === 0) return []
   let rows = ctx.db
@@ -60,7 +60,7 @@ export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'Pro
   return [...found.values()]
 }
 
-/** Changes the inventories of a product as one write; a change of nothing leaves no trace. */
+/** Changes the inventories of a product in one write; an unchanged result is not logged. */
 export async function writeInventories(
   ctx: Context,
   productId: number,
@@ -81,7 +81,7 @@ export async function writeInventories(
   })
 }
 
-/** Brings the sums of a product up to its inventories; it changes with them. */
+/** Updates the sums in the product row and its version. */
 async function recount(ctx: Context, productId: number): Promise<void> {
   const sum = (column: string) =>
     sql<number>`(select coalesce(sum(${sql.raw(column)}), 0) from product_inventories where product_id = ${productId})`
@@ -98,7 +98,7 @@ async function recount(ctx: Context, productId: number): Promise<void> {
     .execute()
 }
 
-/** Removes the rows of a location or warehouse that is deleted, with one event per product. */
+/** Deletes the inventories of a deleted location or warehouse, with one event per product. */
 export async function clearInventories(
   ctx: Context,
   where: { locationId: number } | { warehouseId: number },
@@ -119,7 +119,7 @@ export async function clearInventories(
   }
 }
 
-/** Throws 409 for a location or warehouse in which products still lie: what is deleted must be empty (DOMAIN 23). */
+/** Throws 409 `in_use` while the location or warehouse has products in stock (DOMAIN 23). */
 export async function refuseIfStocked(
   ctx: Context,
   column: 'warehouse_location_id' | 'warehouse_id',

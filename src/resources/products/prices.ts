@@ -1,4 +1,4 @@
-// Products as lines of leads and items of quotes name them: what they are called and cost when the line is written.
+// The name, SKU and price of products for product lines and quote items when they are written.
 import type { Context } from '../../kernel/context.ts'
 
 export interface PricedProduct {
@@ -8,7 +8,10 @@ export interface PricedProduct {
   price: number
 }
 
-/** The products that lines name, by id, with one query. Every caller who may edit leads or quotes may put any product on one. */
+/**
+ * The named products by id, with one query. A caller who may edit leads or quotes may use any
+ * product.
+ */
 export async function loadPricedProducts(
   ctx: Context,
   lines: readonly { product_id?: number | null | undefined }[],

@@ -1,4 +1,5 @@
-// What is sold (DOMAIN 11.1). Everyone sees all products; lines of leads keep name, SKU and price of their own.
+// Products (DOMAIN 11.1). All users see all products. Product lines store their own name, SKU and
+// price.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'

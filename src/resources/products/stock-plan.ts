@@ -1,4 +1,5 @@
-// The rules of a new list of inventories (DOMAIN 11.2): which rows it changes, adds and removes. The plan is carried out in one write.
+// Plans a new list of inventories (DOMAIN 11.2): the rows to change, add and delete. The plan is
+// applied in one write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -14,7 +15,10 @@ interface Planned {
   allocated: number
 }
 
-/** All rows of a body against those present in its scope. Throws 422 for what is wrong, 409 for stock that has moved. */
+/**
+ * Plans all rows of a body against the stored ones in its scope. Throws 422 for findings, 409 when
+ * the stock has changed.
+ */
 export async function planStock(
   ctx: Context,
   present: readonly Inventory[],
@@ -55,12 +59,12 @@ export async function planStock(
   for (const [index, { expected_in_stock: expected }] of inventories.entries()) {
     const is = plan[index]?.row?.in_stock ?? 0
     if (expected !== undefined && expected !== is)
-      throw new Problem('state_conflict', `inventories.${index} has ${is} in stock by now, not ${expected}.`)
+      throw new Problem('state_conflict', `inventories.${index} now has ${is} in stock, not ${expected}.`)
   }
   return plan
 }
 
-/** Writes the plan: rows that it leaves out are removed. */
+/** Stores the plan; stored rows that it lacks are deleted. */
 export async function applyStockPlan(
   ctx: Context,
   productId: number,
@@ -71,7 +75,8 @@ export async function applyStockPlan(
   const gone = present.filter(({ id }) => !kept.has(id)).map(({ id }) => id)
   if (gone.length > 0) await ctx.db.deleteFrom('product_inventories').where('id', 'in', gone).execute()
   const at = now(ctx)
-  // Rows that trade places would meet on the unique key on the way: whoever moves steps aside first.
+  // Rows may swap locations, so moved rows are deleted first and inserted again to avoid the unique
+  // key.
   const moving = plan.filter(({ row, ...to }) => row && row.warehouse_location_id !== to.warehouse_location_id)
   if (moving.length > 0)
     await ctx.db
@@ -105,7 +110,7 @@ export async function applyStockPlan(
   }
 }
 
-/** The warehouse of every location that is named. */
+/** The warehouse of each named location. */
 async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise<Map<number, number>> {
   const ids = inventories.flatMap(({ warehouse_location_id: id }) => id ?? [])
   if (ids.length === 0) return new Map()
@@ -117,7 +122,7 @@ async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise
   return new Map(rows.map(({ id, warehouse_id }) => [id, warehouse_id]))
 }
 
-/** Which of the warehouses exist. */
+/** The existing ones among the warehouses. */
 async function warehousesOf(ctx: Context, ids: readonly (number | undefined)[]): Promise<ReadonlySet<number>> {
   const wanted = [...new Set(ids.flatMap((id) => id ?? []))]
   if (wanted.length === 0) return new Set()

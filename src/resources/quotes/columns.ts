@@ -20,7 +20,7 @@ export const quoteColumns = async (ctx: Context): Promise<Columns<Quote>> => [
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
   ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
   ...plain('sub_total', 'discount_amount', 'tax_amount', 'grand_total'),
-  // As product lines of leads are written.
+  // The same format as product lines of leads.
   listColumn('items', ({ items }) =>
     items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
       line({ id, price, quantity, discount_amount, tax_amount }),

@@ -1,5 +1,6 @@
-// The fonts of printed quotes. Roboto (with pdfmake) has the Latin, Greek and Cyrillic letters. Arabic and Hebrew have a font each. Those
-// of Chinese, Japanese and Korean come in about a hundred slices each; only slices that the text needs are read.
+// The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic; Arabic and
+// Hebrew have a font each. Chinese, Japanese and Korean fonts come in about a hundred slices each,
+// and only the needed slices are read.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -22,9 +23,9 @@ type Face = string
 type Faces = Record<'normal' | 'bold' | 'italics' | 'bolditalics', Face>
 export type Dictionary = Record<string, Faces>
 
-/** The font of a character, and whether that font has it. */
+/** Chooses the font of each character. */
 export interface Fonts {
-  /** Answers the name of the font: `current` when it has the character as well. */
+  /** Returns the name of the font; `current` if it has the character. */
   of(point: number, current?: string): string
   has(text: string): boolean
   dictionary: Dictionary
@@ -35,13 +36,13 @@ export const latin = 'Roboto'
 const placeOf = (path: string): string => require.resolve(path)
 const roboto = (style: string): string =>
   join(dirname(placeOf('pdfmake/package.json')), 'fonts', 'Roboto', `Roboto-${style}.ttf`)
-/** The packages export their code only; the fonts lie beside it. */
+/** The packages export only code; their fonts are beside it. */
 const script = (name: string, family: string) => (style: string) =>
   join(dirname(placeOf(`@embedpdf/fonts-${name}`)), '..', 'fonts', `${family}-${style}.ttf`)
 
 const upright = (normal: string, bold: string): Faces => ({ normal, bold, italics: normal, bolditalics: bold })
 const [arabic, hebrew] = [script('arabic', 'NotoNaskhArabic'), script('hebrew', 'NotoSansHebrew')]
-const whole: Dictionary = {
+const bundledFonts: Dictionary = {
   [latin]: {
     ...upright(roboto('Regular'), roboto('Medium')),
     italics: roboto('Italic'),
@@ -58,7 +59,7 @@ function openedAt(path: string): Font {
   return known
 }
 
-/** Fonts in slices, and for each character the slice that may have it. */
+/** Font families in slices, and per character the slice that may have it. */
 type Family = 'sc' | 'tc' | 'jp' | 'kr'
 const slicesOf = new Map<Family, Map<number, string>>()
 
@@ -78,7 +79,10 @@ function slices(family: Family): Map<number, string> {
   return found
 }
 
-/** Many characters are written differently in the four. The language decides, else what the text has beside them. */
+/**
+ * The four families draw many characters differently. The locale's language decides, else the
+ * script of the other characters.
+ */
 function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()
   const has = (first: number, last: number): boolean => [...points].some((point) => point >= first && point <= last)
@@ -114,10 +118,13 @@ function slice(virtual: VirtualFileSystem, family: Family, name: string, weight:
   return loading
 }
 
-/** Puts a slice where pdfmake reads it. A PDF tells fonts apart by their PostScript name, which all slices of a family share. */
+/**
+ * Stores a slice where pdfmake reads it. PDF readers tell fonts apart by PostScript name, which all
+ * slices of a family share, so each copy gets its own.
+ */
 async function load(virtual: VirtualFileSystem, family: Family, slice: string, weight: Weight): Promise<Slice> {
   const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
-  // The library of fonts does not embed variable ones.
+  // pdfmake cannot embed variable fonts.
   const bytes = await subsetFont(readFileSync(path), undefined, {
     targetFormat: 'truetype',
     keepAllGlyphs: true,
@@ -128,7 +135,7 @@ async function load(virtual: VirtualFileSystem, family: Family, slice: string, w
   return { font: fontkit.create(bytes), file }
 }
 
-/** A copy of the font whose PostScript name ends in the mark; the name keeps its length. */
+/** A copy of the font whose PostScript name ends in `mark`, with the length unchanged. */
 function renamed(font: Buffer, mark: string): Buffer {
   const copy = Buffer.from(font)
   const tables = Array.from({ length: copy.readUInt16BE(4) }, (_, index) => 12 + 16 * index)
@@ -139,7 +146,7 @@ function renamed(font: Buffer, mark: string): Buffer {
   for (let index = 0; index < copy.readUInt16BE(start + 2); index++) {
     const at = start + 6 + 12 * index
     if (copy.readUInt16BE(at + 6) !== postScriptName) continue
-    // All platforms but the Macintosh write two bytes a character.
+    // Only the Macintosh platform uses one byte per character.
     const wide = copy.readUInt16BE(at) !== macintosh
     const bytes = Buffer.from(mark, wide ? 'utf16le' : 'latin1')
     if (wide) bytes.swap16()
@@ -150,27 +157,27 @@ function renamed(font: Buffer, mark: string): Buffer {
 const postScriptName = 6
 const macintosh = 1
 
-/** The characters of a document; `bold` are those that are written bold as well. */
+/** The characters of a document; `bold` are those also set in bold. */
 export interface CharacterSets {
   all: Set<number>
   bold: Set<number>
 }
 
-/** The fonts for these characters. */
+/** Loads the fonts for these characters. */
 export async function loadFonts(
   virtual: VirtualFileSystem,
   { all: points, bold }: CharacterSets,
   locale: string,
 ): Promise<Fonts> {
-  const dictionary: Dictionary = structuredClone(whole)
+  const dictionary: Dictionary = structuredClone(bundledFonts)
   const names = new Map<number, string>()
   const isIn = (name: string, point: number): boolean => {
-    const path = whole[name]?.normal
+    const path = bundledFonts[name]?.normal
     return typeof path === 'string' ? openedAt(path).hasGlyphForCodePoint(point) : names.get(point) === name
   }
   const families = orderOf(locale, points)
   for (const point of points) {
-    const simple = point < 0x80 ? latin : Object.keys(whole).find((name) => isIn(name, point))
+    const simple = point < 0x80 ? latin : Object.keys(bundledFonts).find((name) => isIn(name, point))
     if (simple !== undefined) {
       names.set(point, simple)
       continue

@@ -1,5 +1,5 @@
-// What quotes can do beyond the everyday: mass deletion, export, tags, links to leads, the document, and the lists of quotes below
-// leads and persons.
+// Handlers of quotes besides the standard ones: mass deletion, export, tags, links to leads, the
+// PDF, and the lists of quotes below leads and persons.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'

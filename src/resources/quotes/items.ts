@@ -1,5 +1,5 @@
-// The items of a quote (DOMAIN 12.1): SKU and name are kept as they were when the item was written, the price as it was
-// offered. The plan is made once to find what is wrong and once to carry it out inside the quote's own write.
+// The items of a quote (DOMAIN 12.1): SKU, name and price are kept as they were when the item was
+// written. The plan is computed once for validation and once for saving inside the quote's write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -10,7 +10,7 @@ import { lineTotals } from './totals.ts'
 type Input = Schema<'QuoteItemInput'>
 
 export interface PlannedItem {
-  /** Null for an item to add. */
+  /** Null for a new item. */
   id: number | null
   product_id: number | null
   sku: string
@@ -28,7 +28,7 @@ export interface PlannedItem {
 
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
-/** The items of each of the quotes, in their order. */
+/** The items of the quotes, in their order. */
 export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
   ctx.db
     .selectFrom('quote_items')
@@ -40,7 +40,7 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
-/** All items as they will be. Items that are there and not named are to be removed. */
+/** Plans all items of a body. Stored items that the body omits are deleted. */
 export async function planItems(
   ctx: Context,
   quoteId: number | null,
@@ -82,16 +82,16 @@ function planItem(
     price: scaled(input.price) ?? kept?.price ?? 0,
     coupon_code: input.coupon_code === undefined ? (row?.coupon_code ?? null) : input.coupon_code,
     discount_percent: scaled(input.discount_percent) ?? row?.discount_percent ?? 0,
-    discount_amount: scaled(input.discount_amount) ?? agreed(row, 'discount'),
+    discount_amount: scaled(input.discount_amount) ?? fixedAmount(row, 'discount'),
     tax_percent: scaled(input.tax_percent) ?? row?.tax_percent ?? 0,
-    tax_amount: scaled(input.tax_amount) ?? agreed(row, 'tax'),
+    tax_amount: scaled(input.tax_amount) ?? fixedAmount(row, 'tax'),
     sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
   }
   return { ...planned, ...totalsOf(planned, found) }
 }
 
-/** An amount that was computed from a percentage is none that anybody agreed on: it goes with the percentage. */
-const agreed = (row: Item | undefined, what: 'discount' | 'tax'): number =>
+/** The stored fixed amount. An amount computed from a percentage is dropped with the percentage. */
+const fixedAmount = (row: Item | undefined, what: 'discount' | 'tax'): number =>
   row && row[`${what}_percent`] === 0 ? row[`${what}_amount`] : 0
 
 function totalsOf(
@@ -107,14 +107,14 @@ function totalsOf(
     tax_amount: BigInt(item.tax_amount),
   })
   if (!isAmount(total)) {
-    found.invalid('quantity', 'Price times quantity is more than an amount can be.')
+    found.invalid('quantity', 'Price times quantity exceeds the largest amount.')
     return { total: 0, discount_amount: 0, tax_amount: 0 }
   }
   if (discount_amount > total) found.invalid('discount_amount', 'Must not be more than price times quantity.')
   return { total: Number(total), discount_amount: Number(discount_amount), tax_amount: Number(tax_amount) }
 }
 
-/** Makes the items of a quote those of the plan. An item that stays as it is keeps its updated_at. */
+/** Replaces the stored items by the planned ones. An unchanged item keeps its updated_at. */
 export async function saveItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
   const present = new Map((await loadItems(ctx, [quoteId])).map((item) => [item.id, item]))
   const gone = [...present.keys()].filter((id) => !planned.some((item) => item.id === id))

@@ -1,13 +1,13 @@
-// The logo of the seller, looked at before it is drawn: a damaged or huge picture must not keep quotes from being printed.
+// Checks the seller's logo before it is drawn: a damaged or huge picture must not prevent printing.
 import { inflateSync } from 'node:zlib'
 
-/** Decoded, a pixel takes eight bytes at most. */
+/** A decoded pixel takes at most eight bytes. */
 const maxPixels = 4_000_000
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-/** Samples of a pixel, by the colour type of PNG. */
+/** Samples per pixel, by PNG color type. */
 const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
-/** Whether it is a PNG whose pixels are all there. A JPEG passes: its pixels are put into the PDF as they are. */
+/** Whether it is a PNG with all its pixels. Any JPEG passes: its data is embedded unchanged. */
 export function isDrawable(bytes: Uint8Array): boolean {
   const png = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!png.subarray(0, 8).equals(signature)) return png[0] === 0xff && png[1] === 0xd8
@@ -28,7 +28,7 @@ function pixelsOf(png: Buffer): Buffer {
   for (let at = 8; !isOver; ) {
     const length = png.readUInt32BE(at)
     const kind = png.toString('latin1', at + 4, at + 8)
-    if (at + 12 + length > png.length) throw new RangeError('The picture is cut off.')
+    if (at + 12 + length > png.length) throw new RangeError('The picture is truncated.')
     if (kind === 'IDAT') parts.push(png.subarray(at + 8, at + 8 + length))
     isOver = kind === 'IEND'
     at += 12 + length

@@ -1,4 +1,4 @@
-// What the types of pdfmake leave out.
+// Internals of pdfmake that its types lack.
 import { createRequire } from 'node:module'
 
 export interface VirtualFileSystem {
@@ -11,7 +11,7 @@ export interface PdfInline {
   width: number
   trailingCut: number
   leadingCut: number
-  /** Set by us on the pieces of a text (typeset.ts). */
+  /** The direction level, set by typeset.ts on the pieces of a text. */
   level?: number
 }
 
@@ -26,7 +26,7 @@ interface Builder {
   prototype: { buildNextLine(node: unknown): PdfLine | null }
 }
 
-/** Has each line put in order after it was filled; pdfmake knows left to right only. */
+/** Calls `order` on each filled line, because pdfmake lays out left to right only. */
 export function afterEachLine(order: (line: PdfLine) => void): void {
   const module = createRequire(import.meta.url)('pdfmake/js/LayoutBuilder.js') as { default: Builder }
   const { prototype } = module.default

@@ -1,4 +1,5 @@
-// Draws a quote as a PDF, in a subprocess (kernel/runtime/offload.ts). The libraries are large; they read fonts of packages and nothing else.
+// Draws a quote as a PDF in a subprocess (kernel/runtime/offload.ts), because the libraries are
+// large. They may read only the fonts of their packages.
 import { createRequire } from 'node:module'
 import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
@@ -24,7 +25,7 @@ export async function run(given: PrintedQuote): Promise<Buffer> {
   try {
     return await drawn(printed)
   } catch (error) {
-    // Such as for a JPEG that only says so.
+    // The logo may be a file that only looks like a JPEG; print without it.
     if (printed.seller.logo === null) throw error
     return drawn({ ...printed, seller: { ...printed.seller, logo: null } })
   }

@@ -1,4 +1,5 @@
-// A quote as a PDF (DOMAIN 12.3). document.ts has what is on the paper; print.entry.ts draws it in a subprocess.
+// Prints a quote as a PDF (DOMAIN 12.3). document.ts has the layout; print.entry.ts draws it in a
+// subprocess.
 import type { Context } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
 import { draw } from '../../kernel/files/drawing.ts'
@@ -11,7 +12,7 @@ import { quotes } from './resource.ts'
 
 const print = programAt<typeof Entry>(import.meta.url, './print.entry')
 
-/** So many bytes of a subject fit into a file name beside the rest of it. */
+/** The most bytes of the subject that fit into a file name. */
 const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
@@ -24,7 +25,7 @@ export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
   return download({ mediaType: 'application/pdf', body, name: `Quote_${shortened(quote.subject)}_${date}.pdf` })
 }
 
-/** The name of the organization of the customer. References are shown whoever owns their record. */
+/** The name of the customer's organization. References do not depend on the owner of the record. */
 async function organizationOf({ db }: Context, personId: number): Promise<string | null> {
   const row = await db
     .selectFrom('persons')

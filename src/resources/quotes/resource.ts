@@ -1,5 +1,5 @@
-// Offers to persons (DOMAIN 12). How an item is written is in items.ts, what the quote comes to in totals.ts, which leads it
-// is for in lead-links.ts, how it is printed in print.ts.
+// Quotes, the offers to persons (DOMAIN 12). items.ts has the items, totals.ts the totals,
+// lead-links.ts the leads, print.ts the PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -45,7 +45,7 @@ async function ownerColumn(writing: Writing<Row>, sent: number | null | undefine
   return undefined
 }
 
-/** The billing address must be one that mail arrives at; the other can lack parts, or be missing. */
+/** The billing address must be complete; the shipping address may lack parts or be missing. */
 function addresses({ billing_address, shipping_address }: Body, { current, found }: Writing<Row>) {
   const billing = mergeAddress(current?.billing_address ?? null, billing_address)
   if (billing === null) found.invalid('billing_address', 'The field is required.')
@@ -58,7 +58,7 @@ function addresses({ billing_address, shipping_address }: Body, { current, found
   }
 }
 
-/** The columns of all totals, when something they are computed from is written. */
+/** The columns of all totals, if the body changes one of their inputs. */
 async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
   if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
@@ -74,7 +74,7 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
     tax_amount: BigInt(tax_amount),
   }))
   const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
-  // Of items that are wrong there is no total to speak of.
+  // Totals are not checked while an input has findings.
   const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => found.isRefused(each))
   if (!isRefused && found.size === before) checkTotals(totals, BigInt(adjustment), found)
   return {
@@ -90,9 +90,10 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
 function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, found: ValidationErrors): void {
   const { sub_total, tax_amount, grand_total } = totals
   if (![sub_total, tax_amount, grand_total - adjustment].every(isAmount))
-    found.invalid('items', 'Together they come to more than an amount can be.')
-  else if (grand_total < 0n) found.invalid('adjustment_amount', 'The quote must not come to less than zero.')
-  else if (!isAmount(grand_total)) found.invalid('adjustment_amount', 'The quote comes to more than an amount can be.')
+    found.invalid('items', 'The total of the items exceeds the largest amount.')
+  else if (grand_total < 0n) found.invalid('adjustment_amount', 'The total of the quote must not be negative.')
+  else if (!isAmount(grand_total))
+    found.invalid('adjustment_amount', 'The total of the quote exceeds the largest amount.')
 }
 
 async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
@@ -131,7 +132,7 @@ export const quotes = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('quotes')
-        // A left join keeps quotes the first table of every query; there is a person for each.
+        // A left join keeps quotes the first table of every plan; the person always exists.
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')

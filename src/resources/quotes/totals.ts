@@ -1,8 +1,8 @@
-// What a quote comes to (DOMAIN 12.2). Pure, and whole numbers of ten-thousandths throughout: every step is exact and then
-// rounded once, half away from zero, to 4 decimals.
+// Computes the totals of a quote (DOMAIN 12.2). Pure, in integers of ten-thousandths: each step is
+// exact and rounded once, half away from zero, to 4 decimals.
 import { divided } from '../../kernel/values/money.ts'
 
-/** Scaled as stored. An amount is what was agreed on; it counts where the percentage beside it is zero. */
+/** Scaled as stored. A fixed amount counts only while the percentage beside it is zero. */
 export interface QuoteLine {
   price: bigint
   quantity: bigint
@@ -27,7 +27,10 @@ export function lineTotals(line: QuoteLine): LineTotals {
   return { total, discount_amount: discount, tax_amount: tax }
 }
 
-/** The discount of the quote is on what the discounts of its lines leave; it does not reduce the tax. */
+/**
+ * The quote's discount applies to the subtotal after the line discounts. It does not reduce the
+ * tax.
+ */
 export function quoteTotals(lines: readonly LineTotals[], discountPercent: bigint, adjustment: bigint): Totals {
   const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)
   const subTotal = sum('total')

@@ -1,5 +1,5 @@
-// Text as pdfmake can draw it: in pieces of one font and one direction each (Unicode Bidirectional Algorithm), whose lines are put in
-// order of sight once pdfmake has filled them.
+// Prepares text for pdfmake: pieces of one font and one direction each (Unicode Bidirectional
+// Algorithm), which are put in visual order after pdfmake has filled a line.
 import { createRequire } from 'node:module'
 import type { Content } from 'pdfmake/interfaces.js'
 import type { CharacterSets, Fonts } from './fonts.ts'
@@ -14,7 +14,10 @@ const bidi = (createRequire(import.meta.url)('bidi-js') as () => Bidi)()
 export interface Typesetter {
   /** Whether each character has a glyph. */
   has(text: string): boolean
-  /** One paragraph. A word with more characters than `longest` is broken anywhere, unless a language breaks it anyway. */
+  /**
+   * One paragraph. A word longer than `longest` may break anywhere, unless its language already
+   * allows it.
+   */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
   /** The same in bold. */
   setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
@@ -26,13 +29,13 @@ interface Piece {
   level: number
 }
 
-/** Remembers the characters of what is to be set, for which fonts are looked for then. */
+/** A typesetter that only collects characters, so that the fonts for them can be loaded. */
 export function createCharacterCollector({ all, bold }: CharacterSets): Typesetter {
   const note = (text: string, into = all): void => {
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
   return {
-    // So that whatever would be written instead is noted as well.
+    // False, so that the alternative text is collected too.
     has: (text) => {
       note(text)
       return false
@@ -54,7 +57,7 @@ export function createTypesetter(fonts: Fonts): Typesetter {
     const plain = text.replaceAll(/\s+/g, ' ').trim()
     const { levels, isRightToLeft } = levelsOf(plain)
     const pieces = piecesOf(plain, levels, fonts).map(({ text, font, level }) => ({
-      text: inSight(text, level),
+      text: toDrawnOrder(text, level),
       font,
       level,
       ...(longest !== undefined && isLong(text, longest) && { wordBreak: 'break-all' as const }),
@@ -76,10 +79,10 @@ function levelsOf(text: string): { levels: Uint8Array; isRightToLeft: boolean } 
   return { levels, isRightToLeft: (paragraphs[0]?.level ?? 0) % 2 === 1 }
 }
 
-/** Marks of direction and variants of a character, which have no glyph. */
+/** Direction marks and variation selectors, which have no glyph. */
 const invisible = /\p{Bidi_Control}|\p{Variation_Selector}|[\u200b\u2060\ufeff]/gu
 
-/** What of a text is drawn. Spaces, minus and yen signs are those of Roboto. */
+/** The drawn characters of a text. Spaces, minus and yen signs become those of Roboto. */
 const shown = (text: string): string =>
   text
     .replaceAll(invisible, '')
@@ -97,9 +100,11 @@ function piecesOf(text: string, levels: Uint8Array, fonts: Fonts): Piece[] {
     const drawn = shown(character)
     if (drawn === '') continue
     const point = drawn.codePointAt(0) ?? 0
-    // Marks and punctuation stay with what they follow; letters have the font of their script.
+    // Marks and punctuation keep the font of the text before them; letters use the font of their
+    // script.
     const font = fonts.of(point, last && neutral.test(drawn) && point >= 0x80 ? last.font : undefined)
-    // Pieces are drawn from left to right, so from right to left each word and each space is a piece of its own.
+    // Pieces are drawn left to right, so in right-to-left text each word and space is its own
+    // piece.
     const isWord = level % 2 === 0 || (drawn !== ' ' && last?.text !== ' ')
     if (last?.font === font && last.level === level && isWord) last.text += drawn
     else {
@@ -117,10 +122,10 @@ const isLong = (text: string, longest: number): boolean =>
 const ideographic = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
 /**
- * The library of fonts draws a text from right to left when its first letter is of such a script, and never mirrors brackets. This is
- * what it has to be given to draw what the level asks for.
+ * fontkit reverses a text whose first letter is right-to-left and never mirrors brackets. This
+ * returns the text that makes it draw the level correctly.
  */
-function inSight(text: string, level: number): string {
+function toDrawnOrder(text: string, level: number): string {
   const isOdd = level % 2 === 1
   const mirrored = isOdd ? [...text].map((each) => bidi.getMirroredCharacter(each) ?? each) : [...text]
   const first = [...text].find((each) => !neutral.test(each))
@@ -128,7 +133,7 @@ function inSight(text: string, level: number): string {
   return (isOdd === isDrawnRightToLeft ? mirrored : mirrored.reverse()).join('')
 }
 
-/** Puts what stands in a line where it is seen (rules L1 and L2 of the algorithm). */
+/** Puts the pieces of a line in visual order (rules L1 and L2 of the algorithm). */
 export function reorderLine(line: PdfLine): void {
   const levels = line.inlines.map(({ level = 0 }) => level)
   const highest = Math.max(0, ...levels)
@@ -151,7 +156,7 @@ export function reorderLine(line: PdfLine): void {
   }
 }
 
-/** The space at the end of a line takes no room, wherever it would be seen. */
+/** Trailing space of a line takes no width, wherever it is drawn. */
 function trimEnd(line: PdfLine): void {
   const last: PdfInline | undefined = line.inlines.at(-1)
   if (!last || last.trailingCut === 0) return
