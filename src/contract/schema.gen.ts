@@ -5142,7 +5142,7 @@ export interface components {
          * @description An accepted value that may be a mistake.
          * @example {
          *       "field": "expected_close_date",
-         *       "message": "It lies in the past."
+         *       "message": "The date is in the past."
          *     }
          */
         WarningNote: {
@@ -5157,7 +5157,7 @@ export interface components {
          *       "warnings": [
          *         {
          *           "field": "expected_close_date",
-         *           "message": "It lies in the past."
+         *           "message": "The date is in the past."
          *         }
          *       ]
          *     }

@@ -379,7 +379,7 @@ describe('submitWebForm', () => {
       const [last] = (await server.admin.get('/leads?sort=-id&per_page=1')).body.data
       return [status, text, last.description, last.person.name] as const
     }
-    const note = (...lines: string[]) => ['Also sent with the form, and not stored elsewhere:', ...lines].join('\n')
+    const note = (...lines: string[]) => ['Also sent with the form, but not stored:', ...lines].join('\n')
     const fresh = await send(['new@example.org'], '1 (202) 555-0100', { description: 'Call me', code: 'a' })
     expect(fresh.slice(2)).toEqual([
       `Call me\n\n${note('VAT: US1', 'Telephone: 1 (202) 555-0100', 'code: a')}`,

@@ -44,11 +44,11 @@ describe('createWebForm', () => {
     const { body } = await own('persons', 'vat', { is_required: true })
     const inForm = (name: string) => ({
       field: 'attributes',
-      message: `Persons must have a value of ${name}, which the form does not ask for. Visitors are not refused for that.`,
+      message: `Persons require ${name}, which the form does not ask for. Submissions without it are accepted.`,
     })
     const inAttribute = {
       field: 'is_required',
-      message: 'The web form First does not ask for it. Visitors are not refused for that.',
+      message: 'The web form First does not ask for it. Submissions without it are accepted.',
     }
     expect(body.meta).toEqual({ warnings: [inAttribute] })
     expect((await own('persons', 'with_default', { is_required: true, default_value: 'x' })).body.meta).toBeUndefined()

@@ -1,5 +1,5 @@
-// What the reports count (DOMAIN 22.2): rows the caller may see, by owner and pipeline, and the place of an instant between
-// others, which is how days of a time zone become a `group by`.
+// The leads that reports count (DOMAIN 22.2): visible to the caller, filtered by owner and
+// pipeline. Sections of time turn days of a time zone into a `group by`.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -22,14 +22,17 @@ export const filteredLeads = (ctx: Context, { pipeline_id, user_id }: ReportFilt
     .$if(pipeline_id !== undefined, (rows) => rows.where('leads.lead_pipeline_id', '=', pipeline_id ?? 0))
     .$if(user_id !== undefined, (rows) => rows.where('leads.user_id', '=', user_id ?? 0))
 
-/** Leads that were won, by when they were. */
+/** Leads won in a span of time. */
 export const wonLeads = (ctx: Context, asked: ReportFilters, [from, to]: readonly [string, string]) =>
   filteredLeads(ctx, asked)
     .where('leads.status', '=', won)
     .where('leads.closed_at', '>=', from)
     .where('leads.closed_at', '<=', to)
 
-/** Which of the sections that begin at these instants a column falls into, from 0. */
+/**
+ * The index of the section of time that contains the column's value, given the beginnings of the
+ * sections.
+ */
 export function sectionOf(column: string, begins: readonly string[]): RawBuilder<number> {
   const [, ...later] = begins
   if (later.length === 0) return sql<number>`0`
@@ -37,7 +40,7 @@ export function sectionOf(column: string, begins: readonly string[]): RawBuilder
   return sql<number>`case ${sql.join(arms, sql` `)} else ${sql.lit(later.length)} end`
 }
 
-/** An amount shared among a number, both exact. */
+/** A sum and a count whose quotient is exact until it is rounded. */
 export interface Average {
   of: bigint
   among: bigint
@@ -47,16 +50,16 @@ export interface Average {
 export const figure = (previous: bigint, current: bigint): Schema<'ReportFigure'> =>
   averageFigure({ of: previous, among: 1n }, { of: current, among: 1n })
 
-/** The same of averages: what changed is told of the averages themselves, not of what is left of them after rounding. */
+/** A figure of averages. The progress compares the exact averages, not the rounded ones. */
 export function averageFigure(previous: Average, current: Average): Schema<'ReportFigure'> {
   const rounded = ({ of, among }: Average): number => (among === 0n ? 0 : fromBig(divided(of, among)))
   const [before, now] = [previous.of * current.among, current.of * previous.among]
   const change = (): number =>
-    // nobody to share among leaves nothing
+    // Without any record, the average is nothing, which is a drop of 100 %.
     current.among === 0n ? -100 : fromBig(divided((now - before) * 1_000_000n, before))
   const progress = previous.of === 0n ? null : change()
   return { previous: rounded(previous), current: rounded(current), progress }
 }
 
-/** A number of things as a scaled integer. */
+/** A count as a scaled integer. */
 export const scaledCount = (count: number | bigint): bigint => BigInt(count) * 10_000n

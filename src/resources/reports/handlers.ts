@@ -1,5 +1,5 @@
-// Reports (DOMAIN 22.2): one function for all of them reads the period, asks for the figures, and answers them as JSON or, to a
-// caller who prefers it, as a chart.
+// Reports (DOMAIN 22.2): one function reads the period, computes the figures, and returns them as
+// JSON or, for a caller who prefers it, as a chart.
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
@@ -43,19 +43,19 @@ const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.en
 
 const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 
-/** `present` is for reports whose chart needs more than their reply has. */
+/** `present` reduces the figures to the reply, for reports whose chart needs more. */
 const report =
   <Figures, Statistics, Range = Schema<'ReportRange'>>(
     { figures, chart, period: readRange = readPeriod }: Report<Figures>,
     present: (figures: Figures) => Statistics,
-    told: (period: Period) => Range = rangeOf as (period: Period) => Range,
+    describeRange: (period: Period) => Range = rangeOf as (period: Period) => Range,
   ) =>
   async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
     const period = readRange(query, today(ctx.time, timezone), timezone)
     const found = await figures(ctx, period, query)
     if (preferred(ctx, ['application/json', svg]) !== svg)
-      return { data: { statistics: present(found), date_range: told(period) } }
+      return { data: { statistics: present(found), date_range: describeRange(period) } }
     const wanted = chart(found, { period, tongue: { locale, currency } })
     const body = await draw(ctx, drawChart, wanted)
     return download({
@@ -64,37 +64,37 @@ const report =
       name: `${wanted.name}.svg`,
       disposition: 'inline',
       etag: textTag(body),
-      // Names of records stand in it: should one ever be markup, it runs nothing.
+      // The SVG contains names of records. If one were ever markup, this policy runs nothing.
       headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" },
     })
   }
 
-const same = <Statistics>(figures: Statistics): Statistics => figures
+const unchanged = <Statistics>(figures: Statistics): Statistics => figures
 
 export const handlers = {
-  getOverAllReport: report({ figures: overAll, chart: overAllChart }, same),
-  getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, same),
-  getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, same),
+  getOverAllReport: report({ figures: overAll, chart: overAllChart }, unchanged),
+  getRevenueStatsReport: report({ figures: revenue, chart: revenueChart }, unchanged),
+  getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, unchanged),
   getRevenueBySourcesReport: report(
     {
       figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_sources'),
       chart: (shares, about) => shareChart(shares, about, 'source'),
     },
-    same,
+    unchanged,
   ),
   getRevenueByTypesReport: report(
     {
       figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_types'),
       chart: (shares, about) => shareChart(shares, about, 'type'),
     },
-    same,
+    unchanged,
   ),
-  getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, same),
-  getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, same),
+  getTopSellingProductsReport: report({ figures: topProducts, chart: productsChart }, unchanged),
+  getTopPersonsReport: report({ figures: topPersons, chart: personsChart }, unchanged),
   getOpenLeadsByStatesReport: report(
     { figures: openByStage, chart: openChart, period: readOptionalPeriod },
     (stages) => stages.map(({ id, name, total, lead_value }) => ({ id, name, total, lead_value })),
     ({ isAll, range }) => (isAll ? null : range),
   ),
-  getForecastReport: report({ figures: forecast, chart: forecastChart, period: readForecastPeriod }, same),
+  getForecastReport: report({ figures: forecast, chart: forecastChart, period: readForecastPeriod }, unchanged),
 } satisfies Partial<Handlers>

@@ -1,21 +1,22 @@
-// The days a report is about (DOMAIN 22.2): its default, its limits, the same number of days before it, and how it is cut into
-// days, weeks or months. Days are those of the installation's time zone; instants are given out as they are stored. Pure.
+// The period of a report (DOMAIN 22.2): its default, its limits, the period before it, and its
+// division into days, weeks or months. Days are those of the installation's time zone; instants
+// have the stored form. Pure.
 import { DateTime } from 'luxon'
 import { dayBoundary, hasBoundaries } from '../../contract/input/formats.ts'
 import type { Schema } from '../../contract/types.ts'
 import { invalid } from '../../kernel/errors.ts'
 
-const usualDays = 30
+const defaultDays = 30
 const maxYears = 3
 const maxDailyDays = 31
 const maxWeeklyDays = 26 * 7
 
 export interface Period {
   range: Schema<'ReportRange'>
-  /** How many days it has. */
+  /** Number of days. */
   days: number
   zone: string
-  /** Nobody asked for a period. */
+  /** Whether the query names no period, so that the report covers everything. */
   isAll?: boolean
 }
 
@@ -28,27 +29,27 @@ const dayOf = (text: string): DateTime => DateTime.fromISO(text, { zone: 'utc' }
 const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
-/** The period that was asked for; the last 30 days where nothing was. Throws 422. */
+/** The period of the query; by default the last 30 days. Throws 422. */
 export function readPeriod(asked: PeriodQuery, today: string, zone: string): Period {
   const end = asked.end ?? today
-  return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: usualDays - 1 })), end, zone)
+  return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: defaultDays - 1 })), end, zone)
 }
 
-/** The same for what is the case now: without a period it is about everything. */
+/** As `readPeriod`, but without a period in the query the report covers everything. */
 export const readOptionalPeriod = (asked: PeriodQuery, today: string, zone: string): Period => ({
   ...readPeriod(asked, today, zone),
   isAll: asked.start === undefined && asked.end === undefined,
 })
 
-/** The same for what is to come: it begins like any other and reaches a year beyond today, or beyond the start. */
+/** As `readPeriod`, but the end is by default a year after today or after the start. */
 export function readForecastPeriod(asked: PeriodQuery, today: string, zone: string): Period {
   const from = asked.end !== undefined && asked.end < today ? asked.end : today
-  const start = asked.start ?? textOf(dayOf(from).minus({ days: usualDays - 1 }))
+  const start = asked.start ?? textOf(dayOf(from).minus({ days: defaultDays - 1 }))
   const end = asked.end ?? yearAfter(asked.start ?? today, zone)
   return checked(asked, start, end, zone)
 }
 
-/** A year later, or the last day there is in the time zone. */
+/** A year later, but at most the last representable day in the time zone. */
 function yearAfter(day: string, zone: string): string {
   const later = dayOf(day).plus({ years: 1 })
   const days = later.year <= 9999 ? [textOf(later)] : ['9999-12-31']
@@ -75,13 +76,13 @@ function checked(asked: PeriodQuery, start: string, end: string, zone: string): 
   return { range, days, zone }
 }
 
-/** First and last instant of the period, as stored. */
+/** The first and last instant of the period, in stored form. */
 export const periodBounds = ({ range, zone }: Period): [string, string] => [
   dayBoundary(range.start, zone, false),
   dayBoundary(range.end, zone, true),
 ]
 
-/** Where the period before begins. */
+/** The first instant of the period before. */
 export const previousStart = ({ range, zone }: Period): string => dayBoundary(range.previous_start, zone, false)
 
 export type BucketUnit = 'day' | 'week' | 'month'
@@ -91,7 +92,10 @@ export const bucketUnit = ({ days }: Period): BucketUnit =>
 
 const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 
-/** The days, ISO weeks or months of the period in order; the first and the last may be cut by its ends. */
+/**
+ * The days, ISO weeks or months of the period in order. The period may cut the first and the last
+ * one.
+ */
 export function splitPeriod({ range, zone }: Period, unit: BucketUnit): { label: string; from: string }[] {
   const last = dayOf(range.end)
   const buckets: { label: string; from: string }[] = []

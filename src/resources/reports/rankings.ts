@@ -1,4 +1,4 @@
-// Rankings of won leads (DOMAIN 22.2): by what they refer to, the largest first.
+// Rankings of won leads (DOMAIN 22.2) by the records they refer to, largest first.
 import { sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -8,9 +8,9 @@ import { fromScaled, fromSum, sumOf, sumOrder } from '../../kernel/values/money.
 import { type ReportFilters, wonLeads } from './counted-leads.ts'
 import { type Period, periodBounds } from './period.ts'
 
-const top = 5
+const maxRanked = 5
 
-/** Won revenue by what a lead refers to. */
+/** Won revenue by source or by type. */
 export async function revenueBy(
   ctx: Context,
   period: Period,
@@ -20,7 +20,7 @@ export async function revenueBy(
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
   const rows = await wonLeads(ctx, asked, periodBounds(period))
-    // Both tables have these columns.
+    // Both tables have the selected columns.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
     .groupBy(['named.id', 'named.name'])
@@ -53,7 +53,7 @@ export async function topProducts(
     .orderBy(units, 'desc')
     .orderBy(rest, 'desc')
     .orderBy('products.id')
-    .limit(top)
+    .limit(maxRanked)
     .execute()
   return rows.map(({ id, name, price, sum, quantity }) => ({
     id,
@@ -77,11 +77,12 @@ export async function topPersons(
     .orderBy(units, 'desc')
     .orderBy(rest, 'desc')
     .orderBy('persons.id')
-    .limit(top)
+    .limit(maxRanked)
     .execute()
   return rows.map(({ id, name, emails, user_id, sum }) => {
     const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
-    // Of a person the caller may not read a reference shows the first address, and no more does this (DOMAIN 3.5).
+    // A caller who may not read the person gets only the first address, as in references (DOMAIN
+    // 3.5).
     const isRead = canSeeOwner(ctx, user_id) && canCall(ctx, operations.getPerson)
     return { id, name, emails: isRead ? all : all.slice(0, 1), revenue: fromSum(sum) }
   })

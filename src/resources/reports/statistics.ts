@@ -1,4 +1,5 @@
-// Figures and series (DOMAIN 22.2), one function a report: a fixed number of statements each, whatever there is to count.
+// Figures and series of reports (DOMAIN 22.2): one function per report, with a fixed number of
+// statements.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -23,14 +24,14 @@ interface Counted {
   count: number
 }
 
-/** The count of the period before, and of the period. */
+/** The counts of the period before and of the period. */
 const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
   [0, 1].map((section) => scaledCount(Number(found.find((each) => each.section === section)?.count ?? 0))) as [
     bigint,
     bigint,
   ]
 
-/** How many records of a table were created in the period before, and in the period. */
+/** The number of records created in the period before and in the period. */
 async function created(
   ctx: Context,
   table: 'quotes' | 'persons' | 'organizations',
@@ -85,7 +86,7 @@ export async function overAll(
   }
 }
 
-/** Closed leads of sections of time, won and lost ones apart. */
+/** Won and lost leads by section of time. */
 const closed = (ctx: Context, asked: ReportFilters, begins: readonly string[], to: string) =>
   filteredLeads(ctx, asked)
     .select((eb) => [
@@ -147,7 +148,7 @@ export async function totalLeads(
   }
 }
 
-/** A stage with the pipeline it is of: the name alone may be that of several. */
+/** A stage with its pipeline: stages of several pipelines may share a name. */
 export interface StageShare extends Schema<'ReportStage'> {
   pipeline: string
 }

@@ -1,10 +1,11 @@
-// The ceiling (DOMAIN 7.1): nobody gives, or acts upon, more permissions than the own role holds. Roles ask it about what
-// they grant before and after a change, users about the role somebody has or gets.
+// The permission ceiling (DOMAIN 7.1): callers neither grant nor act upon more permissions than
+// their own role holds. Roles check it for what they grant before and after a change, users for
+// their old and new role.
 import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
-/** What a role grants, as its row says it. */
+/** The grants of a role, as stored. */
 export interface Grants {
   permission_type: string
   permissions: string | null
@@ -13,7 +14,10 @@ export interface Grants {
 export const permissionKeys = ({ permissions }: Pick<Grants, 'permissions'>): string[] =>
   permissions === null ? [] : (JSON.parse(permissions) as string[])
 
-/** Throws 403 when the role holds a key the caller lacks. The server itself, without a user, has no ceiling. */
+/**
+ * Throws 403 when the role holds a permission that the caller lacks. The server itself, without a
+ * user, has no ceiling.
+ */
 export function requirePermissionsOf(ctx: Context, role: Grants): void {
   if (role.permission_type === 'all') requireEverything(ctx)
   else requireKeys(ctx, permissionKeys(role))
@@ -25,7 +29,7 @@ function requireEverything({ user }: Context): void {
   throw new Problem('forbidden', 'This needs a role that holds every permission.', { required: '*' })
 }
 
-/** Throws 403 for the first key the caller lacks. */
+/** Throws 403 for the first permission that the caller lacks. */
 function requireKeys({ user }: Context, keys: readonly string[]): void {
   if (!user || user.permissions === 'all') return
   const { permissions } = user
@@ -43,7 +47,10 @@ export const fullAccessUsers = (db: Db) =>
     .where('users.status', '=', 1)
     .where('roles.permission_type', '=', 'all')
 
-/** Whether somebody active would still hold every permission without this user, or without everyone of this role. */
+/**
+ * Whether an active user other than this one, or of a role other than this one, holds every
+ * permission.
+ */
 export async function isFullAccessHeldBeside(
   ctx: Context,
   without: { user: number } | { role: number },

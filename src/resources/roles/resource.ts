@@ -1,4 +1,5 @@
-// What users may do (DOMAIN 7.1, 15.3). Whoever edits roles cannot reach beyond the own one, nor lock everyone out.
+// Roles: the permissions of users (DOMAIN 7.1, 15.3). A caller cannot grant more than the own role
+// holds, nor lock all users out.
 import { sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
 import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'
@@ -77,7 +78,7 @@ const isRegranted = (current: Grants, granted: Grants): boolean =>
   granted.permission_type !== current.permission_type ||
   permissionKeys(granted).join() !== permissionKeys(current).join()
 
-/** Throws 403 when the write changes a role that holds, or grants, what the caller lacks. */
+/** Throws 403 when the caller lacks a permission that the changed role holds or would grant. */
 function checkCeiling(
   ctx: Context,
   body: Body<'updateRole'>,
@@ -93,7 +94,7 @@ function checkCeiling(
   requirePermissionsOf(ctx, granted)
 }
 
-/** Throws 409 when the change would leave the caller, or everyone, without the way back. */
+/** Throws 409 when the change would take the way back from the caller or from all users. */
 async function checkLockOut(ctx: Context, current: Current, granted: Grants): Promise<void> {
   if (granted.permission_type === 'all') return
   const isOwn = current.id === ctx.user?.roleId
@@ -101,7 +102,7 @@ async function checkLockOut(ctx: Context, current: Current, granted: Grants): Pr
     throw isProtected(`This is your own role; without ${ownKey} you could not change it back.`)
   }
   if (current.permission_type === 'all' && !(await isFullAccessHeldBeside(ctx, { role: current.id }))) {
-    throw isProtected('Nobody active would be left who holds every permission.')
+    throw isProtected('No other active user holds every permission.')
   }
 }
 
@@ -132,6 +133,6 @@ async function refuseLast(ctx: Context, role: Current): Promise<void> {
 }
 
 export const handlers = {
-  // The contract spells out each of the four levels, so that no schema refers to itself; the tree has one type for all.
+  // The contract spells out four levels without recursion; the tree has one recursive type.
   listPermissions: async () => ({ data: permissionTree() as object[] as Schema<'Permission'>[] }),
 } satisfies Partial<Handlers>

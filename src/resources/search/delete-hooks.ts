@@ -1,4 +1,4 @@
-// Whose words change when a record is deleted: persons are found by the name of their organization, and leave it when it goes.
+// Reindexes persons when their organization is deleted, because they are found by its name.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 
 const reindexPersons: DeleteHook = async ({ db, unit }, organizationId) => {

@@ -1,6 +1,7 @@
-// One question to all records (DOMAIN 22.1). The index (db/search/search-index.ts) knows which records match and how well; which of them the
-// caller comes to know is asked of each resource, so that nothing is found that could not be listed.
-import { setImmediate as turn } from 'node:timers/promises'
+// Search over all records (DOMAIN 22.1). The index (db/search/search-index.ts) finds and ranks the
+// records; each resource decides which of them the caller may see, so search finds nothing that
+// could not be listed.
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialect.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -15,13 +16,13 @@ import { leadsWithUnreadableAddresses } from '../leads/person.ts'
 type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
 
-/** What can be searched, by its name in paths. */
+/** The searchable resources, by their name in paths. */
 export type Searched = Partial<
   Record<Type, Pick<Resource<unknown, never>, 'listOperation' | 'getOperation' | 'visibleIds' | 'table' | 'query'>>
 >
 
 interface Candidate {
-  /** In the index. */
+  /** The id in the index. */
   id: number
   entity_type: string
   entity_id: number
@@ -30,10 +31,10 @@ interface Candidate {
   score: number
 }
 
-/** How many candidates are looked at before sight is asked about first: as a rule they are enough. */
+/** How many candidates are checked for visibility at first; usually enough. */
 const firstWindow = 500
 
-/** The types to search. Throws 403 for one that was named and may not be listed. */
+/** The types to search. Throws 403 for a named type that the caller may not list. */
 function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | undefined): Type[] {
   for (const type of named ?? []) {
     const resource = searched[type]
@@ -45,16 +46,16 @@ function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | unde
   return named ? types.filter((type) => named.includes(type)) : types
 }
 
-interface Question {
+interface SearchQuery {
   words: string[]
   types: Type[]
   among?: Expression<unknown>
   limit: number
 }
 
-/** What matches, best first. */
-async function candidates(ctx: Context, question: Question): Promise<Candidate[]> {
-  const hits = ctx.services.store.dialect.fullText.hits('search_index', question)
+/** The matching index rows, best first. */
+async function candidates(ctx: Context, search: SearchQuery): Promise<Candidate[]> {
+  const hits = ctx.services.store.dialect.fullText.hits('search_index', search)
   if (hits === null) return []
   return ctx.db
     .selectFrom('search_index')
@@ -66,12 +67,12 @@ async function candidates(ctx: Context, question: Question): Promise<Candidate[]
 }
 
 /**
- * For who sees little of what matches: the index looks at what they see alone. One statement for each type, with a turn for
- * other requests in between, however many records are out of sight.
+ * For callers who see few of the matches: searches only among the records they see, with one
+ * statement per type and a yield between them.
  */
-async function candidatesInSight(ctx: Context, searched: Searched, question: Question): Promise<Candidate[]> {
+async function candidatesInSight(ctx: Context, searched: Searched, search: SearchQuery): Promise<Candidate[]> {
   const found: Candidate[] = []
-  for (const type of question.types) {
+  for (const type of search.types) {
     const resource = searched[type]
     if (!resource) continue
     const rows = (await resource.query(ctx, {})).clearSelect().clearOrderBy()
@@ -80,15 +81,15 @@ async function candidatesInSight(ctx: Context, searched: Searched, question: Que
       .select('own.id')
       .where('own.entity_type', '=', type)
       .where('own.entity_id', 'in', rows.select(sql.ref<number>(`${resource.table}.id`).as('id')))
-    // Of what everybody sees there is nothing to ask.
+    // A type without a visibility condition needs no subquery.
     const isOpen = rows.toOperationNode().where === undefined
-    await turn()
-    found.push(...(await candidates(ctx, { ...question, types: [type], ...(!isOpen && { among }) })))
+    await nextTick()
+    found.push(...(await candidates(ctx, { ...search, types: [type], ...(!isOpen && { among }) })))
   }
   return found.sort((one, other) => other.score - one.score || other.id - one.id)
 }
 
-/** Those of the candidates that the caller may see. */
+/** The candidates that the caller may see, as search hits. */
 async function visible(
   ctx: Context,
   searched: Searched,
@@ -112,7 +113,10 @@ async function visible(
   })
 }
 
-/** Leads that match by an address of their person alone that the caller cannot read: `q` of their list does not find them either. */
+/**
+ * Leads that match only by an address of their person that the caller cannot read; `q` of the list
+ * of leads does not find them either.
+ */
 async function unreadable(
   ctx: Context,
   { leads }: Searched,

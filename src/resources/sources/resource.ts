@@ -1,4 +1,4 @@
-// Where leads come from (DOMAIN 15.2). The slice to copy.
+// Sources of leads (DOMAIN 15.2). The simplest slice, and the one to copy.
 import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'

@@ -1,4 +1,5 @@
-// What sources and types share: how many leads use one, and that one in use, or the last one, cannot go (DOMAIN 15.2).
+// Shared by sources, types and pipelines: the number of leads that use a row, and the refusal to
+// delete one that is in use or the last (DOMAIN 15.2).
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
@@ -39,5 +40,5 @@ export async function refuseLastOrUsed(
     .selectFrom(table)
     .select((eb) => eb.fn.countAll<number>().as('count'))
     .executeTakeFirstOrThrow()
-  if (Number(count) === 1) throw isProtected(`${row.name} is the last one; leads need it.`)
+  if (Number(count) === 1) throw isProtected(`${row.name} is the last one, and leads need one.`)
 }

@@ -1,4 +1,5 @@
-// Labels for records (DOMAIN 15.2). Everyone sees all tags; users without a global view change only their own.
+// Tags for records (DOMAIN 15.2). All users see all tags; users without a global view change only
+// their own.
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
@@ -22,8 +23,11 @@ const paletteColor = (key: string): string =>
 
 const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDestroyTags'])
 
-/** Which tags this operation knows: all, but for users without a global view only the own ones where it changes them. */
-const known = ({ operation, user }: Context) =>
+/**
+ * The tags that the operation may use: all of them, except that users without a global view change
+ * only their own.
+ */
+const usableTags = ({ operation, user }: Context) =>
   user && user.visibleOwners !== null && changing.has(operation)
     ? sql<SqlBool>`tags.user_id = ${user.id}`
     : sql<SqlBool>`1 = 1`
@@ -38,11 +42,11 @@ export const tags = defineResource({
       .leftJoin('users', 'users.id', 'tags.user_id')
       .selectAll('tags')
       .select(['users.name as user_name', 'users.email as user_email', 'users.image_file_id as user_image'])
-      .where(known(ctx)),
+      .where(usableTags(ctx)),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
   filter: () => ({
     name: text('tags.name_key'),
-    // Stored in upper case.
+    // Colors are stored in upper case.
     color: exists((wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`),
     user_id: value('tags.user_id'),
   }),
@@ -71,7 +75,9 @@ export const tags = defineResource({
   beforeDelete: (ctx, row) => detachFromAll(ctx, row),
 })
 
-/** The tag of that name, created when there is none. Throws 403 when the caller may not create tags. */
+/**
+ * The tag with this name, created if there is none. Throws 403 when the caller may not create tags.
+ */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const key = fold(name)
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)

@@ -1,5 +1,6 @@
-// The caller's tokens, and those of other users with the permission settings.user.tokens and the ability users:* (DOMAIN
-// 6.4). No token can create one that may do more than itself, from elsewhere, or for longer.
+// Tokens of the caller, and with the permission settings.user.tokens and the ability users:* those
+// of other users (DOMAIN 6.4). A token cannot create one with more abilities, more networks or a
+// later expiry.
 import { type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -42,8 +43,10 @@ const sort = {
   expires_at: 'tokens.expires_at',
 }
 
-/** Tokens the caller may handle: the own ones; with the permission also those of the users in sight. */
-function within(ctx: Context) {
+/**
+ * Tokens that the caller may manage: the own ones, and with the permission those of visible users.
+ */
+function manageableTokens(ctx: Context) {
   const rows = tokenRows(ctx)
   return hasPermission(ctx, othersKey)
     ? rows.where(visible(ctx, 'tokens.user_id'))
@@ -52,7 +55,7 @@ function within(ctx: Context) {
 
 const mayReadOthers = (ctx: Context): boolean => canCall(ctx, { permission: othersKey, ability: 'users:read' })
 
-/** As in their list, events of tokens are shown to their user, and to callers who may read the tokens of that user. */
+/** Events of tokens are visible to their user and to callers who may read that user's tokens. */
 export const tokenSight: Sight = {
   lists: operations.listTokens,
   records: {
@@ -62,7 +65,7 @@ export const tokenSight: Sight = {
       const ids = tokenRows(ctx).clearSelect().select('tokens.id')
       if (!ctx.user) return ids
       return mayReadOthers(ctx)
-        ? within(ctx).clearSelect().select('tokens.id')
+        ? manageableTokens(ctx).clearSelect().select('tokens.id')
         : ids.where('tokens.user_id', '=', ctx.user.id)
     },
     wasInSight(ctx) {
@@ -73,15 +76,18 @@ export const tokenSight: Sight = {
   },
 }
 
-/** Throws 404 for a token that the caller may not handle, 403 for one of another user without the ability. */
+/**
+ * Throws 404 for a token that the caller may not manage, 403 for one of another user without the
+ * ability.
+ */
 async function find(ctx: Context, id: number, ability?: 'users:read' | 'users:write') {
-  const row = await within(ctx).where('tokens.id', '=', id).executeTakeFirst()
+  const row = await manageableTokens(ctx).where('tokens.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('token', id)
   if (ability && row.user_id !== requireUser(ctx).id) assertCanCall(ctx, { permission: othersKey, ability })
   return row
 }
 
-/** For the paths below a token: throws 404 for one that the caller may not handle. */
+/** Paths below a token: throws 404 for one that the caller may not manage. */
 export const tokens = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await find(ctx, id)
@@ -91,8 +97,8 @@ export const tokens = {
 const listTokens: Handler<'listTokens'> = async (ctx, { query }) => {
   const own = requireUser(ctx).id
   if (query.user_id?.some((id) => id !== own)) assertCanCall(ctx, { permission: othersKey, ability: 'users:read' })
-  let rows = within(ctx)
-  // Without a user_id the list is about the own tokens, whatever else the caller may see.
+  let rows = manageableTokens(ctx)
+  // Without `user_id` the list contains only the caller's tokens.
   if (query.user_id === undefined) rows = rows.where('tokens.user_id', '=', own)
   for (const condition of conditions(ctx, query, fields, [{ key: 'tokens.name_key' }])) rows = rows.where(condition)
   const { rows: shown, links, meta } = await page(ctx, rows, query, sort, 'tokens.id')
@@ -106,7 +112,7 @@ const getToken: Handler<'getToken'> = async (ctx, { params }) => ({
 const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const abilities = [...new Set(body.abilities ?? ['*'])]
   const sent = [...new Set(body.allowed_ips ?? [])]
-  // A token that works from some networks only hands that on.
+  // A token limited to networks passes this limit on.
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
   const found = new ValidationErrors()
   checkCreation(ctx, body, found)
@@ -117,7 +123,7 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const own = ctx.token?.abilities ?? (ctx.session ? ['*'] : [])
   const beyond = abilities.find((ability) => !covers(own, ability))
   if (beyond !== undefined)
-    throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot give it on.`, {
+    throw new Problem('forbidden', `This token lacks the ability ${beyond}, so it cannot pass it on.`, {
       required: beyond,
     })
 
@@ -143,19 +149,19 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   }
 }
 
-/** The earlier of two moments; null is never. */
+/** The earlier of two times; null means never. */
 const earliest = (a: string | null, b: string | null): string | null =>
   a === null || b === null ? (a ?? b) : a < b ? a : b
 
 const daysFrom = (ctx: Context, days: number): string => daysAfter(ctx.time, days)
 
-/** The moment that is asked for, null for never. */
+/** The requested expiry; null for never. */
 const expiryOf = (ctx: Context, { expires_at, expires_in_days }: Body<'createToken'>): string | null => {
   if (expires_at !== undefined) return expires_at
   return expires_in_days === null ? null : daysFrom(ctx, expires_in_days ?? defaultDays)
 }
 
-/** What the rules have against the rest of a body whose `refused` fields its schema does not take. */
+/** The findings for the rest of a body whose `refused` fields break the schema. */
 export const examineCreation: Examine = async (ctx, { body }, refused) => {
   const found = new ValidationErrors(refused)
   checkCreation(ctx, body as Body<'createToken'>, found)
@@ -193,7 +199,10 @@ async function refuseTooMany(ctx: Context, userId: number): Promise<void> {
     .where((eb) => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now(ctx))]))
     .executeTakeFirstOrThrow()
   if (Number(count) >= maxTokens)
-    throw new Problem('state_conflict', `You have ${maxTokens} personal tokens, which is the most; revoke one first.`)
+    throw new Problem(
+      'state_conflict',
+      `You have ${maxTokens} personal tokens, which is the maximum; revoke one first.`,
+    )
 }
 
 const deleteToken: Handler<'deleteToken'> = (ctx, { params }) =>

@@ -1,13 +1,17 @@
-// Tokens as rows, shared by the list of tokens and by signing in and out: reading them without their secret, revoking them.
+// Tokens as rows: reading them without their hash and revoking them, for the list of tokens and for
+// signing in and out.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 
-/** Tokens of a user that may be alive at a time, of each kind (DOMAIN 25.2). */
+/** The most unexpired tokens of a user, per kind (DOMAIN 25.2). */
 export const maxTokens = 50
 
-/** All tokens, without their hashes. The name is folded here because the table has no column for it. */
+/**
+ * All tokens without their hashes. The name is folded in the query because the table has no column
+ * for it.
+ */
 export const tokenRows = (ctx: Context) => {
   const name: RawBuilder<string> = ctx.services.store.dialect.fold('name')
   const tokens = ctx.db
@@ -45,7 +49,10 @@ export const presentToken = (row: Row): Schema<'Token'> => ({
   created_at: row.created_at,
 })
 
-/** Ends tokens with all that were made with them, each with its pair of events. They are refused from the commit on. */
+/**
+ * Revokes tokens with all tokens created by them, each with its events. They are refused from the
+ * commit on.
+ */
 export const revokeTokens = (ctx: Context, ids: readonly number[]): Promise<void> =>
   transaction(ctx, async (ctx) => {
     if (ids.length === 0) return
@@ -61,7 +68,7 @@ export const revokeTokens = (ctx: Context, ids: readonly number[]): Promise<void
       .select('id')
     const ended = (await family.execute()).map(({ id }) => id)
     if (ended.length === 0) return
-    // A token is younger than the one that made it, so descendants go first.
+    // A token is younger than its parent, so descendants are revoked first.
     const rows = await tokenRows(ctx).where('tokens.id', 'in', ended).orderBy('tokens.id', 'desc').execute()
     for (const row of rows) await revokeOne(ctx, row)
   })

@@ -1,4 +1,4 @@
-// What kind of business a lead is (DOMAIN 15.2).
+// Types of leads, such as new business (DOMAIN 15.2).
 import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'

@@ -1,12 +1,12 @@
-// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): those whose permissions and visible owners are within the
-// caller's. No caller can lock out the installation or the own account.
+// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): those whose permissions and visible
+// owners do not exceed the caller's. No caller can lock out the installation or the own account.
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, isFullAccessHeldBeside, requirePermissionsOf } from '../roles/permission-ceiling.ts'
 import { requireWithinView } from './view-ceiling.ts'
 
-/** A user with what the role grants. */
+/** A user with the grants of the role. */
 export interface GovernedUser extends Grants {
   id: number
   status: number
@@ -14,15 +14,15 @@ export interface GovernedUser extends Grants {
   view_permission: string
 }
 
-/** What a write makes of the account; undefined leaves it is. */
+/** The change of an account; undefined fields stay. */
 export interface AccountChange {
   status: boolean | undefined
   role: ({ id: number } & Grants) | undefined
 }
 
 /**
- * Throws 403 for a user whose role or view reaches further than the caller's: what a caller may change, the caller may
- * sign in as, with a password of the caller's choice.
+ * Throws 403 for a user whose role or view exceeds the caller's: a caller who may change a user
+ * could set a password and sign in as that user.
  */
 export async function requireAuthorityOver(
   ctx: Context,
@@ -32,7 +32,7 @@ export async function requireAuthorityOver(
   await requireWithinView(ctx, { id: user.id, view_permission: user.view_permission })
 }
 
-/** The same for a user of whom only the id is known. Reads the caller and the user in the transaction of the change. */
+/** The same by id. Reads the caller and the user in the transaction of the change. */
 export async function requireAuthorityOverId(ctx: Context, userId: number): Promise<void> {
   const user = await ctx.db
     .selectFrom('users')
@@ -43,7 +43,10 @@ export async function requireAuthorityOverId(ctx: Context, userId: number): Prom
   if (user) await requireAuthorityOver(await withCurrentCaller(ctx), user)
 }
 
-/** Throws 403 above the ceiling, 409 when it would lock somebody out. `changes`: whether anything changes at all. */
+/**
+ * Throws 403 above the ceiling, 409 for a change that locks users out. `changes`: whether the write
+ * changes anything.
+ */
 export async function checkAuthority(
   ctx: Context,
   current: GovernedUser | null,
@@ -54,16 +57,19 @@ export async function checkAuthority(
   if (next.role && next.role.id !== current?.role_id) requirePermissionsOf(ctx, next.role)
   if (!current) return
   const deactivates = next.status === false && current.status === 1
-  if (deactivates && current.id === ctx.user?.id) throw isProtected('Nobody can deactivate the own account.')
+  if (deactivates && current.id === ctx.user?.id) throw isProtected('You cannot deactivate your own account.')
   const demotes = next.role !== undefined && next.role.permission_type !== 'all'
   if (deactivates || demotes) await refuseLast(ctx, current)
 }
 
-/** Throws 403 above the ceiling, 409 for the own account and for the last active one that holds every permission. */
+/**
+ * Throws 403 above the ceiling, 409 for the own account and for the last active user who holds
+ * every permission.
+ */
 export async function checkDeletable(outer: Context, user: GovernedUser): Promise<void> {
   const ctx = await withCurrentCaller(outer)
   await requireAuthorityOver(ctx, user)
-  if (user.id === ctx.user?.id) throw isProtected('Nobody can delete the own account.')
+  if (user.id === ctx.user?.id) throw isProtected('You cannot delete your own account.')
   await refuseLast(ctx, user)
 }
 

@@ -1,5 +1,5 @@
-// What signs a user in: address, password, tokens, sessions. Shared by users, whom administrators change, and account, which its owner
-// changes.
+// The credentials of a user: e-mail address, password, tokens, sessions. Used by users, which
+// administrators change, and by account, which its owner changes.
 import { forgetNetworks } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
@@ -18,10 +18,16 @@ export interface Credentials {
   password_confirmation?: string | undefined
 }
 
-/** A body whose password has been hashed; `password_hash` never comes from a caller, whose unknown keys are refused. */
+/**
+ * A body with the hash of its password; a caller cannot send `password_hash`, because unknown keys
+ * are refused.
+ */
 export type WithPasswordHash<B> = B & { password_hash?: string }
 
-/** Adds the hash to a body with a password. Call it before the transaction: hashing takes tens of milliseconds. */
+/**
+ * Adds the hash to a body with a password. Call it before the transaction: hashing takes tens of
+ * milliseconds.
+ */
 export async function withPasswordHash<B extends Credentials>(ctx: Context, body: B): Promise<WithPasswordHash<B>> {
   if (body.password === undefined) return body
   return { ...body, password_hash: await hashPassword(ctx.services.config, body.password) }
@@ -29,7 +35,9 @@ export async function withPasswordHash<B extends Credentials>(ctx: Context, body
 
 type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
 
-/** Finds an address that another user has, a password that is not repeated, and one that is easily guessed. */
+/**
+ * Finds an e-mail address that another user has, a password that is not repeated, and a weak one.
+ */
 export async function checkCredentials(
   writing: Finding,
   body: Credentials,
@@ -52,7 +60,7 @@ export async function checkCredentials(
   checkPassword(found, body, { email: email ?? current?.email ?? '', name: body.name ?? current?.name ?? '' })
 }
 
-/** Finds a password that is not repeated, and one that is easily guessed. */
+/** Finds a password that is not repeated, and a weak one. */
 export function checkPassword(
   found: Finding['found'],
   { password, password_confirmation }: Credentials,
@@ -64,9 +72,9 @@ export function checkPassword(
 }
 
 /**
- * Ends all that lets a user in without the password: tokens and sessions, each with its events, and links to a new password. But for
- * the calling token or session: who changes the own password stays signed in.
- * Other networks are no longer known: somebody else may have signed in from there.
+ * Ends all access without the password: tokens and sessions with their events, password links, and
+ * known networks, because another person may have signed in from there. The calling token or
+ * session stays, so that callers who change their own password remain signed in.
  */
 export async function endAccess(ctx: Context, userId: number): Promise<void> {
   let ended = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', userId)

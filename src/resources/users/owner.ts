@@ -1,9 +1,13 @@
-// The owner of a record: how it is shown, and who may be named as one (DOMAIN 3.4 Owner, 3.5 UserRef).
+// The owner of a record: its reference in replies, and who may be named as owner (DOMAIN 3.4 Owner,
+// 3.5 UserRef).
 import type { Schema } from '../../contract/types.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 
-/** A UserRef of joined columns, the last one made by `pictureUrl` of `users.image_file_id`; null without a user. */
+/**
+ * A UserRef from joined columns; `imageUrl` comes from `pictureUrl` of `users.image_file_id`. Null
+ * without a user.
+ */
 export function userRef(
   id: number | null,
   name: string | null,
@@ -14,8 +18,9 @@ export function userRef(
 }
 
 /**
- * The `user_id` to store: the caller when a new record names none, undefined for "unchanged". Finds an owner who does not
- * exist, is inactive or is out of the caller's sight, and null from a caller without a global view.
+ * The `user_id` to store: the caller for a new record that names none, undefined when unchanged.
+ * Finds an owner who is missing, inactive or not visible, and null from a caller without a global
+ * view.
  */
 export async function resolveOwnerId(
   { ctx, current, found }: Writing<{ user_id: number | null }>,

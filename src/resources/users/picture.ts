@@ -1,5 +1,5 @@
-// The picture of a user (DOMAIN 15.6): a file that belongs to the user, named by a column of the row so that every UserRef can
-// link to it without a question of its own.
+// The picture of a user (DOMAIN 15.6): a file of the user. A column of the user row names it, so
+// every UserRef can link to it without another query.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -18,11 +18,11 @@ export const pictureUrl = (ctx: Context, fileId: number | null): string | null =
 export const picturePath = (fileId: number | null): string | null =>
   fileId === null ? null : pathTo(operations.downloadFile, fileId)
 
-/** Finds a file that does not exist, or is no picture. */
+/** Finds a file that does not exist or is not a picture. */
 export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>
   referFile(writing, 'image_file_id', fileId, limits)
 
-/** Makes a file the picture of a user, or with null takes the picture away. True when something changed. */
+/** Sets the picture of a user; null removes it. Returns whether anything changed. */
 export async function setPicture(ctx: Context, userId: number, fileId: number | null | undefined): Promise<boolean> {
   if (fileId === undefined) return false
   const users = ctx.db.selectFrom('users').select('image_file_id').where('id', '=', userId)

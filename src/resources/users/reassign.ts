@@ -1,5 +1,5 @@
-// What becomes of the records of a user who is deleted (DOMAIN 15.6). Which resources have owners is told by
-// operations.ts: users come before all of them.
+// The records of a deleted user (DOMAIN 15.6): they go to a successor or lose their owner.
+// operations.ts hands in the owned resources, because users may not import them.
 import { sql } from 'kysely'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
@@ -12,7 +12,7 @@ type OwnedTable = (typeof ownedTables)[number]
 /** A resource whose records have an owner. */
 export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
 
-/** Throws 422 unless the records can go to that user: somebody else, active, in the caller's sight. */
+/** Throws 422 unless the successor is another active user whom the caller sees. */
 export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
   const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
   if (to === from) throw refuse('This is the user to delete.')
@@ -21,9 +21,10 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
   if (successor.status !== 1) throw refuse('This user is not active.')
 }
 
-/** Gives every record of one user to another, with the update event of each. */
+/** Gives every record of one user to another, with its update event. */
 export async function reassign(ctx: Context, owned: readonly OwnedResource[], from: number, to: number): Promise<void> {
-  // The deleted user's records are all in question, whatever the caller sees; an If-Match was about the user.
+  // All records of the user are reassigned, whether visible to the caller or not. The If-Match
+  // header was about the user.
   const plain: Context = withoutVisibility(ctx)
   for (const resource of owned) {
     const rows = await plain.db
@@ -36,7 +37,7 @@ export async function reassign(ctx: Context, owned: readonly OwnedResource[], fr
   }
 }
 
-/** Leaves what a user still owns without an owner, as a change of each record (DOMAIN 23). */
+/** Removes the owner from the user's remaining records, as a change of each (DOMAIN 23). */
 export async function disown(ctx: Context, userId: number): Promise<void> {
   for (const table of ownedTables) {
     await ctx.db

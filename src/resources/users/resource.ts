@@ -1,5 +1,5 @@
-// The people who sign in (DOMAIN 15.6). Passwords come in hashed before the transaction; what may be done to whom is in
-// authority.ts, what signs somebody in in credentials.ts.
+// Users, who sign in (DOMAIN 15.6). Passwords are hashed before the transaction. authority.ts has
+// who may change whom, credentials.ts how users sign in.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
@@ -26,7 +26,7 @@ import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type OwnedResource, reassign } from './reassign.ts'
 import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
 
-type Everyday = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser' | 'listUserHistory'
+type StandardOperations = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser' | 'listUserHistory'
 type User = Schema<'User'>
 type Write = Body<'updateUser'>
 type Row = GovernedUser & {
@@ -49,7 +49,7 @@ const rows = (ctx: Context, db: Context['db']) =>
     .where(visible(ctx, 'users.id'))
 
 // The type is written out because groups and users refer to each other.
-const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = defineResource({
+const baseUsers: Resource<User, Write> & { handlers: HandlersFor<StandardOperations> } = defineResource({
   noun: 'user',
   table: 'users',
   operations: { list: 'listUsers', get: 'getUser', create: 'createUser', update: 'updateUser', delete: 'deleteUser' },
@@ -133,13 +133,13 @@ const everyday: Resource<User, Write> & { handlers: HandlersFor<Everyday> } = de
 })
 
 interface Joining {
-  /** Groups the user was not in before. */
+  /** Groups that the user joins. */
   joined: number[]
-  /** Whether the groups change at all. */
+  /** Whether the groups change. */
   changes: boolean
 }
 
-/** Finds a role or a group that does not exist. Returns what becomes of the groups. */
+/** Finds a role or a group that does not exist. Returns the change of the groups. */
 async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<Joining> {
   const { ctx, current } = writing
   if (role_id !== current?.role_id) await checkReference(writing, 'role_id', role_id, roles)
@@ -152,19 +152,25 @@ async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): 
   return { joined, changes: leaves || joined.length > 0 }
 }
 
-/** Finds changes that users cannot make to their own account here (DOMAIN 15.6): some never, some only in `/account`. */
+/**
+ * Finds changes that users may not make to their own account here (DOMAIN 15.6): some never, some
+ * only through `/account`.
+ */
 function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return
   for (const field of ['role_id', 'view_permission'] as const) {
     if (body[field] !== undefined && body[field] !== current[field])
-      found.invalid(field, 'Nobody can change this of the own account.')
+      found.invalid(field, 'You cannot change this on your own account.')
   }
   const inAccount = `Change your own with PUT ${operations.updateAccount.path}, which asks for the current password.`
   if (body.email !== undefined && body.email !== current.email) found.invalid('email', inAccount)
   if (body.password !== undefined) found.invalid('password', inAccount)
 }
 
-/** Throws 403 for a user, a role, a view or a group beyond the caller's, 409 for a change that would lock somebody out. */
+/**
+ * Throws 403 for a user, role, view or group beyond the caller's, 409 for a change that locks users
+ * out.
+ */
 async function checkStanding(
   body: WithPasswordHash<Write>,
   { ctx: outer, current }: Writing<Row>,
@@ -201,37 +207,37 @@ async function checkStanding(
 }
 
 export const users = {
-  ...everyday,
-  create: async (ctx: Context, body: Write): Promise<User> => everyday.create(ctx, await withPasswordHash(ctx, body)),
-  add: async (ctx: Context, body: Write): Promise<number> => everyday.add(ctx, await withPasswordHash(ctx, body)),
+  ...baseUsers,
+  create: async (ctx: Context, body: Write): Promise<User> => baseUsers.create(ctx, await withPasswordHash(ctx, body)),
+  add: async (ctx: Context, body: Write): Promise<number> => baseUsers.add(ctx, await withPasswordHash(ctx, body)),
   update: async (ctx: Context, id: number, body: Write): Promise<User> =>
-    everyday.update(ctx, id, await withPasswordHash(ctx, body)),
+    baseUsers.update(ctx, id, await withPasswordHash(ctx, body)),
 } satisfies Resource<User, Write>
 
-/** Creates a user; who gets no password is sent a link to choose one. */
+/** Creates a user. Without a password, the user is e-mailed a link to choose one. */
 const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   const body = await withPasswordHash(ctx, input.body)
   return answering(ctx, async (ctx) => {
-    const reply = await everyday.handlers.createUser(ctx, { ...input, body })
+    const reply = await baseUsers.handlers.createUser(ctx, { ...input, body })
     if (body.password === undefined) await enqueue(ctx, passwordLink, { user_id: reply.data.id })
     return reply
   })
 })
 
-/** Deletes a user after the records have gone to `reassign_to`, all in one transaction. */
+/** Deletes a user after giving the records to `reassign_to`, in one transaction. */
 const deleteUser =
   (owned: () => readonly OwnedResource[]): Handler<'deleteUser'> =>
   (ctx, input) =>
     transaction(ctx, async (ctx) => {
       const { params, query } = input
-      await everyday.assertVisible(ctx, params.id)
+      await baseUsers.assertVisible(ctx, params.id)
       const user = await rows(ctx, ctx.db).where('users.id', '=', params.id).executeTakeFirst()
       if (!user) throw notFound('user', params.id)
       const successor = query.reassign_to
       if (successor !== undefined) await checkSuccessor(ctx, user.id, successor)
       await checkDeletable(ctx, user)
       if (successor !== undefined) await reassign(ctx, owned(), user.id, successor)
-      return everyday.handlers.deleteUser(ctx, input)
+      return baseUsers.handlers.deleteUser(ctx, input)
     })
 
 /** `owned`: the resources whose records have an owner. */
@@ -239,13 +245,13 @@ export const userHandlers = (owned: () => readonly OwnedResource[]) =>
   ({
     createUser,
     updateUser: async (ctx, input) =>
-      everyday.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
+      baseUsers.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
     deleteUser: deleteUser(owned),
-    // The hash is made here once, not per record: with `atomic` the records share a transaction.
+    // Hashes once, not per record: with `atomic` the records share a transaction.
     massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
-      massUpdate(everyday, (ctx, id, status: boolean) => everyday.update(ctx, id, { status }))(ctx, {
+      massUpdate(baseUsers, (ctx, id, status: boolean) => baseUsers.update(ctx, id, { status }))(ctx, {
         body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,
       }),
     ),
-    massDestroyUsers: massDestroy(everyday),
+    massDestroyUsers: massDestroy(baseUsers),
   }) satisfies Partial<Handlers>

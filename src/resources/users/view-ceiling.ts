@@ -1,11 +1,12 @@
-// The ceiling of views (DOMAIN 7.4): callers change only users who see no owner that the callers do not see, and make no
-// user see more than that. Sets of owners are compared, not views. The ceiling of permissions is in roles/permission-ceiling.ts.
+// The view ceiling (DOMAIN 7.4): callers change only users who see no owner that the callers do not
+// see, and give no user a wider view. It compares sets of visible owners.
+// roles/permission-ceiling.ts has the ceiling of permissions.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { groupsOf } from '../groups/members.ts'
 
-/** A user as it is, or with `groupIds` as it would be; a new one has no id. */
+/** A user as stored, or with `groupIds` as planned; a new user has no id. */
 export interface Viewer {
   id: number | undefined
   view_permission: string
@@ -13,12 +14,12 @@ export interface Viewer {
 }
 
 /**
- * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction of the write, with its
- * current caller. The server itself, without a user, has no ceiling.
+ * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction
+ * of the write with its current caller. The server itself, without a user, has no ceiling.
  */
 export async function requireWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
   if (await isWithinView(ctx, { id, view_permission, ...(groupIds && { groupIds }) })) return
-  throw beyondView('This user would see, or sees, records of users whom you do not see.')
+  throw beyondView('This user sees, or would see, records of users that you do not see.')
 }
 
 const beyondView = (sentence: string): Problem =>
@@ -33,32 +34,35 @@ async function isWithinView(ctx: Context, { id, view_permission, groupIds }: Vie
 }
 
 /**
- * Throws 403 when somebody who has the role sees an owner that the caller does not see: other permissions make another user of them,
- * as another role would.
+ * Throws 403 when a holder of the role sees an owner that the caller does not see: changing the
+ * permissions of a role changes its users, as another role would.
  */
 export async function requireHoldersWithinView(ctx: Context, roleId: number): Promise<void> {
   if (!ctx.user?.visibleOwners) return
   const holders = ctx.db.selectFrom('users').select(['id', 'view_permission']).where('role_id', '=', roleId)
   for (const holder of await holders.execute())
     if (!(await isWithinView(ctx, holder)))
-      throw beyondView('A user who has this role sees records of users whom you do not see.')
+      throw beyondView('A user with this role sees records of users that you do not see.')
 }
 
 export const groupIdsOf = async (ctx: Context, userId: number | undefined): Promise<number[]> =>
   userId === undefined ? [] : ((await groupsOf(ctx, [userId])).get(userId) ?? []).map(({ id }) => id)
 
-/** Throws 403 when somebody is to join a group that the caller is not in; only a global view may fill any group. */
+/**
+ * Throws 403 when a user would join a group that the caller is not in. A global view may fill any
+ * group.
+ */
 export async function requireOwnGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
   const { user } = ctx
   if (!user || user.viewPermission === 'global' || joined.length === 0) return
   const own = await groupIdsOf(ctx, user.id)
   if (joined.every((id) => id !== null && own.includes(id))) return
-  throw beyondView('Without a global view you can put users only into groups that you are in yourself.')
+  throw beyondView('Without a global view you can add users only to your own groups.')
 }
 
 /**
- * Throws 403 unless the caller may put these users into the group, and take those out of it: a member's groups decide
- * what the member sees. `groupId` is null for a new group.
+ * Throws 403 unless the caller may add these users to the group and remove those: a member's groups
+ * decide what the member sees. `groupId` is null for a new group.
  */
 export async function checkMembership(
   ctx: Context,

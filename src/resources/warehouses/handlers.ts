@@ -1,4 +1,4 @@
-// What can be done with warehouses through the API. Their products are listed by the products' slice.
+// Handlers of warehouses. The slice of products lists the products of a warehouse.
 import type { Handlers } from '../../kernel/handler.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from './resource.ts'

@@ -1,4 +1,5 @@
-// What a warehouse shows beside itself: its locations, and with `include=activities` the activities about it.
+// Related records in the reply of a warehouse: its locations, and with `include=activities` its
+// activities.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -6,10 +7,12 @@ import type { Include, Resource } from '../../kernel/resource/define-resource.ts
 
 type Warehouse = Schema<'Warehouse'>
 
-/** How many activities of a warehouse `include` shows, the newest first; the timeline has all of them. */
+/** The most activities that `include` shows, newest first; the timeline has all. */
 const maxActivities = 100
 
-/** The locations by name; in full with `include=locations`, for those who may read them. */
+/**
+ * The locations sorted by name; in full with `include=locations`, for callers who may read them.
+ */
 export async function loadLocations(ctx: Context, replies: readonly Warehouse[], include: Include): Promise<void> {
   const rows = await ctx.db
     .selectFrom('warehouse_locations')
@@ -21,7 +24,7 @@ export async function loadLocations(ctx: Context, replies: readonly Warehouse[],
     )
     .orderBy('name_key')
     .execute()
-  const resource = shown<Schema<'IncludedStorageLocation'>>(ctx, 'locations')
+  const resource = readableResource<Schema<'IncludedStorageLocation'>>(ctx, 'locations')
   const full =
     resource && include.includes('locations')
       ? await resource.getMany(
@@ -36,10 +39,10 @@ export async function loadLocations(ctx: Context, replies: readonly Warehouse[],
 }
 
 export async function loadActivities(ctx: Context, replies: readonly Warehouse[]): Promise<void> {
-  const resource = shown<Schema<'IncludedActivity'>>(ctx, 'activities')
+  const resource = readableResource<Schema<'IncludedActivity'>>(ctx, 'activities')
   if (!resource) return
   const ids = replies.map(({ id }) => id)
-  // Those out of sight take no place, so they are left out before the newest are taken.
+  // Filters invisible activities before it takes the newest.
   const ranked = (await resource.query(ctx, {}))
     .clearSelect()
     .clearOrderBy()
@@ -63,8 +66,8 @@ export async function loadActivities(ctx: Context, replies: readonly Warehouse[]
   for (const reply of replies) reply.activities = own.get(reply.id) ?? []
 }
 
-/** A resource of a slice to the right, where the caller may read its records. */
-function shown<Reply>(ctx: Context, entity: string): Resource<Reply, never> | undefined {
+/** A resource of a later slice, if the caller may read its records. */
+function readableResource<Reply>(ctx: Context, entity: string): Resource<Reply, never> | undefined {
   const resource = ctx.services.resources.get(entity)
   return resource && canCall(ctx, resource.getOperation) ? (resource as Resource<Reply, never>) : undefined
 }

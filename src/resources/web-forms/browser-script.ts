@@ -1,9 +1,10 @@
-// The scripts of web forms, as browsers run them: one that sends a form and says what became of it, and one that draws the form in the
-// page of somebody else, behind a shadow root where neither style touches the other. They need nothing but the browser.
+// The scripts of web forms, as browsers run them: one sends a form and shows the result, the other
+// draws the form in another site's page, in a shadow root that isolates the styles. They use only
+// browser APIs.
 import { formMarkup, formStyle } from './markup.ts'
 import type { PublicForm } from './public-form.ts'
 
-/** `accordForm(form, address)` takes over the sending. Every text is set as text. */
+/** `accordForm(form, address)` handles submission. It sets all texts as text, never as HTML. */
 export const formScript = `function accordForm(form, address) {
   const button = form.querySelector('button')
   const summary = form.querySelector('.problem')
@@ -39,7 +40,7 @@ export const formScript = `function accordForm(form, address) {
       first ??= input
     }
     if (first) first.focus()
-    if (!first || others.length > 0) show(summary, others.join(' ') || detail || message || 'This could not be sent.')
+    if (!first || others.length > 0) show(summary, others.join(' ') || detail || message || 'The form could not be sent.')
   }
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
@@ -62,19 +63,22 @@ export const formScript = `function accordForm(form, address) {
         done.focus()
       }
     } catch {
-      show(summary, 'This could not be sent. Please try again.')
+      show(summary, 'The form could not be sent. Please try again.')
     } finally {
       button.disabled = false
     }
   })
 }`
 
-/** For the page of the form itself. */
+/** For the form's own page. */
 export const ownScript = `${formScript}
 const form = document.querySelector('form')
 if (form) accordForm(form, form.action)`
 
-/** For the pages of others: draws the form behind the element that loaded the script, or at the end of the page. */
+/**
+ * For other sites: draws the form after the script element that loaded it, or at the end of the
+ * page.
+ */
 export const embeddedScript = (form: PublicForm, address: string, zone: string): string => `(() => {
 ${formScript}
 const me = document.currentScript

@@ -1,5 +1,6 @@
-// The fields of a web form (DOMAIN 19): attributes of persons, and of leads when the form makes some. Name and e-mail address of the
-// person are always among them and required, because without them there is nobody to answer.
+// The fields of a web form (DOMAIN 19): attributes of persons and, when the form creates leads, of
+// leads. Name and e-mail address of the person are always included and required, so that the
+// visitor can be answered.
 import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -24,7 +25,7 @@ interface Planned {
   sort_order: number
 }
 
-/** A stored field with what is needed of its attribute. */
+/** A stored field with columns of its attribute. */
 interface Row extends Omit<Planned, 'id'> {
   id: number
   web_form_id: number
@@ -35,10 +36,10 @@ interface Row extends Omit<Planned, 'id'> {
 }
 
 const always: readonly string[] = ['name', 'emails']
-/** Types no form can have: a subheading has no value, and what a visitor sends brings no files. */
+/** Types that forms cannot have: a subheading has no value, and a submission has no files. */
 const excluded = new Set(['subheading', 'image', 'file'])
 
-/** Every attribute a form can have, in the order of forms that say nothing. */
+/** The attributes that a form can have, in their default order. */
 async function possible(ctx: Context): Promise<Map<number, Attribute>> {
   const all = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
   return new Map(all.filter(({ type }) => !excluded.has(type)).map((attribute) => [attribute.id, attribute]))
@@ -47,7 +48,9 @@ async function possible(ctx: Context): Promise<Map<number, Attribute>> {
 const isAlways = ({ entity, code, isOwn }: Attribute): boolean =>
   entity === 'persons' && !isOwn && always.includes(code)
 
-/** The fields the form will have; undefined when they stay as they are. Finds what is wrong with those of the body. */
+/**
+ * The planned fields; undefined when they stay. Adds a finding for each invalid field of the body.
+ */
 export async function planFields(
   { ctx, current, found }: Pick<Writing<{ id: number; create_lead: number }>, 'ctx' | 'current' | 'found'>,
   body: Body,
@@ -56,7 +59,7 @@ export async function planFields(
   const present = current ? await rowsOf(ctx, [current.id]) : []
   const attributes = await possible(ctx)
   if (body.attributes === undefined && present.length > 0) {
-    // Without leads there is nobody to carry what a form asks about them.
+    // Fields of leads need a form that creates leads.
     const hasLeads = present.some(({ entity_type }) => entity_type === 'leads')
     if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
     return undefined
@@ -111,7 +114,7 @@ async function planOne(
   found: ValidationErrors,
 ): Promise<Planned> {
   const sent = input.default_value
-  // What stays as it was is never wrong, although what it names may be gone (DOMAIN 3.4).
+  // An unchanged default is valid even if the record it names has been deleted (DOMAIN 3.4).
   const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, showStored(row)))
   const stored = stays ? row.default_value : await defaultOf({ ctx, found }, attribute, sent ?? null)
   const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))
@@ -132,7 +135,7 @@ async function planOne(
   }
 }
 
-/** Makes the rows of a form those that were planned. */
+/** Replaces the stored fields of a form by the planned ones. */
 export async function saveFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
   const kept = planned.flatMap(({ id }) => id ?? [])
   let gone = ctx.db.deleteFrom('web_form_attributes').where('web_form_id', '=', formId)
@@ -148,7 +151,7 @@ export async function saveFields(ctx: Context, formId: number, planned: readonly
   }
 }
 
-/** The rows of forms in the order of their fields, with one query. */
+/** The rows of several forms in the order of their fields, with one query. */
 const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
   ctx.db
     .selectFrom('web_form_attributes as field')
@@ -160,7 +163,7 @@ const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
     .orderBy('field.id')
     .execute()
 
-/** The fields of forms in their order. */
+/** The fields of several forms, in their order. */
 export async function loadFields(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
   const found = new Map<number, Field[]>(formIds.map((id) => [id, []]))
   for (const row of await rowsOf(ctx, formIds)) found.get(row.web_form_id)?.push(presentField(row))

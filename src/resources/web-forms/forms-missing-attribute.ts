@@ -1,9 +1,12 @@
-// Which forms do not ask for an attribute that has become required: attributes cannot know forms, so app.ts hands this to them.
+// Warns about forms that lack an attribute that has become required. app.ts hands this to
+// attributes, which may not import web forms.
 import { type Context, canCall, type Warning } from '../../kernel/context.ts'
 import { loadFormAttributes, missingAttributes } from './missing-attributes.ts'
 import { webForms } from './resource.ts'
 
-/** By the active forms that lack it; their titles are for those who may read forms. */
+/**
+ * One warning per active form that lacks the attribute; titles only for callers who may read forms.
+ */
 export async function formsLacking(ctx: Context, attributeId: number): Promise<Warning[]> {
   const rows = await ctx.db.selectFrom('web_forms').select('id').where('is_active', '=', 1).orderBy('id').execute()
   const forms = await webForms.getMany(
@@ -19,5 +22,5 @@ export async function formsLacking(ctx: Context, attributeId: number): Promise<W
     : ['Not every web form does']
   return names.length === 0
     ? []
-    : told.map((who) => ({ field: 'is_required', message: `${who} ask for it. Visitors are not refused for that.` }))
+    : told.map((who) => ({ field: 'is_required', message: `${who} ask for it. Submissions without it are accepted.` }))
 }

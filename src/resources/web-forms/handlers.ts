@@ -1,4 +1,4 @@
-// What a web form is to the public (DOMAIN 19): its definition, its page, its script, and what comes in through it.
+// The public side of web forms (DOMAIN 19): definition, page, script, and submission.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -12,11 +12,14 @@ import { answerPage, formPage } from './page.ts'
 import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
 import { submit } from './submission.ts'
 
-/** Submissions a minute from one address. */
+/** Submissions a minute from one IP address. */
 const maxCalls = 10
 const minuteMs = 60_000
 
-/** Before the body is read: only to a form that is there, and not too often. What the form asks is no business of this. */
+/**
+ * Runs before the body is read: requires an active form and limits the rate. It does not read the
+ * form's fields.
+ */
 async function admit(ctx: Context): Promise<void> {
   await requireActiveForm(ctx, ctx.path.split('/').at(-1) ?? '')
   await countCall(ctx, 'web-form', maxCalls, minuteMs)
@@ -46,13 +49,14 @@ const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) =>
 
 const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) => {
   const form = await loadPublicForm(ctx, params.form_id)
-  // People do not see that field. Whoever fills it in gets the same answer, and nothing happens.
+  // The field is invisible, so only bots fill it in. They get the same reply, and nothing is
+  // stored.
   if (body.website == null) await submit(ctx, form, body)
-  const answer = answerOf(form)
+  const answer = successReply(form)
   return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer
 }
 
-const answerOf = ({ success: { action, content } }: PublicForm): { message: string; redirect?: string } =>
+const successReply = ({ success: { action, content } }: PublicForm): { message: string; redirect?: string } =>
   action === 'redirect' ? { message: 'Thank you.', redirect: content } : { message: content }
 
 export const handlers = {

@@ -1,19 +1,19 @@
-// The form as HTML and CSS, the same in its own page and inside the pages of others. It works without script: names of its fields say
-// where their values belong (contract/input/form-fields.ts).
+// The form as HTML and CSS, for its own page and for other sites. It works without script: the
+// field names say where the values belong (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
 import { inputText, localTime, partOf } from './initial-values.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 
 type Attributes = Record<string, string | boolean | null | undefined>
 
-/** Attributes of an element; those that are false or nothing are left out. */
+/** HTML attributes of an element; false and empty ones are omitted. */
 const attributes = (all: Attributes): string =>
   Object.entries(all)
     .filter(([, value]) => value !== null && value !== undefined && value !== false)
     .map(([name, value]) => (value === true ? ` ${name}` : ` ${name}="${text(String(value))}"`))
     .join('')
 
-/** A relative address, so that a page behind a proxy posts to where it came from. */
+/** The form markup. Its action is relative, so that it also works behind a proxy. */
 export function formMarkup(form: PublicForm, zone: string): string {
   const fields = form.fields.filter(({ isShown }) => isShown)
   return `<form class="accord-form" method="post" action="../${text(form.formId)}">
@@ -52,7 +52,7 @@ const addressParts = [
   ['postcode', 'Postal code', 'postal-code'],
   ['city', 'City', 'address-level2'],
   ['state', 'State or province', 'address-level1'],
-  ['country', 'Country, as a code of two letters', 'country'],
+  ['country', 'Country (two-letter code)', 'country'],
 ] as const
 
 function controlOf(field: PublicField, id: string, zone: string): string {
@@ -120,13 +120,13 @@ const textKinds: Readonly<Record<string, Attributes>> = {
   decimal: { type: 'text', inputmode: 'decimal' },
 }
 
-/** Black or white, whichever can be read on the colour. */
+/** Black or white, whichever is readable on the color. */
 function readableOn(color: string): string {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16))
   return red * 0.299 + green * 0.587 + blue * 0.114 > 160 ? '#111111' : '#ffffff'
 }
 
-/** Colours are `#RRGGBB`: the contract takes no others. */
+/** The contract allows only colors of the form `#RRGGBB`. */
 export function formStyle({ colors }: PublicForm): string {
   const card = colors.form_background_color ?? '#ffffff'
   const isDark = readableOn(card) === '#ffffff'

@@ -1,5 +1,5 @@
-// Required attributes that a form does not ask for (DOMAIN 19): visitors cannot know of them and are not refused for them. Whoever saves
-// the form or makes the attribute required is told.
+// Required attributes that a form lacks (DOMAIN 19). Submissions are not refused for them; the user
+// who saves the form or makes the attribute required gets a warning.
 import type { Schema } from '../../contract/types.ts'
 import type { Context, Warning } from '../../kernel/context.ts'
 import { type Attribute, attributesOf, type EntityType, ownAttributes } from '../attributes/set.ts'
@@ -8,7 +8,7 @@ import { isFieldShown, requiresValue } from './field-visibility.ts'
 type Form = Pick<Schema<'WebForm'>, 'create_lead' | 'attributes'>
 type Kind = Extract<EntityType, 'persons' | 'leads' | 'organizations'>
 
-/** What visitors may make: with the name of an organization, one of those. */
+/** The entities that a submission may create; an organization when the form asks for its name. */
 const kinds: readonly Kind[] = ['persons', 'leads', 'organizations']
 
 function makes({ create_lead, attributes }: Form, kind: Kind): boolean {
@@ -19,7 +19,10 @@ function makes({ create_lead, attributes }: Form, kind: Kind): boolean {
   return kind === 'persons' || create_lead
 }
 
-/** The attributes that forms may ask for, and of each kind of record its own ones. Read once for many forms. */
+/**
+ * The attributes that forms may have, and the custom attributes by entity. Loaded once for many
+ * forms.
+ */
 export interface FormAttributes {
   all: readonly Attribute[]
   own: Readonly<Record<Kind, readonly Attribute[]>>
@@ -34,7 +37,7 @@ export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> 
   },
 })
 
-/** Required, without a default, and neither asked for nor filled in. */
+/** Required attributes without a default that the form neither asks for nor fills in. */
 export function missingAttributes({ all, own }: FormAttributes, form: Form): Attribute[] {
   const given = new Set<number>()
   for (const field of form.attributes) {
@@ -48,9 +51,9 @@ export function missingAttributes({ all, own }: FormAttributes, form: Form): Att
 
 const nouns: Record<Kind, string> = { persons: 'Persons', leads: 'Leads', organizations: 'Organizations' }
 
-/** About a form, by the attributes it lacks. */
+/** Warnings about the attributes that a form lacks. */
 export const missingAttributeWarnings = (known: FormAttributes, form: Form): Warning[] =>
   missingAttributes(known, form).map(({ entity, name }) => ({
     field: 'attributes',
-    message: `${nouns[entity as Kind]} must have a value of ${name}, which the form does not ask for. Visitors are not refused for that.`,
+    message: `${nouns[entity as Kind]} require ${name}, which the form does not ask for. Submissions without it are accepted.`,
   }))

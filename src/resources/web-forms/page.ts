@@ -1,5 +1,5 @@
-// The pages of a web form: the form itself, and what a browser without script is told when it has posted it. Both may stand in a frame
-// of any site.
+// The pages of a web form: the form itself, and the result for browsers without script. Any site
+// may frame them.
 import { type Download, download } from '../../kernel/files/download.ts'
 import { sourceHash, escapeHtml as text } from '../../kernel/values/format.ts'
 import { textTag } from '../../kernel/write/etag.ts'
@@ -10,7 +10,7 @@ import type { PublicForm } from './public-form.ts'
 interface Parts {
   main: string
   script: string
-  /** Where the page goes on to by itself. */
+  /** The address to redirect to. */
   next?: string
 }
 
@@ -39,9 +39,9 @@ function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
 export const formPage = (form: PublicForm, zone: string): Download =>
   pageOf(form, { main: formMarkup(form, zone), script: ownScript })
 
-/** What was taken is told, or gone on from, where no script could do it. */
+/** The result page or redirect after a submission without script. */
 export function answerPage(form: PublicForm, { message, redirect }: { message: string; redirect?: string }): Download {
-  const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Go on</a>`
+  const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Continue</a>`
   const main = `<div class="accord-form"><h1>${text(form.title)}</h1><p class="done" role="status">${text(message)}${link}</p></div>`
   return pageOf(form, { main, script: '', ...(redirect !== undefined && { next: redirect }) })
 }

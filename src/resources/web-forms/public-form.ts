@@ -1,5 +1,5 @@
-// A form as its visitors meet it (DOMAIN 19): which fields are shown, and what can be chosen. Hidden fields, and what the public must
-// not see a list of, keep their default and are not told of.
+// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Hidden fields, and
+// fields whose choices are not public, keep their default.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -12,14 +12,14 @@ const maxChoices = 500
 
 export interface PublicField {
   entity: 'persons' | 'leads'
-  /** The key of its value in a submission. */
+  /** The key of the value in a submission. */
   key: string
   attribute: Attribute
   label: string
   placeholder: string | null
   isRequired: boolean
   isShown: boolean
-  /** As people write it; null for none. */
+  /** The initial value; null for none. */
   initial: unknown
   options: readonly { id: number; name: string }[]
 }
@@ -40,7 +40,7 @@ export interface PublicForm {
     string | null
   >
   fields: readonly PublicField[]
-  /** Required attributes, by id, that visitors are not asked for and so cannot be refused for. */
+  /** Ids of required attributes that the form does not ask for; submissions may lack them. */
   excused: ReadonlySet<number>
 }
 
@@ -49,12 +49,14 @@ const noForm = (): Problem => new Problem('not_found', 'There is no such form.')
 const activeForm = ({ db }: Context, formId: string) =>
   db.selectFrom('web_forms').where('form_id', '=', formId).where('is_active', '=', 1)
 
-/** Throws 404 unless there is an active form with this public key. */
+/** Throws 404 unless there is an active form with this public id. */
 export async function requireActiveForm(ctx: Context, formId: string): Promise<void> {
   if (!(await activeForm(ctx, formId).select('id').executeTakeFirst())) throw noForm()
 }
 
-/** An active form by its public key. Throws 404 for any other: nobody learns whether there is one that rests. */
+/**
+ * An active form by its public id. Throws 404 for any other, so that inactive forms stay unknown.
+ */
 export async function loadPublicForm(ctx: Context, formId: string): Promise<PublicForm> {
   const row = await activeForm(ctx, formId).selectAll().executeTakeFirst()
   if (!row) throw noForm()
@@ -99,7 +101,7 @@ async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebF
     attribute: isOrganization ? { ...attribute, type: 'text', lookup: null } : attribute,
     label: field.name ?? attribute.name,
     placeholder: field.placeholder,
-    // Made required after the form was: whoever leaves it out would be refused.
+    // An attribute may become required after the form was saved.
     isRequired: field.is_required || requiresValue(attribute),
     isShown: isVisible,
     initial: isOrganization ? null : (field.default_value ?? null),

@@ -1,4 +1,5 @@
-// What a visitor sends and no record takes, because somebody has it already: taken out of the body, and put into words for the lead.
+// Submitted values that are not stored because another record has them: removed from the body, and
+// written as a note for the lead.
 import type { Body } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { contactFields } from '../persons/contacts.ts'
@@ -7,7 +8,7 @@ import type { PublicField, PublicForm } from './public-form.ts'
 type Person = Body<'createPerson'>
 type Points = readonly { value: string | null }[]
 
-/** A value by the key of its field. */
+/** A rejected value and the key of its field. */
 export interface RejectedValue {
   key: string
   value: unknown
@@ -18,7 +19,10 @@ interface Left<T> {
   gone: RejectedValue[]
 }
 
-/** The body without what stands at these paths: `contact_numbers.0.value`, `custom_attributes.vat`. */
+/**
+ * The body without the values at these paths, such as `contact_numbers.0.value` or
+ * `custom_attributes.vat`.
+ */
 export function withoutPaths<T extends object>(body: T, paths: readonly string[]): Left<T> {
   const left = structuredClone(body) as Record<string, unknown>
   const gone: RejectedValue[] = []
@@ -41,7 +45,7 @@ export function withoutPaths<T extends object>(body: T, paths: readonly string[]
   return { body: left as T, gone }
 }
 
-/** The addresses and numbers of the body that a known person does not have. */
+/** The addresses and numbers in the body that the known person does not have. */
 export async function findNewPoints({ db }: Context, id: number, body: Person): Promise<Left<Person>> {
   const row = await db
     .selectFrom('persons')
@@ -58,7 +62,7 @@ export async function findNewPoints({ db }: Context, id: number, body: Person): 
   return { body, gone }
 }
 
-/** What is left over in words, a line each; null for nothing. */
+/** The rejected values as text, one per line; null when there are none. */
 export function rejectedValuesNote(
   { fields }: PublicForm,
   left: Readonly<Record<PublicField['entity'], readonly RejectedValue[]>>,
@@ -69,7 +73,7 @@ export function rejectedValuesNote(
       return `${label}: ${textOf(value)}`
     }),
   )
-  return lines.length === 0 ? null : ['Also sent with the form, and not stored elsewhere:', ...lines].join('\n')
+  return lines.length === 0 ? null : ['Also sent with the form, but not stored:', ...lines].join('\n')
 }
 
 function textOf(value: unknown): string {

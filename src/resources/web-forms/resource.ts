@@ -1,4 +1,4 @@
-// Public forms that make persons and leads, as they are defined (DOMAIN 19).
+// Web forms as they are configured (DOMAIN 19): public forms that create persons and leads.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'

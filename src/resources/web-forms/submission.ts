@@ -1,5 +1,6 @@
-// What a visitor sends becomes a person, and a lead where the form makes some (DOMAIN 19), by the ways everybody takes. A known
-// e-mail address selects its person, who is never changed, and the answer does not tell. What cannot be stored is noted with the lead.
+// Turns a submission into a person and, if the form says so, a lead (DOMAIN 19), through the same
+// operations as the API. A known e-mail address selects its person, who is not changed, and the
+// reply does not reveal it. Values that cannot be stored are noted in the lead.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { maxFields } from '../../contract/input/validation-errors.ts'
 import type { Body, Schema } from '../../contract/types.ts'
@@ -15,21 +16,21 @@ import type { PublicField, PublicForm } from './public-form.ts'
 import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
 import { isBlank, readFieldValue } from './submitted-values.ts'
 
-/** As long as the description of a lead may be. */
+/** The longest description of a lead. */
 const maxTextLength = 65_535
-/** As much of a name as is said back. */
+/** How much of an unknown field name a finding repeats. */
 const maxKeyLength = 120
 
 type Entity = PublicField['entity']
 type Json = Record<string, unknown>
 
-/** Throws 422 in the visitor's words, `persons.emails.0.value`, with everything that is wrong. */
+/** Throws 422 with all findings under the form's field names, such as `persons.emails.0.value`. */
 export async function submit(asked: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
   const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null, excused: form.excused }
   try {
     await store(ctx, form, sent)
   } catch (error) {
-    // Two submissions at once: by now there is the person whom this one did not find.
+    // A concurrent submission may have created the person; the second try finds it.
     if (!(error instanceof Problem) || error.code !== 'unique_violation' || error.more.errors) throw error
     await store(ctx, form, sent)
   }
@@ -38,35 +39,35 @@ export async function submit(asked: Context, form: PublicForm, sent: Schema<'Web
 const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const found = new ValidationErrors()
-    const said = sayOnce(found)
+    const said = reportOnce(found)
     const values = {
       persons: await valuesOf(ctx, form, 'persons', sent.persons, said),
       leads: await valuesOf(ctx, form, 'leads', sent.leads ?? {}, said),
     }
-    const person = checked(ctx, 'createPerson', values.persons, visitorsWords(said, 'persons'))
+    const person = checked(ctx, 'createPerson', values.persons, withFormNames(said, 'persons'))
     const lead = form.createsLead
-      ? checked(ctx, 'createLead', await leadOf(ctx, values.leads), visitorsWords(said, 'leads'))
+      ? checked(ctx, 'createLead', await leadOf(ctx, values.leads), withFormNames(said, 'leads'))
       : undefined
     const taken: Record<Entity, string[]> = { persons: [], leads: [] }
-    const words = visitorsWords(said, 'persons', taken.persons)
+    const words = withFormNames(said, 'persons', taken.persons)
     await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
-    if (form.createsLead) await checkValues(ctx, 'leads', values.leads, visitorsWords(said, 'leads', taken.leads))
+    if (form.createsLead) await checkValues(ctx, 'leads', values.leads, withFormNames(said, 'leads', taken.leads))
     found.throwIfAny()
     if (!person) return
-    // Nobody is refused for what is known, so that nobody can tell what is (DOMAIN 19).
+    // A known value is never refused, so that visitors cannot probe for it (DOMAIN 19).
     const [known] = await knownPersons(ctx, person.emails)
     const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)
-    const personId = known ?? (await inVisitorsWords('persons', () => persons.create(excusing, left.body))).id
+    const personId = known ?? (await renameFindings('persons', () => persons.create(excusing, left.body))).id
     if (!lead) return
     const { body, gone } = withoutPaths(lead, taken.leads)
     const note = rejectedValuesNote(form, { persons: left.gone, leads: gone })
     const description = [body.description, note].filter(Boolean).join('\n\n').slice(0, maxTextLength)
     const noted = { ...body, ...(description !== '' && { description }), person_id: personId }
-    await inVisitorsWords('leads', () => leads.create(excusing, noted))
+    await renameFindings('leads', () => leads.create(excusing, noted))
   })
 
-/** A field that must have a value may be without one whose value is that of somebody else. */
+/** A required field may stay empty when its unique value belongs to another record. */
 async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, string[]>): Promise<Context> {
   const excused = new Set(form.excused)
   for (const { entity, key, attribute } of form.fields)
@@ -74,7 +75,7 @@ async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, 
   return { ...ctx, excused }
 }
 
-/** The values of one record: what was sent of the fields that are shown, and the defaults of the others. */
+/** The values of one record: the sent values of visible fields and the defaults of hidden ones. */
 async function valuesOf(
   ctx: Context,
   { fields }: PublicForm,
@@ -101,7 +102,7 @@ async function valuesOf(
   return Object.keys(custom).length > 0 ? { ...values, custom_attributes: custom } : values
 }
 
-/** The default of a field that is not shown; what it names may be gone since, and that is not the visitor's business. */
+/** The default of a hidden field, without records that have been deleted since. */
 async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicField): Promise<unknown> {
   if (initial === null) return undefined
   if (lookup === null) return initial
@@ -111,7 +112,7 @@ async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicFiel
   return left.has(ids[0] ?? 0) ? initial : undefined
 }
 
-/** A lead that says little: a title of its own, no value, and where it came from. */
+/** The lead with default title, value and source. */
 async function leadOf(ctx: Context, values: Json): Promise<Json> {
   const source = await ctx.db
     .selectFrom('lead_sources')
@@ -126,7 +127,7 @@ async function leadOf(ctx: Context, values: Json): Promise<Json> {
   }
 }
 
-/** The body as the operation takes it; undefined when it does not. */
+/** The body as the operation reads it; undefined when it is invalid. */
 function checked<O extends 'createPerson' | 'createLead'>(
   { services: { contract, config } }: Context,
   operation: O,
@@ -140,7 +141,7 @@ function checked<O extends 'createPerson' | 'createLead'>(
   return Object.keys(errors).length > 0 ? undefined : (value as Body<O>)
 }
 
-/** The persons with these addresses, in the order of the addresses; whoever owns them. */
+/** The persons with these addresses, in the order of the addresses, regardless of their owner. */
 async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails'] = []): Promise<number[]> {
   const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
   if (keys.length === 0) return []
@@ -159,8 +160,8 @@ async function knownPersons({ db }: Context, emails: Body<'createPerson'>['email
 
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
 
-/** A sentence about a field is said once, although several rules find the same. */
-function sayOnce(found: ValidationErrors): ValidationErrors {
+/** Reports each finding once, although several rules may find it. */
+function reportOnce(found: ValidationErrors): ValidationErrors {
   const said = new Set<string>()
   const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => {
@@ -171,16 +172,19 @@ function sayOnce(found: ValidationErrors): ValidationErrors {
   return inner
 }
 
-/** Findings about a record under the names the form has. Of what another record has, the paths are added to `taken`. */
-function visitorsWords(found: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
+/**
+ * Reports findings under the form's field names. Paths of values that another record has are added
+ * to `taken` instead.
+ */
+function withFormNames(found: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
   const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => found.invalid(fieldOf(entity, field), sentence)
   inner.taken = (field) => void taken.push(field)
   return inner
 }
 
-/** What a rule refuses that is asked only by the write itself. */
-async function inVisitorsWords<T>(entity: Entity, work: () => Promise<T>): Promise<T> {
+/** Renames the findings that only the write itself reports. */
+async function renameFindings<T>(entity: Entity, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -1,11 +1,11 @@
-// What a field of a form sends, as a value of its attribute: forms have texts only, and leave empty what nobody filled in.
+// Reads submitted values: HTML forms send only texts, and empty texts for empty fields.
 import type { Attribute } from '../attributes/set.ts'
 
 type Json = Record<string, unknown>
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether there is nothing in it, however deep; a label alone says nothing of a contact point. */
+/** Whether the value is empty at every depth; a label alone does not count. */
 export function isBlank(value: unknown): boolean {
   if (value === undefined || value === null) return true
   if (typeof value === 'string') return value.trim() === ''
@@ -14,9 +14,12 @@ export function isBlank(value: unknown): boolean {
   return Object.entries(value).every(([key, each]) => key === 'label' || isBlank(each))
 }
 
-/** The value as the API takes it; undefined for nothing. What cannot be read stays, and is refused. */
+/**
+ * The value for the API; undefined when empty. Unreadable values stay, so that validation refuses
+ * them.
+ */
 export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown): unknown {
-  // A box that is not ticked is not sent.
+  // Browsers do not send an unticked checkbox.
   if (type === 'boolean') return isBlank(sent) ? false : sent
   if (isBlank(sent)) return undefined
   if (type === 'select' || type === 'lookup') return idIn(sent)

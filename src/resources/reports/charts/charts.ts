@@ -1,4 +1,5 @@
-// Each report as a chart: what is on it and what it says in words. How it looks is in parts.ts, how it is drawn in draw.ts.
+// Each report as a chart with its description in words. vega-specs.ts has the shapes, draw.ts
+// draws.
 import type { Schema } from '../../../contract/types.ts'
 import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
@@ -24,7 +25,10 @@ export interface ChartContext {
   tongue: ChartLocale
 }
 
-/** The words around a drawing; with no `spec` there was nothing to draw, and the sentence says so. */
+/**
+ * Title, subtitle and summary of a chart; `empty` is the sentence to show instead when there is no
+ * data.
+ */
 function chart(
   { period, tongue }: ChartContext,
   name: string,
@@ -39,18 +43,18 @@ function chart(
 
 const maxBars = 24
 const emptyIf = (isEmpty: boolean, sentence: string): string | null => (isEmpty ? sentence : null)
-/** As many bars as a page can hold; the smallest or last ones together. */
+/** At most `maxBars` bars; the smallest or last ones are joined. */
 function capped<Item>(
   items: readonly Item[],
   present: (item: Item) => Bar,
-  join: (rest: readonly Item[]) => Bar,
+  joinRest: (rest: readonly Item[]) => Bar,
 ): Bar[] {
   if (items.length <= maxBars) return items.map(present)
-  return [...items.slice(0, maxBars - 1).map(present), join(items.slice(maxBars - 1))]
+  return [...items.slice(0, maxBars - 1).map(present), joinRest(items.slice(maxBars - 1))]
 }
 
 const sumOf = (amounts: readonly number[]): number => totalOf(amounts.map(toScaled))
-const inWords = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
+const describeBars = (all: readonly Bar[]): string[] => all.map(({ name, text }) => `${name}: ${text}.`)
 
 export function overAllChart(figures: Schema<'OverAllStatistics'>, about: ChartContext): Chart {
   const { tongue } = about
@@ -144,7 +148,7 @@ export function shareChart(
     ({ name, total }) => bar(name, total),
     (rest) => bar(`${rest.length} others`, sumOf(rest.map(({ total }) => total))),
   )
-  return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, inWords(all), {
+  return chart(about, `revenue-by-${by}s`, `Won revenue by ${by}`, describeBars(all), {
     empty: emptyIf(all.length === 0, 'No leads were won in this period.'),
     spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
@@ -157,7 +161,7 @@ export function productsChart(products: readonly Schema<'ReportProduct'>[], abou
     value: revenue,
     text: `${moneyText(revenue, tongue)} · ${countText(quantity, tongue)} sold`,
   }))
-  return chart(about, 'top-selling-products', 'Best-selling products', inWords(all), {
+  return chart(about, 'top-selling-products', 'Best-selling products', describeBars(all), {
     empty: emptyIf(all.length === 0, 'No products were sold in this period.'),
     spec: () => barChart(all, valueAxis('Revenue on won leads', 'money', tongue)),
   })
@@ -166,7 +170,7 @@ export function productsChart(products: readonly Schema<'ReportProduct'>[], abou
 export function personsChart(persons: readonly Schema<'ReportPerson'>[], about: ChartContext): Chart {
   const { tongue } = about
   const all = persons.map(({ name, revenue }) => ({ name, value: revenue, text: moneyText(revenue, tongue) }))
-  return chart(about, 'top-persons', 'Best customers', inWords(all), {
+  return chart(about, 'top-persons', 'Best customers', describeBars(all), {
     empty: emptyIf(all.length === 0, 'No leads of a person were won in this period.'),
     spec: () => barChart(all, valueAxis('Won lead value', 'money', tongue)),
   })
@@ -189,7 +193,7 @@ export function openChart(stages: readonly StageShare[], about: ChartContext): C
       return bar(`${rest.length} others`, total, sumOf(rest.map(({ lead_value }) => lead_value)))
     },
   )
-  return chart(about, 'open-leads-by-states', 'Open leads by stage', inWords(all), {
+  return chart(about, 'open-leads-by-states', 'Open leads by stage', describeBars(all), {
     empty: emptyIf(all.length === 0, about.period.isAll ? 'No lead is open.' : 'No lead of this period is open.'),
     spec: () => barChart(all, valueAxis('Open leads', 'count', tongue)),
   })

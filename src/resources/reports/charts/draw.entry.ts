@@ -1,2 +1,2 @@
-// Draws a chart, in a subprocess (kernel/runtime/offload.ts).
+// Draws a chart in a subprocess (kernel/runtime/offload.ts).
 export { drawSvg as run } from './draw.ts'

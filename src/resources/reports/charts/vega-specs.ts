@@ -1,7 +1,8 @@
-// The shapes that several reports are drawn in, as Vega-Lite specifications. Plain data: names are values, never expressions.
+// Chart shapes as Vega-Lite specifications. Plain data: names of records are values, never
+// expressions.
 import { type ChartLocale, countText, moneyText, textWidth } from './texts.ts'
 
-/** Told apart by those who see no red or green, and in grey. */
+/** Distinguishable with color blindness and in grayscale. */
 export const colors = { plain: '#2f6fb2', won: '#1b9e77', lost: '#d9663a', before: '#8496a9', weighted: '#17406b' }
 
 const plotWidth = 720
@@ -11,7 +12,7 @@ export type Measure = 'money' | 'count'
 export const measureText = (value: number, measure: Measure, tongue: ChartLocale): string =>
   measure === 'money' ? moneyText(value, tongue) : countText(value, tongue)
 
-/** An axis of amounts or of whole numbers. */
+/** An axis of amounts or of counts. */
 export const valueAxis = (title: string, measure: Measure, { locale, currency }: ChartLocale): object => ({
   title: measure === 'money' ? `${title} (${currency})` : title,
   labelExpr:
@@ -23,7 +24,7 @@ export const valueAxis = (title: string, measure: Measure, { locale, currency }:
   ...(measure === 'count' && { tickMinStep: 1 }),
 })
 
-/** Names at an axis of positions 0, 1, 2 …: two records may have one name. */
+/** Names at positions 0, 1, 2 … of an axis, because two records may share a name. */
 const nameAxis = { title: null, labelExpr: 'names[datum.value]', ticks: false, domain: false, labelPadding: 8 }
 
 export interface Bar {
@@ -32,7 +33,7 @@ export interface Bar {
   text: string
 }
 
-/** One bar a name, in the order given, with what it stands for at its end. */
+/** One horizontal bar per name in the given order, with its text at the end. */
 export const barChart = (all: readonly Bar[], axis: object): object => ({
   params: [{ name: 'names', value: all.map(({ name }) => name) }],
   data: { values: all.map((bar, place) => ({ place, value: bar.value, text: bar.text })) },
@@ -69,7 +70,7 @@ const placeAxis = {
   grid: false,
 }
 
-/** As many labels as there is room for, at even distances; the others stay empty. */
+/** Evenly thinned labels that fit into the width; the others are empty. */
 function thinned(names: readonly string[], width: number): string[] {
   const widest = Math.max(...names.map((name) => textWidth(name, 12, false)))
   const step = Math.ceil(((widest + 14) * names.length) / width)
@@ -80,7 +81,7 @@ const longData = (series: readonly Series[]): object => ({
   values: series.flatMap(({ name, values }) => values.map((value, place) => ({ place, series: name, value }))),
 })
 
-const coloured = (series: readonly Series[]): object => ({
+const colorEncoding = (series: readonly Series[]): object => ({
   field: 'series',
   type: 'nominal',
   sort: null,
@@ -89,7 +90,7 @@ const coloured = (series: readonly Series[]): object => ({
 
 const shapes = ['circle', 'square', 'triangle-up']
 
-/** Lines over the same places, one panel below the other, with one legend. */
+/** Line charts over the same positions, one panel below the other, with one legend. */
 export const lineChart = (
   names: readonly string[],
   panels: readonly { series: readonly Series[]; axis: object }[],
@@ -103,7 +104,7 @@ export const lineChart = (
     encoding: {
       x: { field: 'place', type: 'ordinal', axis: placeAxis, scale: { type: 'point', padding: 0.4 } },
       y: { field: 'value', type: 'quantitative', axis: { ...axis, domain: false, ticks: false } },
-      color: coloured(series),
+      color: colorEncoding(series),
     },
     layer: [
       { mark: { type: 'line', strokeWidth: 2.2, strokeJoin: 'round' } },
@@ -115,7 +116,7 @@ export const lineChart = (
   })),
 })
 
-/** Bars side by side at each place. */
+/** Grouped bars at each position. */
 export const groupedBarChart = (
   names: readonly string[],
   series: readonly Series[],
@@ -139,7 +140,7 @@ export const groupedBarChart = (
       scale: { domain: series.map(({ name }) => name), paddingInner: 0.08 },
     },
     y: { field: 'value', type: 'quantitative', axis: { ...axis, domain: false, ticks: false } },
-    color: coloured(series),
+    color: colorEncoding(series),
   },
   layer: [
     { mark: { type: 'bar' } },
@@ -151,7 +152,7 @@ export const groupedBarChart = (
 
 export interface Panel {
   name: string
-  /** How it changed. */
+  /** The change as text. */
   change: string
   previous: number
   current: number
@@ -160,7 +161,7 @@ export interface Panel {
 
 const periods = ['Before', 'Period']
 
-/** Small pairs of bars, each with a scale of its own: figures of different kinds. */
+/** Small pairs of bars, each with its own scale, for figures of different kinds. */
 export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): object => ({
   columns: 3,
   spacing: { row: 30, column: 48 },
@@ -195,7 +196,7 @@ export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): objec
         field: 'value',
         type: 'quantitative',
         axis: null,
-        // room for the numbers, also where there is nothing to see
+        // Leaves room for the numbers, also when both are zero.
         scale: { domain: [0, Math.max(previous, current) * 1.2 || 1] },
       },
     },
@@ -211,7 +212,7 @@ export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): objec
   })),
 })
 
-/** A sentence where there is nothing to draw. */
+/** A sentence instead of an empty chart. */
 export const emptyChart = (sentence: string): object => ({
   data: { values: [{}] },
   width: plotWidth,
