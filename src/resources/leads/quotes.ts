@@ -1,12 +1,15 @@
-// The quotes of a lead: their number and `include=quotes`. Quotes import leads, so the quotes are reached through the
-// services.
+// The quotes of a lead: their number and `include=quotes`. Quotes import leads, so leads reach them
+// through the services.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 
-/** `include=quotes` for a page of leads: one query for the references, then the queries for the quotes themselves. */
+/**
+ * `include=quotes` for a page of leads: one query for the references, then the queries for the
+ * quotes.
+ */
 export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead'>[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('lead_quotes')

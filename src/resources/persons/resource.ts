@@ -25,9 +25,8 @@ type Row = { id: number; organization_id: number | null; user_id: number | null 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * The organization to store: an id, or a name that is looked up among all organizations and created
- * if it is new. An unchanged id counts as not sent, so that a new name can be sent with a fetched
- * person.
+ * The organization to store: an id, or a name, which is found among all organizations or created.
+ * An unchanged id counts as not sent, so that a new name can be sent with a fetched person.
  */
 async function organizationOf(
   writing: Writing<Row>,

@@ -1,5 +1,5 @@
-// Links between leads and quotes (DOMAIN 9.5, 12.3). A link has one pair of events, whether the caller makes it from the
-// lead or from the quote, and it changes both records.
+// Links between leads and quotes (DOMAIN 9.5, 12.3). A link has one pair of events, whether the
+// caller makes it from the lead or from the quote, and it changes both records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { write } from '../../kernel/write/write.ts'
@@ -30,7 +30,10 @@ export async function describeLink(ctx: Context, { leadId, quoteId }: LeadQuote)
   return { link, target: { entity: 'leads', related: { type: 'quotes', id: quoteId } } }
 }
 
-/** Returns whether the link is new. It raises the lead's version; the caller of this function touches the quote. */
+/**
+ * Links the two and raises the lead's version; the caller of this function touches the quote.
+ * Returns whether the link is new.
+ */
 export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Promise<boolean> {
   if (await isLinked(ctx, { leadId, quoteId })) return false
   const { link, target } = await describeLink(ctx, { leadId, quoteId })
@@ -42,7 +45,10 @@ export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Pr
   return true
 }
 
-/** Fills `leads` of a page of quotes with one query. The references do not depend on the owner of the lead. */
+/**
+ * Fills `leads` of a page of quotes with one query. The references do not depend on the owner of
+ * the lead.
+ */
 export async function loadLeadRefs(ctx: Context, replies: readonly Schema<'Quote'>[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('lead_quotes')

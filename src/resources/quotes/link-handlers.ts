@@ -1,4 +1,5 @@
-// Linking quotes to leads and back (DOMAIN 9.5): attach and detach from both sides, and the leads of a quote.
+// Links quotes to leads (DOMAIN 9.5): attach and detach from both sides, and the list of a quote's
+// leads.
 import type { Context } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
@@ -8,7 +9,10 @@ import { leads } from '../leads/resource.ts'
 import { describeLink, isLinked, type LeadQuote, linkLead } from './lead-links.ts'
 import { quotes } from './resource.ts'
 
-/** Throws `missing` unless the link exists and the caller sees both records (DOMAIN 9.5). Raises the version of both. */
+/**
+ * Throws `missing` unless the link exists and the caller sees both records (DOMAIN 9.5). Raises the
+ * version of both.
+ */
 async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Error): Promise<void> {
   if (!(await isLinked(ctx, { leadId, quoteId }))) throw missing
   if (!(await quotes.visibleIds(ctx, [quoteId])).has(quoteId) || !(await leads.visibleIds(ctx, [leadId])).has(leadId))
@@ -22,7 +26,10 @@ async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Err
   await quotes.touch(ctx, quoteId)
 }
 
-/** Links the two unless they are linked. The record that the body names must be visible to the caller. */
+/**
+ * Links the two unless they are linked. The record that the body names must be visible to the
+ * caller.
+ */
 async function attach(ctx: Context, link: LeadQuote, named: 'lead_id' | 'quote_id'): Promise<void> {
   if (await isLinked(ctx, link)) return
   const found = new ValidationErrors()

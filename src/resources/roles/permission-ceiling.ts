@@ -1,6 +1,6 @@
 // The permission ceiling (DOMAIN 7.1): callers neither grant nor act upon more permissions than
-// their own role holds. Roles check it for what they grant before and after a change, users for
-// their old and new role.
+// their own role holds. Roles check their grants before and after a change, users check their old
+// and new role.
 import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

@@ -12,7 +12,10 @@ export const leadsCount = (ctx: Context, column: Column | 'lead_pipeline_id', of
     'leads_count',
   )
 
-/** Throws 409 `in_use` while leads refer to the row, 409 `protected` when it is the last of its table. */
+/**
+ * Throws 409 `in_use` while leads refer to the row, 409 `protected` when it is the last of its
+ * table.
+ */
 export async function refuseLastOrUsed(
   ctx: Context,
   table: 'lead_sources' | 'lead_types',

@@ -82,8 +82,8 @@ async function pruneTokens(ctx: Context): Promise<void> {
   }
 }
 
-export const optimise = defineJob<Due>({
-  kind: 'system.optimise',
+export const optimize = defineJob<Due>({
+  kind: 'system.optimize',
   async run({ db, services: { store } }) {
     await store.dialect.updateStatistics(db)
     await store.maintain()
@@ -113,10 +113,10 @@ export async function checkSearchAfterKill(ctx: Context): Promise<void> {
     await enqueue(ctx, checkSearch, { due: now(ctx) }, { key: checkSearch.kind })
 }
 
-export const jobs = [prune, optimise, checkSearch]
+export const jobs = [prune, optimize, checkSearch]
 
 export const schedules: readonly Schedule[] = [
   { name: 'prune', at: '03:00', job: prune },
-  { name: 'optimise', at: '04:00', job: optimise },
+  { name: 'optimize', at: '04:00', job: optimize },
   { name: 'check-search', at: '04:30', job: checkSearch },
 ]

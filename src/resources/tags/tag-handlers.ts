@@ -1,4 +1,5 @@
-// Listing, attaching and detaching the tags of a record (DOMAIN 9.6), the same for every taggable resource.
+// Lists, attaches and detaches the tags of a record (DOMAIN 9.6), in the same way for every
+// taggable resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'

@@ -1,5 +1,5 @@
-// Tags on records (DOMAIN 9.6): reading them and writing `tag_ids` of a body. Each link is a write of its own with the
-// events of its resource, after the record's own pair.
+// Tags on records (DOMAIN 9.6): reads them and writes `tag_ids` of a body. Each link is a write of
+// its own with the events of its resource, after the record's own pair.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -8,7 +8,10 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import { queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
 import { write } from '../../kernel/write/write.ts'
 
-/** Per taggable resource: the link table, the link table's column for the record, and the stem of the event names. */
+/**
+ * Per taggable resource: the link table, its column for the record, and the stem of the event
+ * names.
+ */
 const taggable = {
   leads: { table: 'lead_tags', column: 'lead_id', event: 'leads.tag' },
   persons: { table: 'person_tags', column: 'person_id', event: 'persons.tag' },
@@ -57,7 +60,10 @@ export async function checkTagIds(
   for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
-/** Replaces the tags of a record by `ids`; a new record has none to read. Returns whether anything changed. */
+/**
+ * Replaces the tags of a record by `ids`; a new record has none to read. Returns whether anything
+ * changed.
+ */
 export async function setTags(
   ctx: Context,
   entity: Taggable,
@@ -119,7 +125,10 @@ export async function unlinkTag(ctx: Context, entity: Taggable, id: number, tag:
   )
 }
 
-/** Detaches a tag from every record, with one event each, and raises the version of these records (DOMAIN 15.2). */
+/**
+ * Detaches a tag from every record, with one event each, and raises the version of these records
+ * (DOMAIN 15.2).
+ */
 export async function detachFromAll(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
   for (const entity of Object.keys(taggable) as Taggable[]) {
     const { table, column } = taggable[entity]

@@ -76,7 +76,7 @@ function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: 
   return [current, (isInForce ? openOrNull(seal, previous_secret_sealed) : null) ?? []].flat()
 }
 
-/** Shorter texts occur in many responses and are no secrets. */
+/** Shorter texts occur in many responses, so they are not redacted. */
 const minHiddenLength = 4
 
 /**
