@@ -2,7 +2,7 @@
 // value stops the start with a message that names the variable.
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './parsers.ts'
-import { type Setting, type Settings, settings } from './settings.ts'
+import { retiredSettings, type Setting, type Settings, settings } from './settings.ts'
 
 export { ConfigError } from './parsers.ts'
 
@@ -28,6 +28,8 @@ export interface Config extends Omit<Settings, ImapKey> {
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const warnings: string[] = []
   const values = readSettings(environment, (sentence) => warnings.push(sentence))
+  for (const name of retiredSettings)
+    if (environment[name]) warnings.push(`${name} is ignored: this version has no cache of replies.`)
   if (values.adminPassword === values.adminEmail)
     throw new ConfigError(settings.adminPassword.name, 'must not be the e-mail address.')
   const { imapHost, imapPort, imapEncryption, imapValidateCert, imapUsername, imapPassword, ...others } = values

@@ -3,6 +3,9 @@
 import { join, resolve } from 'node:path'
 import * as parsers from './parsers.ts'
 
+/** Variables that earlier versions read. One that is still set has no effect and gives a warning. */
+export const retiredSettings = ['ACCORD_RESPONSE_CACHE_MB', 'ACCORD_REPLY_MEMORY_MB'] as const
+
 /** Values that the defaults of later settings are derived from. */
 interface Earlier {
   dataDir: string
@@ -183,14 +186,6 @@ const limits = {
     unit: 'MiB',
     meaning: 'The same quota for each user.',
     parse: parsers.integerBetween(1, 1_000_000),
-  },
-  responseCacheMb: {
-    name: 'ACCORD_RESPONSE_CACHE_MB',
-    formerName: 'ACCORD_REPLY_MEMORY_MB',
-    default: '64',
-    unit: 'MiB',
-    meaning: 'Memory for cached replies, which last until something changes. 0 turns the cache off.',
-    parse: parsers.integerBetween(0, 4096),
   },
   groupCommitMs: {
     name: 'ACCORD_GROUP_COMMIT_MS',

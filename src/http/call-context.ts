@@ -2,12 +2,9 @@
 import type { Call } from '../contract/backend.ts'
 import type { OperationId } from '../contract/types.ts'
 import type { Context, Services } from '../kernel/context.ts'
-import { timed, type Untimed } from '../kernel/query/response-cache.ts'
 import { header } from './response.ts'
 
-export interface Caller extends Pick<Context, 'user' | 'token' | 'session' | 'requestOrigin'> {
-  knownAt: number | undefined
-}
+export type Caller = Pick<Context, 'user' | 'token' | 'session' | 'requestOrigin'>
 
 /** Scheme and host of the request. */
 export const requestOriginOf = ({ request }: Call): string => `${request.protocol.toLowerCase()}://${request.host}`
@@ -16,10 +13,10 @@ export const contextOf = (call: Call): Context => call.context as Context
 
 export function createContext(services: Services, call: Call, caller: Caller): Context {
   const { request, fact } = call
-  const { user, token, session, knownAt, requestOrigin } = caller
+  const { user, token, session, requestOrigin } = caller
   request.caller = { user_id: user?.id ?? null, token_id: token?.id ?? null, session_id: session?.id ?? null }
   // Written out because every request makes one, and V8 is slow to copy objects.
-  const ctx: Untimed = {
+  return {
     services,
     db: services.store.db,
     operation: call.operation as OperationId,
@@ -41,6 +38,6 @@ export function createContext(services: Services, call: Call, caller: Caller): C
     cookies: [],
     warnings: [],
     keyed: null,
+    time: services.clock.now(),
   }
-  return timed(ctx, services.clock.now(), knownAt)
 }

@@ -15,7 +15,6 @@ import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, receive } from '../kernel/files/multipart.ts'
 import type { Gates, Handlers } from '../kernel/handler.ts'
-import { createResponseCache, isKeepable, type Replies } from '../kernel/query/response-cache.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
 import { contextOf, createContext, requestOriginOf } from './call-context.ts'
@@ -44,15 +43,13 @@ interface Parts extends Rules {
   services: Services
   handlers: Handlers
   check: ReplyCheck
-  replies: Replies
 }
 
 const handlerOf = ({ handlers }: Parts, { operation }: Call): AnyHandler =>
   handlers[operation as OperationId] as unknown as AnyHandler
 
 export function createPipeline(services: Services, handlers: Handlers, rules: Rules, check: ReplyCheck): Pipeline {
-  const replies = createResponseCache(services.config.responseCacheMb * 1024 * 1024)
-  const parts: Parts = { services, handlers, ...rules, check, replies }
+  const parts: Parts = { services, handlers, ...rules, check }
   return {
     authenticate: (call) => authenticate(parts, call),
     authorizePublic: (call) => authorizePublic(parts, call),
@@ -73,7 +70,6 @@ async function authenticate(parts: Parts, call: Call): Promise<void> {
   // A token revoked before this request arrived must count as revoked, whichever process revoked
   // it.
   services.store.renewReadTransaction(call.ageMs)
-  const knownAt = isKeepable(handlerOf(parts, call)) ? services.store.commitGeneration() : undefined
   const requestOrigin = requestOriginOf(call)
   const { user, token, session } = await identify(services, { headers, ip: request.address, requestOrigin }).catch(
     (cause) => {
@@ -84,12 +80,12 @@ async function authenticate(parts: Parts, call: Call): Promise<void> {
   const isWrite = fact.method !== 'get'
   request.rateAccount?.authenticated(session ? `session ${session.id}` : `token ${token?.id}`, isWrite)
   if (session && isWrite) checkCsrf(session, headers)
-  call.context = createContext(services, call, { user, token, session, knownAt, requestOrigin })
+  call.context = createContext(services, call, { user, token, session, requestOrigin })
 }
 
 async function authorizePublic({ services, gates }: Parts, call: Call): Promise<void> {
   services.store.renewReadTransaction(call.ageMs)
-  const anonymous = { user: null, token: null, session: null, knownAt: undefined }
+  const anonymous = { user: null, token: null, session: null }
   const ctx = createContext(services, call, { ...anonymous, requestOrigin: requestOriginOf(call) })
   call.context = ctx
   await gates[call.operation as OperationId]?.(ctx)
@@ -154,10 +150,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const ctx = contextOf(call)
   const handler = handlerOf(parts, call)
   const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
-  if (call.fact.method === 'get') {
-    const rendered = isKeepable(handler) ? await parts.replies.kept(ctx, cacheKey(ctx), answer) : await answer(ctx)
-    return withSessionHeaders(ctx, notModifiedOr(call, rendered))
-  }
+  if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))
   const key = header(call, 'idempotency-key')
   // A dry run must not consume the key. Keys belong to a token or session, so a public call has
   // none.
@@ -200,7 +193,3 @@ function withSessionHeaders({ session, cookies }: Context, answer: Answered): An
     ...(cookies.length > 0 && { cookies }),
   }
 }
-
-/** The parts of a request that its reply depends on, beside the database and the time. */
-const cacheKey = ({ operation, token, session, path, query, baseUrl, requestOrigin }: Context): string =>
-  `${token?.id ?? ''} ${session?.id ?? ''} ${operation} ${path}?${query} ${baseUrl} ${requestOrigin}`

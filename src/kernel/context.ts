@@ -15,7 +15,6 @@ import type { Uploads } from './files/multipart.ts'
 import type { Releases } from './history/delete-hooks.ts'
 import type { Outbound } from './outbound/client.ts'
 import type { Sight } from './query/event-visibility.ts'
-import type { Freshness } from './query/response-cache.ts'
 import type { Resource } from './resource/definition.ts'
 import type { Disk } from './runtime/disk-space.ts'
 import type { Metrics } from './runtime/metrics.ts'
@@ -151,10 +150,6 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
-  /** Set when the reply may be kept; what changes with time says there for how long it holds (`lasting` of response-cache.ts). */
-  readonly lasting?: Freshness
-  /** The generation of the store before it was looked who calls. */
-  readonly knownAt?: number
   readonly unit: Unit | null
   /** Attributes that records may lack here although they are required: by id. */
   readonly excused?: ReadonlySet<number>

@@ -19,7 +19,7 @@ export interface Options {
   profile?: string
   /** Another build of accord. */
   program?: string
-  /** Without the response cache: each reply is built anew. */
+  /** Without the response cache that older builds have. */
   fresh?: boolean
 }
 

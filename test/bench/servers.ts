@@ -40,7 +40,7 @@ export interface Starting {
   /** Arguments of node itself, such as those of a profile. */
   node?: string[]
   base?: string
-  /** Without the response cache. */
+  /** Without the response cache that older builds have. */
   fresh?: boolean
   /** Settings that differ from the usual ones. */
   settings?: Readonly<Record<string, string>>
@@ -72,7 +72,7 @@ export async function start(
       NODE_ENV: 'production',
       ...usual,
       ACCORD_APP_URL: base,
-      ...(fresh && { ACCORD_RESPONSE_CACHE_MB: '0' }),
+      ...(fresh && { ACCORD_RESPONSE_CACHE_MB: '0', ACCORD_REPLY_MEMORY_MB: '0' }),
       ...settings,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

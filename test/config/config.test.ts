@@ -58,18 +58,21 @@ describe('readConfig', () => {
   })
 
   it('reads a former name with a warning, unless the new name is set', () => {
-    const former = { ACCORD_REPLY_MEMORY_MB: '8', ACCORD_COMMIT_GROUP_MS: '3' }
+    const former = { ACCORD_COMMIT_GROUP_MS: '3' }
     const { config, warnings } = readConfig(former)
-    expect(config).toMatchObject({ responseCacheMb: 8, groupCommitMs: 3 })
-    expect(warnings.join('\n')).toMatch(
-      /^ACCORD_REPLY_MEMORY_MB is now called ACCORD_RESPONSE_CACHE_MB\..*\nACCORD_COMMIT_GROUP_MS is /,
-    )
+    expect(config).toMatchObject({ groupCommitMs: 3 })
+    expect(warnings.join('\n')).toMatch(/^ACCORD_COMMIT_GROUP_MS is now called ACCORD_GROUP_COMMIT_MS\./)
 
-    const both = readConfig({ ...former, ACCORD_RESPONSE_CACHE_MB: '16', ACCORD_GROUP_COMMIT_MS: '4' })
-    expect(both.config).toMatchObject({ responseCacheMb: 16, groupCommitMs: 4 })
-    expect(both.warnings.join('\n')).toMatch(/^ACCORD_REPLY_MEMORY_MB is ignored/)
+    const both = readConfig({ ...former, ACCORD_GROUP_COMMIT_MS: '4' })
+    expect(both.config).toMatchObject({ groupCommitMs: 4 })
+    expect(both.warnings.join('\n')).toMatch(/^ACCORD_COMMIT_GROUP_MS is ignored/)
 
-    expect(() => readConfig({ ACCORD_REPLY_MEMORY_MB: 'much' })).toThrow('ACCORD_RESPONSE_CACHE_MB must be')
+    expect(() => readConfig({ ACCORD_COMMIT_GROUP_MS: 'long' })).toThrow('ACCORD_GROUP_COMMIT_MS must be')
+  })
+
+  it('warns of a setting that is gone', () => {
+    const { warnings } = readConfig({ ACCORD_RESPONSE_CACHE_MB: 'any', ACCORD_REPLY_MEMORY_MB: '8' })
+    expect(warnings.join('\n')).toMatch(/^ACCORD_RESPONSE_CACHE_MB is ignored.*\nACCORD_REPLY_MEMORY_MB is ignored/)
   })
 
   it('keeps spaces at the ends of a password, and of nothing else', () => {
@@ -139,6 +142,6 @@ describe('the help of accord serve', () => {
   it('names every setting with its default', () => {
     const help = settingsHelp()
     for (const { name } of listed) expect(help).toContain(`  ${name} (`)
-    expect(help).toContain('ACCORD_RESPONSE_CACHE_MB (64 MiB)')
+    expect(help).toContain('ACCORD_GROUP_COMMIT_MS (10 ms)')
   })
 })

@@ -121,7 +121,7 @@ describe('what is kept in memory', () => {
   const root = fileURLToPath(new URL('../../src', import.meta.url))
   const tables = housekeepingTables.join('|')
   const reading = new RegExp(`['"\`](${tables})['"\`.]|\\b(from|into|update|join) "?(${tables})\\b`)
-  /** Of these no reply is kept (kernel/query/response-cache.ts), and nothing is held `untilNextCommit` there. */
+  /** The only files that may read these tables; none of them caches a result `untilNextCommit`. */
   const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/entries\.ts$/
 
   it('does not follow from bookkeeping', () => {
@@ -130,7 +130,7 @@ describe('what is kept in memory', () => {
     expect(readers.filter((name) => !home.test(name))).toEqual([])
     expect(readers).toContain('jobs/locks.ts')
     const keepers = readers.filter((name) =>
-      /\b(cacheable|untilNextCommit|untilNextCommitFor)\(/.test(readFileSync(join(root, name), 'utf8')),
+      /\b(untilNextCommit|untilNextCommitFor)\(/.test(readFileSync(join(root, name), 'utf8')),
     )
     expect(keepers).toEqual([])
   })

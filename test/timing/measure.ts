@@ -151,7 +151,6 @@ class Caller {
         body: JSON.stringify({ name: `Source ${process.pid} ${number}` }),
       }
     const path = reads[number % reads.length] ?? ''
-    // A different parameter in each list request keeps it out of the response cache.
     return { method: 'GET', path: `/api/admin${path}${path.includes('?') ? number : ''}` }
   }
 

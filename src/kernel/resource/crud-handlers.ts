@@ -5,7 +5,6 @@ import { type Context, warned } from '../context.ts'
 import { historyHandler } from '../history/history.ts'
 import { restoreHandler } from '../history/restore.ts'
 import type { Query } from '../query/filter.ts'
-import { cacheable } from '../query/response-cache.ts'
 import { capital } from '../values/format.ts'
 import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
 import type { Include } from './definition.ts'
@@ -19,10 +18,10 @@ interface Input {
 export function crudHandlers({ d: { noun, operations }, below }: Pick<Parts, 'd' | 'below'>, resource: AnyResource) {
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
   return {
-    [operations.list]: cacheable((ctx: Context, { query }: Input) => resource.list(ctx, query)),
-    [operations.get]: cacheable(async (ctx: Context, { params, query }: Input) => ({
+    [operations.list]: (ctx: Context, { query }: Input) => resource.list(ctx, query),
+    [operations.get]: async (ctx: Context, { params, query }: Input) => ({
       data: await resource.get(ctx, params.id, query.include),
-    })),
+    }),
     [operations.create]: async (ctx: Context, { body }: Input) => ({
       data: await resource.create(ctx, body),
       message: message('created'),

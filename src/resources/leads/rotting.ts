@@ -2,7 +2,6 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
-import { validUntil } from '../../kernel/query/response-cache.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { open } from './stages.ts'
 
@@ -20,10 +19,6 @@ export async function rottenFilter(ctx: Context, query: Record<string, unknown>)
 
 export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {
   if (row.status !== open) return 0
-  const day = daysMs(1)
   const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
-  return validUntil(ctx, (at) => {
-    const days = Math.max(0, Math.floor((at - due) / day))
-    return { value: days, until: due + (days + 1) * day }
-  })
+  return Math.max(0, Math.floor((ctx.time.getTime() - due) / daysMs(1)))
 }
