@@ -25,7 +25,7 @@ const table = {
   pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
   operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
-    x-permission x-any-user x-ability x-events x-no-event x-served-by
+    x-permission x-any-user x-ability x-events x-no-event x-served-by x-any-origin
     parameters:[parameter] requestBody:requestBody responses:{response}`,
   parameter: `$ref name in required deprecated ${described} allowEmptyValue style explode allowReserved ${valued}`,
   header: `$ref ${described} required deprecated x-carried-by style explode ${valued}`,
@@ -35,7 +35,7 @@ const table = {
   encoding: 'contentType headers:{header} style explode allowReserved',
   example: `$ref ${described} value! externalValue`,
   schema: `$ref $id $schema $anchor $comment title description externalDocs:docs deprecated readOnly writeOnly
-    x-entity x-bytes x-hint type format x-value const! enum! pattern minLength maxLength
+    x-entity x-bytes x-hint x-derived x-areas type format x-value const! enum! pattern minLength maxLength
     multipleOf minimum exclusiveMinimum maximum exclusiveMaximum contentMediaType contentEncoding default!
     minItems maxItems uniqueItems items:schema prefixItems:[schema] contains:schema minContains maxContains
     unevaluatedItems:schema minProperties maxProperties required dependentRequired! propertyNames:schema

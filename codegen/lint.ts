@@ -44,7 +44,6 @@ const rules: readonly Rule[] = [
   names.enumsAreShared,
   shapes.operationsAreNamed,
   access.permissionsAreSettled,
-  access.permissionsAreListed,
   access.abilitiesAreSettled,
   access.eventsAreSettled,
   access.servedByDocs,

@@ -58,6 +58,10 @@ export interface OperationFact {
   readonly servedBy: 'handler' | 'docs'
   /** Whether the reply names the new record in a Location header. */
   readonly location: boolean
+  /** Whether scripts of any page may call it, without credentials (x-any-origin). */
+  readonly isForAnyOrigin?: true
+  /** Keys of the record that follow from other fields, other records or the clock (x-derived). */
+  readonly derivedKeys?: readonly string[]
   readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
   /** Keys of the reply that the body lacks: refused in a POST, dropped from a PUT. Null when there are none. */
   readonly ignorable: Ignorable | null
@@ -74,16 +78,21 @@ export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts
   const bases = [...new Set(listed.flatMap(({ operation }) => operation['x-events'] ?? []))].sort()
   const tags = (document.tags ?? []).map(({ name, description = '' }) => ({ name, slug: slugOf(name), description }))
   const isTs = language === 'ts'
+  const stringsType = isTs ? ': readonly string[]' : ''
   return [
     `${generatedLine}\n`,
     `export const contractHash = '${contract.hash}'\n`,
     `export const tags = [\n${tags.map((tag) => `  ${JSON.stringify(tag)},\n`).join('')}]${isTs ? ' as const' : ''}\n`,
+    `export const permissionKeys${stringsType} = ${listOf(permissionKeysOf(document))}\n`,
+    `export const abilityAreas${stringsType} = ${listOf(abilityAreasOf(document))}\n`,
     isTs ? `export type EventBase =${bases.map((base) => `\n  | '${base}'`).join('') || ' never'}\n${types}` : '',
     `export const operations = {\n${facts}}${isTs ? ' as const satisfies Record<string, OperationFact>' : ''}\n`,
   ]
     .filter(Boolean)
     .join('\n')
 }
+
+const listOf = (words: readonly string[]): string => `[\n${words.map((word) => `  '${word}',\n`).join('')}]`
 
 export function slugOf(tag: string): string {
   return tag.trim().toLowerCase().replace(/\s+/g, '-')
@@ -120,6 +129,8 @@ function factOf(
     events: operation['x-events'] ?? [],
     servedBy: operation['x-served-by'] ?? 'handler',
     location: success?.status === 201 && isShown(document, path),
+    ...(operation['x-any-origin'] === true && { isForAnyOrigin: true }),
+    ...derivedKeysOf(document, success?.reply),
     query: Object.fromEntries(
       parameters
         .filter(({ part }) => part.in === 'query')
@@ -133,6 +144,22 @@ function factOf(
         )
       : null,
   }
+}
+
+function derivedKeysOf(document: Document, reply: Body | undefined): { derivedKeys?: string[] } {
+  const properties = Object.entries(dataOf(document, reply)?.properties ?? {})
+  const derivedKeys = properties.flatMap(([name, schema]) => (schema['x-derived'] === true ? [name] : []))
+  return derivedKeys.length > 0 ? { derivedKeys } : {}
+}
+
+/** The keys a role can hold, parents before children: the schema PermissionKey. */
+export const permissionKeysOf = (document: Document): string[] =>
+  ((document.components?.schemas?.PermissionKey as Schema | undefined)?.enum ?? []) as string[]
+
+/** The areas of a token's abilities: `x-areas` of the abilities of a new token. */
+export const abilityAreasOf = (document: Document): string[] => {
+  const { properties } = (document.components?.schemas?.TokenCreate ?? {}) as Schema
+  return (properties?.abilities?.['x-areas'] ?? []) as string[]
 }
 
 const KiB = 1024

@@ -3,14 +3,18 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { permissionKeys } from '../src/kernel/auth/permissions.ts'
 import { renderDocument } from './document.ts'
 import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'
-import { renderOperations } from './operations.ts'
-import { type Contract, contractFile, findRoot, readContract } from './read.ts'
+import { abilityAreasOf, permissionKeysOf, renderOperations } from './operations.ts'
+import { type Contract, contractFile, type Document, findRoot, readContract } from './read.ts'
 import { renderSchema } from './schema.ts'
 import { renderTables } from './tables.ts'
+
+const knowledgeOf = (document: Document) => ({
+  permissionKeys: permissionKeysOf(document),
+  abilityAreas: abilityAreasOf(document),
+})
 
 interface Output {
   path: string
@@ -41,7 +45,7 @@ export interface Regenerated {
 /** Findings of the lint come back before anything is written. With `check`, `stale` is filled and `written` empty. */
 export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
   const contract = readContract(root)
-  const result: Regenerated = { written: [], stale: [], findings: lint(contract, { permissionKeys }) }
+  const result: Regenerated = { written: [], stale: [], findings: lint(contract, knowledgeOf(contract.document)) }
   if (result.findings.length > 0) return result
   const texts: [string, string][] = []
   for (const { path, render } of outputsOf(root)) texts.push([path, await render(contract)])

@@ -1,9 +1,10 @@
 // The type of a lint rule and of what it is given. Apart from lint.ts, which lists the rules, so that no import is circular.
 import type { Contract, Document, Listed, Path } from './read.ts'
 
-/** What the rules know beside the contract: the permission keys of the server. */
+/** What the contract lists for its own rules: `permissionKeysOf` and `abilityAreasOf` of operations.ts. */
 export interface Knowledge {
   permissionKeys: readonly string[]
+  abilityAreas: readonly string[]
 }
 
 export interface LintContext extends Knowledge {

@@ -39,10 +39,12 @@ import { registerListeners, releases } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { examiners, gates, handlers, locators, resources, sights } from './operations.ts'
 import { withOwnAttributes } from './resources/attributes/document.ts'
+import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { committedSet } from './resources/attributes/set.ts'
 import { endStreams } from './resources/events/streams.ts'
 import { sweepFiles } from './resources/files/clean.ts'
 import { moveLeads } from './resources/leads/move-leads.ts'
+import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 
@@ -160,7 +162,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
   return {
     config,
     store,
-    events: createEmitter(() => http.log),
+    events: createEmitter(() => http.log, eventAliases),
     releases,
     resources,
     sights,
@@ -172,8 +174,8 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     seal: createEncryption(options.secret),
     checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
-    moveLeads,
-    formsLacking,
+    slices: { moveLeads, formsLacking },
+    fieldLabels,
     metrics,
     disk: createDisk(writtenFolders(config), { clock, store, volume: options.volume }),
     mailer: metrics.counted(options.mailer ?? createMailer({ url: config.smtpUrl, domain: config.mailDomain })),

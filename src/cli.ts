@@ -7,8 +7,8 @@ import { reportFailure } from './commands/command-error.ts'
 import { readEnvironment } from './commands/environment.ts'
 import { lowerPriority } from './commands/priority.ts'
 import { settingsHelp } from './config/settings-text.ts'
+import { abilityAreas } from './contract/operations.gen.ts'
 import { version } from './installation/package-info.ts'
-import { abilityAreas } from './kernel/auth/permissions.ts'
 
 const program = new Command('accord')
   .description('Accord CRM: a self-hosted CRM REST API whose OpenAPI contract is the product.')

@@ -26,12 +26,6 @@ interface Path {
  */
 export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
-/**
- * Scripts on any page may call the public operations of web forms, without credentials (DOMAIN
- * 3.1).
- */
-export const isForAnyOrigin = ({ public: isPublic, tag }: OperationFact): boolean => isPublic && tag === 'Web Forms'
-
 const paths = new Map<string, Path>()
 for (const fact of Object.values(operations) as OperationFact[]) {
   const url = routeOf(fact)
@@ -39,7 +33,7 @@ for (const fact of Object.values(operations) as OperationFact[]) {
   paths.set(url, {
     segments: url.split('/'),
     methods: [...(known?.methods ?? []), fact.method.toUpperCase()],
-    isForAnyOrigin: known?.isForAnyOrigin === true || isForAnyOrigin(fact),
+    isForAnyOrigin: known?.isForAnyOrigin === true || fact.isForAnyOrigin === true,
   })
 }
 

@@ -2,7 +2,7 @@
 // and OPTIONS. A route hands the request to openapi-backend and sends the reply.
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isForAnyOrigin, type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
+import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
 import type { Backend, Call } from './backend.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
@@ -42,7 +42,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       config: {
         operation: id,
         isPublic: fact.public,
-        isForAnyOrigin: isForAnyOrigin(fact),
+        isForAnyOrigin: fact.isForAnyOrigin === true,
         forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
       // Not returned as a promise, for which Fastify would watch the connection.

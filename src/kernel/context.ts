@@ -7,8 +7,8 @@ import type { Config } from '../config/config.ts'
 import { operations } from '../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../contract/types.ts'
 import type { Mailer } from '../mail/outbound.ts'
+import { covers } from './auth/abilities.ts'
 import type { Encryption } from './auth/encryption.ts'
-import { covers } from './auth/tokens.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { Uploads } from './files/multipart.ts'
@@ -68,6 +68,13 @@ export interface Verifier {
   ): Promise<boolean>
 }
 
+/**
+ * Functions that a slice needs from one further right in the order of src/README.md. The slice on the left
+ * declares each with `declare module`; app.ts hands them in.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: the slices declare its members
+export interface SliceFunctions {}
+
 /** What is the same for every request of a server. */
 export interface Services {
   config: Config
@@ -94,10 +101,10 @@ export interface Services {
   metrics: Metrics
   /** Whether there is room for what is to be stored. */
   disk: Disk
-  /** Moves every lead of a stage to another one, with one event each; handed in because leads come after pipelines. */
-  moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
-  /** What a form of the public does not ask for by an attribute's id; handed in because web forms come after attributes. */
-  formsLacking: (ctx: Context, attributeId: number) => Promise<Warning[]>
+  /** Functions of slices for slices that may not import them. */
+  slices: SliceFunctions
+  /** The names of an entity's fields for people, by code. */
+  fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
   /** Mail going out. */
   mailer: Mailer
   /** Work that would hold the event loop up. */

@@ -158,11 +158,12 @@ components:
       example: { name: Web }
 `
 
+const abilityAreas = ['settings', 'leads']
 const permissionKeys = ['settings.lead.sources', 'settings.lead.sources.create', 'settings.lead.sources.edit']
 
 function findings(from: string, to: string): string[] {
   expect(contract).toContain(from)
-  return lint(parseContract(contract.replace(from, to)), { permissionKeys })
+  return lint(parseContract(contract.replace(from, to)), { permissionKeys, abilityAreas })
 }
 
 describe('headers', { timeout: 60_000 }, () => {
@@ -209,7 +210,7 @@ ${replies}`
 
 describe('lint', { timeout: 60_000 }, () => {
   it('has nothing to say about a careful contract', () => {
-    expect(lint(parseContract(contract), { permissionKeys })).toEqual([])
+    expect(lint(parseContract(contract), { permissionKeys, abilityAreas })).toEqual([])
   })
 
   it('refuses a misspelt x- key, with its line and what was meant', () => {
@@ -396,7 +397,9 @@ describe('lint', { timeout: 60_000 }, () => {
         return `  ${path}:\n    ${operation.replace('parameters:', `parameters:\n        - ${names.join('\n        - ')}`)}`
       })
       const text = contract.replace('components:\n', `${added.join('')}components:\n`)
-      return lint(parseContract(text), { permissionKeys }).filter((finding) => finding.includes('same URL'))
+      return lint(parseContract(text), { permissionKeys, abilityAreas }).filter((finding) =>
+        finding.includes('same URL'),
+      )
     }
     expect(withPaths('/sources/of/{kind}', '/sources/{id}/history')).toEqual([])
     expect(withPaths('/sources/of/{kind}', '/sources/{word}/history').join()).toContain(

@@ -3,9 +3,9 @@
 // own, in the deliveries of a webhook and in the runs of a workflow. The types are those of the
 // contract; a type without a case fails.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { parseEvent } from '../../src/jobs/event-consumers.ts'
-import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
-import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
+import { knownAbilities } from '../../src/kernel/auth/abilities.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { transaction } from '../../src/kernel/write/write.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'

@@ -1,7 +1,8 @@
 // Permissions: every operation, called by a role that holds all keys but its own, by a role without
 // keys, by a token without its ability, and by a role and token that hold exactly these.
 import { beforeAll, describe, expect, it } from 'vitest'
-import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
+import { permissionKeys } from '../../src/contract/operations.gen.ts'
+import { withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'

@@ -2,8 +2,9 @@
 // abilities, roles at most their holders' permissions; tokens of other users are not found;
 // /metrics without a token is open on the loopback alone.
 import { beforeAll, describe, it } from 'vitest'
-import { permissionKeys, withAncestors } from '../../src/kernel/auth/permissions.ts'
-import { knownAbilities } from '../../src/kernel/auth/tokens.ts'
+import { permissionKeys } from '../../src/contract/operations.gen.ts'
+import { knownAbilities } from '../../src/kernel/auth/abilities.ts'
+import { withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'

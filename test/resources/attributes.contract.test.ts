@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { lint } from '../../codegen/lint.ts'
 import type { Document } from '../../codegen/read.ts'
-import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
+import { abilityAreas, permissionKeys } from '../../src/contract/operations.gen.ts'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 
@@ -89,7 +89,7 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
       flowParts: new WeakSet(),
       lineOf: () => 1,
     }
-    expect(lint(contract, { permissionKeys })).toEqual([])
+    expect(lint(contract, { permissionKeys, abilityAreas })).toEqual([])
     expect(parse((await call('GET', '/openapi.yaml')).text)).toEqual(JSON.parse(text))
   }, 180_000)
 

@@ -1,7 +1,7 @@
 // The parts of a lead's person and mail that a caller without access to them sees: a reference, and
 // nothing that helps to guess the rest.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
+import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'

@@ -2,7 +2,7 @@
 // may see nothing.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { permissionKeys } from '../../src/kernel/auth/permissions.ts'
+import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
 import { given, unique } from '../support/given.ts'

@@ -9,7 +9,6 @@ import { daysMs, stamp } from '../runtime/clock.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { writeAside } from '../runtime/unavailable.ts'
 import { isInRanges } from './ip-ranges.ts'
-import { abilityAreas } from './permissions.ts'
 import { constantTimeEquals, newSecret, sha256Hex } from './secrets.ts'
 
 const headers = { 'www-authenticate': 'Bearer' }
@@ -244,23 +243,4 @@ export async function withCurrentCaller(ctx: Context): Promise<Context> {
   const user = await signedInAs(ctx.db, ctx.user.id)
   if (!user) throw inactive()
   return { ...ctx, user }
-}
-
-/** Every ability a token can have, for a hint (DOMAIN 6.4). */
-export const knownAbilities: readonly string[] = [
-  '*',
-  '*:read',
-  ...abilityAreas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
-]
-
-/** Whether abilities cover one: `leads:*` covers `leads:write`, `*:read` covers `leads:read`, and any that reads `any:read`. */
-export function covers(abilities: readonly string[], wanted: string): boolean {
-  if (abilities.includes('*') || abilities.includes(wanted)) return true
-  if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))
-  const [area, verb] = wanted.split(':')
-  if (verb === '*')
-    return (
-      abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
-    )
-  return abilities.includes(`${area}:*`) || (verb === 'read' && abilities.includes('*:read'))
 }

@@ -15,14 +15,16 @@ export interface Logged {
   before: Snapshot | null
   after: Snapshot | null
   changed: readonly string[]
+  /** Keys that follow from others (x-derived). */
+  derivedKeys: readonly string[]
 }
 
 /** Names of attributes by their code. */
 export type Labels = ReadonlyMap<string, string>
 
 const own = 'custom_attributes.'
-/** Of the record as such, or of other records; nobody set them. */
-const bookkeeping = new Set(['id', 'created_at', 'updated_at', 'version', 'rotten_days', 'is_rotten', 'sales_owner'])
+/** Keys that every record has and no caller sets. */
+const bookkeeping: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at', 'version'])
 /** What a reference shows of a record out of sight (DOMAIN 3.5). */
 const shownOfRefs = new Set(
   [
@@ -51,9 +53,9 @@ const showsOf = (key: string): ((name: string) => boolean) => {
 }
 
 /** The changes of one event: all fields that are set of a new or deleted record or link, the changed ones of another. */
-export function changesOf({ entity, before, after, changed }: Logged, labels: Labels): Change[] {
+export function changesOf({ entity, before, after, changed, derivedKeys }: Logged, labels: Labels): Change[] {
   const one = before ?? after ?? {}
-  const keys = before && after ? changed : fieldsOf(one, entity)
+  const keys = before && after ? changed : fieldsOf(one, entity, derivedKeys)
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   const isShown = (name: string) => keys.some((key) => key !== name && showsOf(key)(name))
   return keys
@@ -65,12 +67,13 @@ export function changesOf({ entity, before, after, changed }: Logged, labels: La
 }
 
 /** What is set in a snapshot. A link names its own record too, which is no news in that record's history. */
-function fieldsOf(snapshot: Snapshot, entity: string): string[] {
+function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly string[]): string[] {
   const isSet = (value: unknown): boolean =>
     value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
   const keys: string[] = []
   for (const [key, value] of Object.entries(snapshot)) {
-    if (bookkeeping.has(key) || key.endsWith('_count') || key === `${singular(entity)}_id`) continue
+    if (bookkeeping.has(key) || derivedKeys.includes(key) || key.endsWith('_count') || key === `${singular(entity)}_id`)
+      continue
     if (key !== 'custom_attributes') {
       if (isSet(value)) keys.push(key)
       continue

@@ -8,8 +8,9 @@ import { sightOf, wasSeen } from '../query/event-visibility.ts'
 import type { Query } from '../query/filter.ts'
 import { page } from '../query/page.ts'
 import type { Resource } from '../resource/definition.ts'
+import { derivedKeysOf } from '../write/event-log.ts'
 import { followUps, type Snapshot } from '../write/events.ts'
-import { type Change, changesOf, type Labels, type Logged } from './field-changes.ts'
+import { type Change, changesOf, type Logged } from './field-changes.ts'
 
 type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
 
@@ -48,7 +49,7 @@ export async function historyPage(
     // They would tell of the same fields twice.
     .where((where) => where.and(followUps.map((word) => where('events.name', 'not like', `%.${word}`))))
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
-  const labels = await labelsOf(ctx, entity)
+  const labels = await ctx.services.fieldLabels(ctx, entity)
   return {
     data: shown.map((row) => ({
       id: row.id,
@@ -77,17 +78,8 @@ function read(
     before: snapshot(row.before),
     after: snapshot(row.after),
     changed: JSON.parse(row.changed) as string[],
+    derivedKeys: derivedKeysOf(ctx, entity),
   }
-}
-
-/** What people call the fields of an entity. */
-async function labelsOf(ctx: Context, entity: string): Promise<Labels> {
-  const rows = await ctx.db
-    .selectFrom('attributes')
-    .select(['code', 'name'])
-    .where('entity_type', '=', entity)
-    .execute()
-  return new Map(rows.map(({ code, name }) => [code, name]))
 }
 
 /** One line of the change log: a record was created, or one field of it was changed (`key`, null for the creation). */
@@ -142,7 +134,7 @@ export async function describe(ctx: Context, entity: string, lines: readonly Lin
   const ids = [...new Set(lines.map((line) => line.event_id))]
   if (ids.length === 0) return new Map()
   const rows = await ctx.db.selectFrom('events').selectAll().where('id', 'in', ids).execute()
-  const labels = await labelsOf(ctx, entity)
+  const labels = await ctx.services.fieldLabels(ctx, entity)
   const events = new Map(rows.map((row) => [row.id, row]))
   return new Map(
     lines.flatMap((line): [number, Described][] => {

@@ -18,6 +18,8 @@ export interface Sight {
   records: Records | null
   /** A stored snapshot as the caller may read it, where the caller's own reply would hold less than the writer's. */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
+  /** Longer texts are left out of stored snapshots (DOMAIN 17.3). */
+  maxLoggedTextLength?: number | undefined
 }
 
 export interface Records {

@@ -26,11 +26,6 @@ export const listColumn = <Reply>(
 const list = (entries: readonly (string | number)[]): string =>
   entries.some((entry) => /^\s*\[|\|/.test(String(entry))) ? JSON.stringify(entries) : entries.join('|')
 
-/** Tags by their names. */
-export const tagNames = listColumn<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
-  tags.map(({ name }) => name),
-)
-
 interface Point {
   value: string
   label: string

@@ -64,6 +64,8 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
   /** A stored snapshot as the caller may read it (event-visibility.ts). */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
+  /** Longer texts are left out of the event log (DOMAIN 17.3). */
+  maxLoggedTextLength?: number
 }
 
 export interface Definition<

@@ -30,6 +30,7 @@ export function sightOfRecords({ d, facts, rows }: Parts): AnyResource['sight'] 
         return d.wasInSight ? sql<SqlBool>`(${isOwnerSeen} and ${d.wasInSight(ctx)})` : isOwnerSeen
       },
     },
+    maxLoggedTextLength: d.maxLoggedTextLength,
     ...(d.asRead && { asRead: d.asRead }),
   }
 }

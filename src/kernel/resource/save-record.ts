@@ -2,7 +2,7 @@
 import { type Context, now } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
 import { insert } from '../query/statement-cache.ts'
-import { changedKeys } from '../write/event-log.ts'
+import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
 import { emitOnly, transaction, write } from '../write/write.ts'
 import type { AnyBody, AnyResource, AnyRow, Parts } from './any-definition.ts'
@@ -68,7 +68,7 @@ export function createSaver(
     await d.afterSave?.(ctx, id, body)
     const row = await reader.findWritten(ctx, id)
     const after = await reader.toReply(ctx, row)
-    const shown = changedKeys(before, after)
+    const shown = changedKeys(before, after, derivedKeysOf(ctx, entity))
     const unshown = Object.keys(changes).filter((column) => shown.length === 0 || hiddenSuffix.test(column))
     const hidden = [...new Set(unshown.map((column) => column.replace(/_(hash|key|sealed)$/, '')))]
     if (shown.length + hidden.length === 0) return { row, after, hidden, isTouched: false }
@@ -78,8 +78,9 @@ export function createSaver(
   }
 
   async function emitFollowUps(ctx: Context, id: number, before: Snapshot, after: Snapshot): Promise<void> {
+    const changed = changedKeys(before, after, derivedKeysOf(ctx, entity))
     for (const name of d.followUpEvents?.(before, after) ?? [])
-      await emitOnly(ctx, name, { entity, id, before, shown: after, changed: changedKeys(before, after) })
+      await emitOnly(ctx, name, { entity, id, before, shown: after, changed })
   }
 
   return {

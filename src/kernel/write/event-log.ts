@@ -1,6 +1,7 @@
 // One append-only row per write, in the write's transaction (DOMAIN 17.3). History and restore read it, feed, webhooks and
 // workflows will; what is not here has not happened.
 import type { Context } from '../context.ts'
+import { sightOf } from '../query/event-visibility.ts'
 import { insert } from '../query/statement-cache.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
@@ -16,19 +17,16 @@ const secrets = new Set([
 ])
 /** As they stand in JSON before a value; inside a text its quotes would be escaped. */
 const secretKeys = [...secrets].map((key) => `"${key}":`)
-/** Follow from other keys, from the clock or from other records; they are no change of this record. */
-const derived = new Set(['updated_at', 'version', 'tags', 'rotten_days', 'is_rotten', 'is_expired', 'sales_owner'])
+/** No change of a record: each write sets the first two, and tag links have events of their own. */
+const neverChanged: ReadonlySet<string> = new Set(['updated_at', 'version', 'tags'])
 
-/** Longer texts of mails are left out of snapshots (DOMAIN 17.3); what people write themselves is kept, however long. */
-const maxOfMailsLength = 64 * 1024
-
-function stored(entity: string, snapshot: Snapshot | null): string | null {
+/** A snapshot as JSON, without secrets and without texts longer than `maxLength`. */
+function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   if (snapshot === null) return null
-  const longest = entity === 'emails' ? maxOfMailsLength : Number.POSITIVE_INFINITY
-  // Looking at each key takes ten times as long, and hardly ever is there one to leave out.
-  const whole = entity === 'emails' ? null : JSON.stringify(snapshot)
+  // Checking each key takes ten times as long, and a snapshot hardly ever has one to leave out.
+  const whole = maxLength < Number.POSITIVE_INFINITY ? null : JSON.stringify(snapshot)
   if (whole !== null && !secretKeys.some((key) => whole.includes(key))) return whole
-  const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > longest
+  const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > maxLength
   // Their keys are words of users, who may call a field of theirs `token`; values of theirs are no secrets.
   const own = new Set<unknown>()
   return JSON.stringify(snapshot, function (this: unknown, key, value: unknown) {
@@ -43,13 +41,17 @@ export function withoutSecretKeys(input: unknown): unknown {
   return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
 }
 
-/** Top-level keys (and `custom_attributes.<code>`) whose value differs. All keys of a new record. */
-export function changedKeys(before: Snapshot | undefined, after: Snapshot): string[] {
-  if (!before) return Object.keys(after).filter((key) => !derived.has(key))
+/** Keys of an entity's records that follow from other fields, other records or the clock (x-derived). */
+export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
+  services.resources.get(entity)?.getOperation.derivedKeys ?? []
+
+/** Top-level keys (and `custom_attributes.<code>`) whose value differs; all keys of a new record. */
+export function changedKeys(before: Snapshot | undefined, after: Snapshot, derivedKeys: readonly string[]): string[] {
+  const ignored = (key: string): boolean => neverChanged.has(key) || derivedKeys.includes(key)
+  if (!before) return Object.keys(after).filter((key) => !ignored(key))
   const keys: string[] = []
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    if (derived.has(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key]))
-      continue
+    if (ignored(key) || key.endsWith('_count') || JSON.stringify(before[key]) === JSON.stringify(after[key])) continue
     if (key !== 'custom_attributes') {
       keys.push(key)
       continue
@@ -76,6 +78,7 @@ export async function record(
   after: Snapshot | null,
 ): Promise<number> {
   const owner = (after ?? before)?.user_id
+  const { maxLoggedTextLength = Number.POSITIVE_INFINITY } = sightOf(ctx, event.entityType)
   const id = await insert(ctx, 'events', {
     name: event.name,
     entity_type: event.entityType,
@@ -89,8 +92,8 @@ export async function record(
     request_id: event.requestId,
     origin: event.origin,
     ip: ctx.ip,
-    before: stored(event.entityType, before),
-    after: stored(event.entityType, after),
+    before: stored(before, maxLoggedTextLength),
+    after: stored(after, maxLoggedTextLength),
     changed: JSON.stringify(event.changed ?? []),
     restored: event.restored ? 1 : 0,
     owner_id: typeof owner === 'number' ? owner : null,

@@ -55,21 +55,13 @@ export interface Emitter {
   Veto: typeof Veto
 }
 
-const aliases: [RegExp, string][] = [
-  [/^lead\.product\./, 'leads.product.'],
-  [/^contact\.person\./, 'contacts.person.'],
-  [/^contact\.organization\./, 'contacts.organization.'],
-  [/^settings\.products\./, 'product.'],
-  [/^warehouse\.tag\./, 'warehouses.tag.'],
-  [/^mails\.tag\./, 'emails.tag.'],
-  [/^user\.admin\./, 'settings.user.'],
-  [/^email\.trash\./, 'email.update.'],
-]
+/** Beginnings of event names that mean others. */
+export type EventAliases = readonly (readonly [RegExp, string])[]
 
 /** Whether names are meant by a pattern: `*` stands for one segment, alone for every event. */
-export function matcher(pattern: string): (name: string) => boolean {
+export function matcher(pattern: string, aliases: EventAliases): (name: string) => boolean {
   if (pattern === '*') return () => true
-  const name = aliases.reduce((text, [from, to]) => text.replace(from, to), pattern)
+  const name = aliases.reduce<string>((text, [from, to]) => text.replace(from, to), pattern)
   const source = name
     .split('*')
     .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
@@ -78,7 +70,7 @@ export function matcher(pattern: string): (name: string) => boolean {
   return (candidate) => expression.test(candidate)
 }
 
-export function createEmitter(log: () => Log): Emitter {
+export function createEmitter(log: () => Log, aliases: EventAliases = []): Emitter {
   // mitt is typed as CommonJS under nodenext: its default export arrives one level down.
   const create = mitt as unknown as () => Mitt<Record<string, AccordEvent>>
   const bus = create()
@@ -87,7 +79,7 @@ export function createEmitter(log: () => Log): Emitter {
   return {
     Veto,
     on(pattern, listener) {
-      const matches = matcher(pattern)
+      const matches = matcher(pattern, aliases)
       // All listeners hang on mitt's `*`, which keeps them in the order they were registered, whatever their pattern.
       const handler: WildcardHandler<Record<string, AccordEvent>> = (name, event) => {
         if (!matches(String(name))) return

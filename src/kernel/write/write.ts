@@ -9,7 +9,7 @@ import { Problem } from '../errors.ts'
 import { sightOf } from '../query/event-visibility.ts'
 import { yieldIfDue } from '../runtime/cooperative.ts'
 import { toUnavailableProblem } from '../runtime/unavailable.ts'
-import { changedKeys, record, withoutSecretKeys } from './event-log.ts'
+import { changedKeys, derivedKeysOf, record, withoutSecretKeys } from './event-log.ts'
 import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.ts'
 
 /** One transaction in progress. */
@@ -36,6 +36,8 @@ export interface About {
   related?: { type: string; id: number }
   /** The record was there before and comes back as it was. */
   restored?: true
+  /** The event is emitted once more without a suffix, and logged without one (DOMAIN 17.2). */
+  isAlsoBare?: boolean
 }
 
 export interface Outcome<Id extends number | null = number> {
@@ -46,9 +48,6 @@ export interface Outcome<Id extends number | null = number> {
   /** Changes that no reply shows, such as a password. */
   hidden?: string[]
 }
-
-/** The bare events: fired once more without a suffix, and stored without one (DOMAIN 17.2). */
-const unpairedEvents: ReadonlySet<string> = new Set(['user.account.update-password'])
 
 class DryRun extends Error {
   readonly result: unknown
@@ -168,14 +167,14 @@ export async function write<Id extends number | null = number>(
     const outcome = await work(ctx)
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
-    const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {})
+    const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {}, derivedKeysOf(ctx, about.entity))
     const changed = !deleted && outcome.hidden ? [...new Set([...keys, ...outcome.hidden])] : keys
     const after = eventOf(ctx, `${name}.after`, outcome.id, about)
     after.entity = outcome.entity ?? about.before ?? null
     after.changed = changed
     if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
-    const logged = unpairedEvents.has(name) ? { ...after, name } : after
+    const logged = about.isAlsoBare ? { ...after, name } : after
     // What a rehearsal deletes is archived, for which its event must have an id; of all else nobody ever sees a row.
     const isRecorded = isChange && (deleted || !ctx.dryRun)
     const eventId = isRecorded ? await record(ctx, logged, about.before ?? null, outcome.entity) : null

@@ -1,9 +1,10 @@
 // The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
 // but the password in force for whatever signs in.
+
+import { permissionKeys } from '../../contract/operations.gen.ts'
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { verifyPassword } from '../../kernel/auth/passwords.ts'
-import { permissionKeys } from '../../kernel/auth/permissions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
@@ -97,7 +98,9 @@ async function change(
   columns: Record<string, string> | null,
 ): Promise<void> {
   const { id } = before
-  await write(ctx, name, { entity: 'users', input, id, before: before as Snapshot }, async (ctx) => {
+  const isAlsoBare = name === 'user.account.update-password'
+  const about = { entity: 'users', input, id, before: before as Snapshot, isAlsoBare }
+  await write(ctx, name, about, async (ctx) => {
     if (columns) await ctx.db.updateTable('users').set(columns).where('id', '=', id).execute()
     const hasPicture = name === 'user.account.update' && (await setPicture(ctx, id, input.image_file_id))
     if (columns || hasPicture) await users.touch(ctx, id)

@@ -17,6 +17,13 @@ import { keepOptions, planOptions } from './options.ts'
 import { optionsOf, presentOption, presentRow } from './rows.ts'
 import { attributeOf, attributesChange } from './set.ts'
 
+declare module '../../kernel/context.ts' {
+  interface SliceFunctions {
+    /** Warnings about public forms that do not ask for a required attribute. */
+    formsLacking: (ctx: Context, attributeId: number) => Promise<Warning[]>
+  }
+}
+
 type Body = Schema<'AttributeUpdate'>
 
 const define = (force: boolean) =>
@@ -91,7 +98,7 @@ async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
   await keepOptions(ctx, id, present, plan)
   if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
   if (attribute.isOwn && attribute.isRequired && (body.is_required || body.default_value === null))
-    for (const { field, message } of await ctx.services.formsLacking(ctx, id)) warn(ctx, field, message)
+    for (const { field, message } of await ctx.services.slices.formsLacking(ctx, id)) warn(ctx, field, message)
 }
 
 export const attributes = define(false)

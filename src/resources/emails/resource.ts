@@ -86,6 +86,7 @@ const attached = sql`(select 1 from email_attachments as file where file.email_i
 export const emails = defineResource({
   noun: 'e-mail',
   table: 'emails',
+  maxLoggedTextLength: 64 * 1024,
   operations: {
     list: 'listEmails',
     get: 'getEmail',

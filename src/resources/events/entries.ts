@@ -9,7 +9,8 @@ import { asSeen } from '../../kernel/history/field-changes.ts'
 import { type EventEntity, sightOf } from '../../kernel/query/event-visibility.ts'
 import { conditions, exists, time, value } from '../../kernel/query/filter.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
-import { matcher, type Snapshot } from '../../kernel/write/events.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { eventMatcher } from '../system/event-patterns.ts'
 import { type EventRow, knownOf, openTypes } from './event-visibility.ts'
 
 type Entry = Schema<'EventEntry'>
@@ -34,7 +35,7 @@ const stored: readonly string[] = [
 /** The names that patterns mean; a name that no operation has any more may still be in the log. */
 function namesOf(patterns: readonly (string | number)[]): string[] {
   const texts = patterns.map(String)
-  const known = texts.map(matcher).flatMap((matches) => stored.filter(matches))
+  const known = texts.map(eventMatcher).flatMap((matches) => stored.filter(matches))
   return [...new Set([...known, ...texts.filter((text) => !text.includes('*'))])]
 }
 

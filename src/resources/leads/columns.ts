@@ -1,8 +1,9 @@
 // Leads as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, line, listColumn, plain, tagNames } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
+import { tagNames } from '../tags/columns.ts'
 
 type Lead = Schema<'Lead'>
 

@@ -1,8 +1,9 @@
 // Persons as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, contactPoints, plain, tagNames } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type Columns, contactPoints, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
+import { tagNames } from '../tags/columns.ts'
 
 export const personColumns = async (ctx: Context): Promise<Columns<Schema<'Person'>>> => [
   ...plain('id', 'name'),

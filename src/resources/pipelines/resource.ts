@@ -17,6 +17,13 @@ import { write } from '../../kernel/write/write.ts'
 import { leadsCount } from '../sources/usage.ts'
 import { isFixedStage, planStages, type StagePlan, type StageRow } from './stages.ts'
 
+declare module '../../kernel/context.ts' {
+  interface SliceFunctions {
+    /** Moves every lead of a stage to another one, with one event each. */
+    moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
+  }
+}
+
 export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]> =>
   ctx.db
     .selectFrom('lead_pipeline_stages')
@@ -85,7 +92,7 @@ async function saveStages(
   const present = new Map((await loadStages(ctx, pipelineId)).map((stage) => [stage.id, stage]))
   const fallback = [...present.values()].find(({ code }) => code === 'new')
   for (const { id } of plan.removed) {
-    await ctx.services.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
+    await ctx.services.slices.moveLeads(ctx, { stageId: id }, { stageId: moveTo ?? fallback?.id ?? id })
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
@@ -207,7 +214,7 @@ export const pipelines = defineResource({
     const targets = await loadStages(ctx, await defaultPipelineId(ctx))
     for (const stage of await loadStages(ctx, row.id)) {
       const target = targets.find(({ code }) => code === stage.code) ?? targets.find(({ code }) => code === 'new')
-      if (target) await ctx.services.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })
+      if (target) await ctx.services.slices.moveLeads(ctx, { stageId: stage.id }, { stageId: target.id })
     }
   },
 })

@@ -1,8 +1,9 @@
 // Products as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, plain, tagNames } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type Columns, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
+import { tagNames } from '../tags/columns.ts'
 
 export const productColumns = async (ctx: Context): Promise<Columns<Schema<'Product'>>> => [
   ...plain('id', 'sku', 'name', 'description', 'quantity', 'price', 'in_stock', 'allocated', 'on_hand'),

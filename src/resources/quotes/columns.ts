@@ -1,16 +1,9 @@
 // Quotes as rows of a CSV (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import {
-  addressColumns,
-  bookkeeping,
-  type Columns,
-  line,
-  listColumn,
-  plain,
-  tagNames,
-} from '../../kernel/resource/csv-cells.ts'
+import { addressColumns, bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/cells.ts'
+import { tagNames } from '../tags/columns.ts'
 
 type Quote = Schema<'Quote'>
 

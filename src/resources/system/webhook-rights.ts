@@ -5,8 +5,8 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Sight, sightOf } from '../../kernel/query/event-visibility.ts'
-import { matcher } from '../../kernel/write/events.ts'
 import { inactiveReason, requireTokenAbilities } from '../users/acting-user.ts'
+import { eventMatcher } from './event-patterns.ts'
 
 /** A webhook with the status and role of its user. */
 export interface WebhookWithChanger {
@@ -65,7 +65,7 @@ const bases = [...new Set(Object.values(operations).flatMap(({ events }: Operati
  * no such type.
  */
 function typesOf(sights: Sights, patterns: readonly string[]): string[] | null {
-  const matches = patterns.map(matcher)
+  const matches = patterns.map(eventMatcher)
   const named = bases.filter((base) => matches.some((isMeant) => isMeant(base) || isMeant(`${base}.after`)))
   const ofFamily = new Map(
     [...sights].flatMap(([type, { records }]) =>

@@ -2,7 +2,8 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { followUps, matcher } from '../../kernel/write/events.ts'
+import { followUps } from '../../kernel/write/events.ts'
+import { eventMatcher } from '../system/event-patterns.ts'
 
 type Body = Schema<'WebhookUpdate'>
 type Pair = { key: string; value?: string | null }
@@ -50,7 +51,7 @@ export function checkRules({ ctx, current, found }: Writing<Current>, body: Body
 }
 
 function checkPattern(field: string, pattern: string, found: Writing<Current>['found']): void {
-  const names = stored.filter(matcher(pattern))
+  const names = stored.filter(eventMatcher(pattern))
   if (names.length === 0) found.invalid(field, 'No event matches this pattern.')
   else if (names.every(isNeverSent))
     found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')

@@ -2,8 +2,8 @@
 // with a change that it lists. Reading the event log misses no event and sends none twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
-import { matcher } from '../../kernel/write/events.ts'
 import { transaction } from '../../kernel/write/write.ts'
+import { eventMatcher } from '../system/event-patterns.ts'
 import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
 import { eventsVisibleTo, loadSubscribers } from './rights.ts'
 import { isNeverSent } from './rules.ts'
@@ -18,7 +18,7 @@ interface Subscription {
 
 /** The test whether a webhook subscribes to an event. */
 export function matchesSubscription({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
-  const patterns = (JSON.parse(events) as string[]).map(matcher)
+  const patterns = (JSON.parse(events) as string[]).map(eventMatcher)
   const keys = JSON.parse(changed) as string[]
   const isAsked = (key: string): boolean =>
     keys.includes(key) || (key.startsWith('custom_attributes.') && keys.includes('custom_attributes'))

@@ -1,10 +1,10 @@
 // The permission keys of the product: their number, their groups, and that the contract requires no
 // other.
 import { describe, expect, it } from 'vitest'
+import { permissionKeys } from '../../../src/contract/operations.gen.ts'
 import {
   isPermissionKey,
   type PermissionNode,
-  permissionKeys,
   permissionTree,
   withAncestors,
 } from '../../../src/kernel/auth/permissions.ts'

@@ -2,8 +2,9 @@
 // is stored.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
+import { covers } from '../../../src/kernel/auth/abilities.ts'
 import { isNetwork } from '../../../src/kernel/auth/ip-ranges.ts'
-import { covers, issueToken } from '../../../src/kernel/auth/tokens.ts'
+import { issueToken } from '../../../src/kernel/auth/tokens.ts'
 import { start, startServer, type TestServer } from '../../support/app.ts'
 
 let server: TestServer

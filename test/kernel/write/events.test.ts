@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/kernel/context.ts'
 import { type AccordEvent, createEmitter, Veto } from '../../../src/kernel/write/events.ts'
+import { eventAliases } from '../../../src/resources/system/event-patterns.ts'
 
 const event = (name: string): AccordEvent => ({
   name,
@@ -22,7 +23,7 @@ function emitter() {
     warn: () => undefined,
     info: () => undefined,
   }
-  const events = createEmitter(() => log)
+  const events = createEmitter(() => log, eventAliases)
   const heard: string[] = []
   return { events, errors, heard, hear: (what: string) => () => void heard.push(what) }
 }

@@ -1,0 +1,22 @@
+// What a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and says which ability an
+// operation needs (x-ability).
+import { abilityAreas } from '../../contract/operations.gen.ts'
+
+/** Every ability a token can have. */
+export const knownAbilities: readonly string[] = [
+  '*',
+  '*:read',
+  ...abilityAreas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
+]
+
+/** Whether `abilities` include `wanted`: an area's `*` covers its `write`, `*:read` every `<area>:read`, any read `any:read`. */
+export function covers(abilities: readonly string[], wanted: string): boolean {
+  if (abilities.includes('*') || abilities.includes(wanted)) return true
+  if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))
+  const [area, verb] = wanted.split(':')
+  if (verb === '*')
+    return (
+      abilities.includes(`${area}:*`) || (abilities.includes(`${area}:read`) && abilities.includes(`${area}:write`))
+    )
+  return abilities.includes(`${area}:*`) || (verb === 'read' && abilities.includes('*:read'))
+}

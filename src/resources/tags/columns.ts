@@ -1,0 +1,7 @@
+// The column of tags in a CSV export.
+import { listColumn } from '../../kernel/resource/csv-cells.ts'
+
+/** Tags by their names. */
+export const tagNames = listColumn<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
+  tags.map(({ name }) => name),
+)
