@@ -1,0 +1,106 @@
+// `npm run new-resource -- parcels`: writes what a resource needs (contract, migration, slice, test) and
+// the lines that register it, then regenerates. Nothing is written when the name is taken.
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Contract, contractFile, findRoot, type Path, readContract, type Schema } from '../read.ts'
+import { type Names, namesOf } from './names.ts'
+
+/** Writes everything and returns the paths. */
+export function newResource(root: string, slug: string): string[] {
+  const names = namesOf(slug)
+  const migration = nextMigration(root, names)
+  const files = new Map([
+    [contractFile, withResource(readContract(root), names)],
+    [`db/migrations/${migration}.ts`, fill('migration.ts', names)],
+    ['db/migrate.ts', withLineAfter(root, 'db/migrate.ts', /^ {2}step\(/, migrationLine(migration))],
+    [`src/resources/${slug}/resource.ts`, fill('resource.ts', names)],
+    ['src/resources.ts', withLineAfter(root, 'src/resources.ts', /^export /, exportLine(names))],
+    ['codegen/events.ts', withLineAfter(root, 'codegen/events.ts', /^ {2}files: linked,/, eventLine(names))],
+    [`test/resources/${slug}.test.ts`, fill('test.ts', names)],
+  ])
+  for (const [path, text] of files) {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  return [...files.keys()]
+}
+
+/** A template with the names in the place of `{{name}}`. */
+function fill(template: string, names: Names): string {
+  const text = readFileSync(new URL(`templates/${template}.txt`, import.meta.url), 'utf8')
+  return text
+    .replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof Names) => names[name])
+    .replaceAll(/^ *# ── .*$/gm, (line) => `${line} `.padEnd(100, '─'))
+}
+
+const migrationLine = (name: string): string => `  step('${name}', () => import('./migrations/${name}.ts')),`
+const exportLine = ({ camel, slug }: Names): string => `export { ${camel} } from './resources/${slug}/resource.ts'`
+const eventLine = ({ event }: Names): string => `  ${event}: created,`
+
+function nextMigration(root: string, { table }: Names): string {
+  const numbers = readdirSync(join(root, 'db/migrations')).map((file) => Number.parseInt(file, 10) || 0)
+  return `${String(Math.max(...numbers) + 1).padStart(4, '0')}_${table}`
+}
+
+/** The file with `line` behind the last line that matches. */
+function withLineAfter(root: string, path: string, pattern: RegExp, line: string): string {
+  const lines = readFileSync(join(root, path), 'utf8').split('\n')
+  const last = lines.findLastIndex((each) => pattern.test(each))
+  if (last < 0) throw new Error(`${path} has no line like ${pattern}: register the resource there by hand.`)
+  return lines.toSpliced(last + 1, 0, line).join('\n')
+}
+
+/** The contract with the tag, the paths, the parameter, the schemas, the permission keys and the event entity. */
+function withResource(contract: Contract, names: Names): string {
+  const { document } = contract
+  const { slug, tag, nouns, key } = names
+  if (document.paths?.[`/api/admin/${slug}`] !== undefined || document.tags?.some(({ name }) => name === tag))
+    throw new Error(`The contract has ${nouns} already.`)
+  const lines = contract.text.split('\n')
+  const enumOf = (schema: string): Path => {
+    const values = (document.components?.schemas?.[schema] as Schema | undefined)?.enum as unknown[]
+    return ['components', 'schemas', schema, 'enum', values.length - 1]
+  }
+  const keys = [key, ...['create', 'edit', 'delete'].map((verb) => `${key}.${verb}`)]
+  const insertions: [line: number, text: string][] = [
+    [lines.indexOf('paths:') - 1, `  - name: ${tag}\n    description: ${tag}.`],
+    [lines.indexOf('components:') - 1, `\n${fill('paths.yaml', names).trimEnd()}`],
+    [lines.indexOf('  parameters:') + 1, fill('parameters.yaml', names)],
+    [contract.lineOf(enumOf('PermissionKey')), keys.map((key) => `        - ${key}`).join('\n')],
+    [contract.lineOf(enumOf('EventEntity')), `        - ${slug}`],
+    [lines.length - 1, `\n${fill('schemas.yaml', names).trimEnd()}`],
+  ]
+  for (const [line, text] of insertions.sort(([one], [other]) => other - one)) lines.splice(line, 0, text)
+  return lines.join('\n')
+}
+
+const run = (root: string, args: string[]): number =>
+  spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
+
+/** The command: what it prints, and its exit code. */
+function main([slug = '', ...rest]: string[]): number {
+  if (slug === '' || rest.length > 0) {
+    console.error('Write the name in the plural: npm run new-resource -- parcels')
+    return 2
+  }
+  const root = findRoot()
+  try {
+    const written = newResource(root, slug)
+    for (const path of written) console.log(`wrote ${path}`)
+    const code = written.filter((path) => path.endsWith('.ts'))
+    run(root, ['node_modules/@biomejs/biome/bin/biome', 'format', '--write', '--vcs-enabled=false', ...code])
+  } catch (error) {
+    console.error((error as Error).message)
+    return 1
+  }
+  // A process of its own, because this one has loaded the old list of events.
+  const status = run(root, [...process.execArgv, 'codegen/regenerate.ts'])
+  console.log('\nNext: add its fields, and give the slice its place in the order of test/contract/house.test.ts.')
+  return status
+}
+
+const script = process.argv[1]
+if (script !== undefined && existsSync(script) && pathToFileURL(realpathSync(script)).href === import.meta.url)
+  process.exitCode = main(process.argv.slice(2))
