@@ -30,7 +30,6 @@ const moreFds = 4
 interface Sample {
   minute: number
   heap: number
-  held: number
   rss: number
   external: number
   fds: number
@@ -54,13 +53,12 @@ async function sample(url: string, minute: number): Promise<Sample> {
   const of = await figures(url)
   return {
     minute,
-    heap: of('process_heap_used_bytes') / mebi,
-    held: of('process_heap_held_bytes') / mebi,
+    heap: of('nodejs_heap_size_used_bytes') / mebi,
     rss: of('process_resident_memory_bytes') / mebi,
-    external: of('process_external_memory_bytes') / mebi,
+    external: of('nodejs_external_memory_bytes') / mebi,
     fds: of('process_open_fds'),
     connections: of('http_connections'),
-    delayMs: of('event_loop_delay_seconds{quantile="0.99"}') * 1000,
+    delayMs: of('nodejs_eventloop_lag_p99_seconds') * 1000,
   }
 }
 
@@ -137,10 +135,6 @@ function report(samples: readonly Sample[], before: Sample, after: Sample, load:
   const heap = lineThrough(floor(steady, 'heap'))
   log(shown('heap, least of each stretch', heap))
   log(shown('heap, all samples         ', lineThrough(steady.map(({ minute, heap }) => [minute, heap]))))
-  const collections = steady.filter((each, index) => each.held > 0 && each.held !== steady[index - 1]?.held)
-  // Fewer collections do not make a line.
-  const held = collections.length >= 8 ? lineThrough(collections.map(({ minute, held }) => [minute, held])) : undefined
-  if (held) log(shown('heap behind full collections', held))
   log(shown('resident memory, least    ', lineThrough(floor(steady, 'rss'))))
   log(shown('external memory           ', lineThrough(steady.map(({ minute, external }) => [minute, external]))))
   log(
@@ -165,10 +159,7 @@ function report(samples: readonly Sample[], before: Sample, after: Sample, load:
   if (shed > all * maxShed) wrong.push(`It turned ${shed} of ${all} away as too many.`)
   if (after.fds > before.fds + moreFds) wrong.push(`Open files grew from ${before.fds} to ${after.fds}.`)
   if (after.connections > 1) wrong.push(`${after.connections - 1} unused connections are open.`)
-  // With enough collections, memory retained after them is a better measure than the minimum in
-  // use.
-  const decisive = held ?? heap
-  if (decisive.slope - 2 * decisive.error > maxHeapPerMinute)
+  if (heap.slope - 2 * heap.error > maxHeapPerMinute)
     wrong.push(`The heap grows: surely more than ${maxHeapPerMinute} MiB a minute.`)
   return wrong
 }
@@ -195,7 +186,7 @@ try {
     samples.push(each)
     if (samples.length % 20 === 1)
       log(
-        `${minute.toFixed(1)} min: heap ${each.heap.toFixed(1)} (held ${each.held.toFixed(1)}), rss ${each.rss.toFixed(0)} MiB, ` +
+        `${minute.toFixed(1)} min: heap ${each.heap.toFixed(1)}, rss ${each.rss.toFixed(0)} MiB, ` +
           `files ${each.fds}, connections ${each.connections}, delay ${each.delayMs.toFixed(0)} ms`,
       )
   })

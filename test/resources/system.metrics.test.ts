@@ -229,12 +229,11 @@ describe('a server that listens', () => {
     const figures = read(text)
     for (const name of [
       'process_resident_memory_bytes',
-      'process_heap_used_bytes',
-      'process_external_memory_bytes',
+      'nodejs_heap_size_used_bytes',
+      'nodejs_external_memory_bytes',
       'process_cpu_seconds_total',
       'process_start_time_seconds',
       'http_connections',
-      'event_loop_active_seconds_total',
       'database_bytes{part="data"}',
       'database_bytes{part="log"}',
       'disk_free_bytes',
@@ -244,11 +243,11 @@ describe('a server that listens', () => {
       'worker_up',
     ])
       expect([name, figures.has(`accord_${name}`)]).toEqual([name, true])
-    expect(figures.get('accord_event_loop_delay_seconds{quantile="0.99"}')).toBeGreaterThanOrEqual(0)
+    expect(figures.get('accord_nodejs_eventloop_lag_p99_seconds')).toBeGreaterThanOrEqual(0)
     expect(text).toMatch(/^accord_build_info\{version="[^"]+",node="[^"]+"\} 1$/m)
-    expect(text).toMatch(/^accord_process_active_resources\{type="TCPServerWrap"\} \d+$/m)
+    expect(text).toMatch(/^accord_nodejs_active_resources\{type="TCPServerWrap"\} \d+$/m)
     await running.close()
-    expect(await running.app.services.metrics.text()).not.toContain('accord_process_heap_used_bytes')
+    expect(await running.app.services.metrics.text()).not.toContain('accord_nodejs_heap_size_used_bytes')
     rmSync(dir, { recursive: true })
   })
 })

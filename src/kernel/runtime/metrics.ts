@@ -1,8 +1,7 @@
-// What a server counts of itself: one object for each app, so that several in one process know nothing of each other. Slices count
-// here; what rows and files tell is asked when somebody wants to know it (resources/system/metrics.ts).
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+// The counters of one server: each app has its own, so that several in one process do not mix. Figures that
+// rows and files hold are read at each scrape (resources/system/metrics.ts).
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { MailDeferred, Mailer, MailRefused } from '../../mail/outbound.ts'
-import { watchProcess } from './process-metrics.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'given_up'
 
@@ -15,128 +14,144 @@ export interface Answer {
 }
 
 export interface Metrics {
-  /** A request came; the function is called when it is over, once. */
+  /** Counts a request that begins; the caller calls the answered function once, when the request is over. */
   begun(): (answer: Answer) => void
-  /** A request was turned away because the server had too much to do. */
+  /** Counts a request that was refused because of overload. */
   shed(): void
-  /** A reply that was checked broke the contract. */
+  /** Counts a reply that broke the contract. */
   breached(): void
-  /** What became of one try to deliver to a webhook. */
+  /** Counts an attempt to deliver to a webhook. */
   delivered(outcome: DeliveryOutcome): void
-  /** The same mailer, counted. */
+  /** The same mailer, with its mails counted. */
   counted(mailer: Mailer): Mailer
-  /** Watches the process too, and the connections, until `stop`. */
+  /** From here until `stop` the text includes the process and its connections. */
   start(connections: () => Promise<number>): void
   stop(): void
-  /** What was counted, in the text format of Prometheus. */
+  /** All metrics in the text format of Prometheus. */
   text(): Promise<string>
 }
 
-/** Few, because there is one row for each of them, each operation and each status. */
-const seconds = [0.005, 0.025, 0.1, 0.5, 2, 15]
+/** Few buckets, because each operation and status has a row of its own. */
+const bucketSeconds = [0.005, 0.025, 0.1, 0.5, 2, 15]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+let processRegistry: Registry | undefined
+
+/** Memory, CPU, event loop and garbage collection. prom-client cannot stop watching, so one registry serves the process. */
+function processMetrics(): Registry {
+  if (processRegistry !== undefined) return processRegistry
+  processRegistry = new Registry()
+  collectDefaultMetrics({ prefix: 'accord_', register: processRegistry })
+  return processRegistry
+}
 
 export function createMetrics(): Metrics {
   const registry = new Registry()
-  const registers = [registry]
-  const requests = new Histogram({
-    name: 'accord_http_request_duration_seconds',
-    help: 'Requests by operation (`none` for what is no operation), method and status; 499 went away before an answer.',
-    labelNames: ['operation', 'method', 'status'] as const,
-    buckets: seconds,
-    registers,
-  })
+  const observe = createRequestHistogram([registry])
+  const { shed, breached, limited, mails, deliveries } = createCounters([registry])
   let inWork = 0
+  let connections: (() => Promise<number>) | undefined
   new Gauge({
     name: 'accord_http_requests_in_work',
     help: 'Requests that have come and are not answered to their end, streams among them.',
-    registers,
+    registers: [registry],
     collect() {
       this.set(inWork)
     },
   })
-  const shed = new Counter({
-    name: 'accord_http_requests_shed_total',
-    help: 'Requests turned away with 503 because the server had too much to do.',
-    registers,
+  new Gauge({
+    name: 'accord_http_connections',
+    help: 'Open connections.',
+    registers: [registry],
+    async collect() {
+      this.set(connections === undefined ? 0 : await connections())
+    },
   })
-  const breached = new Counter({
-    name: 'accord_http_replies_in_breach_total',
-    help: 'Replies that broke the contract, among those that were checked: all, or one in a thousand in production.',
-    registers,
-  })
-  const limited = new Counter({
-    name: 'accord_http_requests_rate_limited_total',
-    help: 'Requests answered with 429.',
-    registers,
-  })
-  const mails = new Counter({
-    name: 'accord_mails_total',
-    help: 'Mails handed to the mail server by this process: sent, refused for good, or deferred to another try.',
-    labelNames: ['outcome'] as const,
-    registers,
-  })
-  const deliveries = new Counter({
-    name: 'accord_webhook_deliveries_total',
-    help: 'Tries of this process to deliver to webhooks: succeeded, failed, or given up without a try.',
-    labelNames: ['outcome'] as const,
-    registers,
-  })
-  for (const outcome of ['sent', 'refused', 'deferred']) mails.inc({ outcome }, 0)
-  for (const outcome of ['succeeded', 'failed', 'given_up']) deliveries.inc({ outcome }, 0)
-
-  const rows = new Map<string, Histogram.Internal<'operation' | 'method' | 'status'>>()
-  /** Found by its labels once: finding it takes longer than counting. */
-  function rowOf({ operation, method: sent, status }: Answer): { observe(seconds: number): void } {
-    const method = methods.has(sent) ? sent : 'other'
-    const key = `${operation} ${method} ${status}`
-    const known = rows.get(key)
-    if (known) return known
-    const row = requests.labels({ operation, method, status })
-    rows.set(key, row)
-    return row
-  }
-
-  let watched: { registry: Registry; end: () => void } | undefined
   return {
     begun() {
       inWork++
       return (answer) => {
         inWork--
         if (answer.status === 429) limited.inc()
-        rowOf(answer).observe(answer.ms / 1000)
+        observe(answer)
       }
     },
     shed: () => shed.inc(),
     breached: () => breached.inc(),
     delivered: (outcome) => deliveries.inc({ outcome }),
-    counted: (mailer) => ({
-      isConfigured: mailer.isConfigured,
-      check: () => mailer.check(),
-      async send(message, signal) {
-        try {
-          const sent = await mailer.send(message, signal)
-          mails.inc({ outcome: 'sent' })
-          return sent
-        } catch (cause) {
-          mails.inc({ outcome: (cause as MailRefused | MailDeferred).name === 'MailRefused' ? 'refused' : 'deferred' })
-          throw cause
-        }
-      },
-      close: () => mailer.close(),
-    }),
-    start(connections) {
-      if (watched) return
-      const registry = new Registry()
-      watched = { registry, end: watchProcess(registry, connections) }
+    counted: (mailer) => countMails(mailer, (outcome) => mails.inc({ outcome })),
+    start(ask) {
+      connections = ask
+      processMetrics()
     },
     stop() {
-      watched?.end()
-      watched = undefined
+      connections = undefined
     },
     async text() {
-      const counted = await registry.metrics()
-      return watched ? `${counted}\n${await watched.registry.metrics()}` : counted
+      const own = await registry.metrics()
+      return connections === undefined ? own : `${own}\n${await processMetrics().metrics()}`
     },
   }
 }
+
+function createRequestHistogram(registers: Registry[]): (answer: Answer) => void {
+  const requests = new Histogram({
+    name: 'accord_http_request_duration_seconds',
+    help: 'Requests by operation (`none` for what is no operation), method and status; 499 went away before an answer.',
+    labelNames: ['operation', 'method', 'status'] as const,
+    buckets: bucketSeconds,
+    registers,
+  })
+  // Finding a row by its labels takes longer than counting in it, so rows are remembered.
+  const rows = new Map<string, Histogram.Internal<'operation' | 'method' | 'status'>>()
+  return ({ operation, method: sent, status, ms }) => {
+    const method = methods.has(sent) ? sent : 'other'
+    const key = `${operation} ${method} ${status}`
+    const row = rows.get(key) ?? requests.labels({ operation, method, status })
+    rows.set(key, row)
+    row.observe(ms / 1000)
+  }
+}
+
+function createCounters(registers: Registry[]) {
+  const counter = (name: string, help: string): Counter => new Counter({ name: `accord_${name}`, help, registers })
+  const outcomes = (name: string, help: string, each: readonly string[]): Counter<'outcome'> => {
+    const made = new Counter({ name: `accord_${name}`, help, labelNames: ['outcome'] as const, registers })
+    for (const outcome of each) made.inc({ outcome }, 0)
+    return made
+  }
+  return {
+    shed: counter('http_requests_shed_total', 'Requests turned away with 503 because the server had too much to do.'),
+    breached: counter(
+      'http_replies_in_breach_total',
+      'Replies that broke the contract, among those that were checked: all, or one in a thousand in production.',
+    ),
+    limited: counter('http_requests_rate_limited_total', 'Requests answered with 429.'),
+    mails: outcomes(
+      'mails_total',
+      'Mails handed to the mail server by this process: sent, refused for good, or deferred to another try.',
+      ['sent', 'refused', 'deferred'],
+    ),
+    deliveries: outcomes(
+      'webhook_deliveries_total',
+      'Attempts of this process to deliver to webhooks: succeeded, failed, or given up without one.',
+      ['succeeded', 'failed', 'given_up'],
+    ),
+  }
+}
+
+const countMails = (mailer: Mailer, count: (outcome: 'sent' | 'refused' | 'deferred') => void): Mailer => ({
+  isConfigured: mailer.isConfigured,
+  check: () => mailer.check(),
+  async send(message, signal) {
+    try {
+      const sent = await mailer.send(message, signal)
+      count('sent')
+      return sent
+    } catch (cause) {
+      count((cause as MailRefused | MailDeferred).name === 'MailRefused' ? 'refused' : 'deferred')
+      throw cause
+    }
+  },
+  close: () => mailer.close(),
+})
