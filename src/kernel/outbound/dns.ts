@@ -1,67 +1,57 @@
-// Names into addresses for calls to outside, as the system does it: with its hosts file and search domains. Such a look-up holds one
-// of the four threads that passwords and files need as well, and cannot be called back, so few are made at once, and for a name one.
+// Resolves names for calls to outside with the system's resolver, so hosts file and search domains count. A
+// lookup occupies one of the four libuv threads, which password hashing and files need too, and cannot be
+// cancelled. So few run at once, and concurrent callers of a name share one.
 import { lookup as resolve } from 'node:dns/promises'
+import pLimit from 'p-limit'
 import { OutboundError } from './errors.ts'
 
 /** All addresses of a name. */
 export type Lookup = (hostname: string) => Promise<string[]>
 
-interface Question {
+interface SharedLookup {
   answer: Promise<string[]>
-  start: () => void
-  isStarted: boolean
-  /** How many calls wait for it. */
   callers: number
 }
 
-const atOnce = 2
+const maxConcurrent = 2
 
 const addressesOf: Lookup = async (hostname) => (await resolve(hostname, { all: true })).map(({ address }) => address)
 
+/** The addresses of a host. Rejects with OutboundError when the lookup fails or `signal` aborts first. */
 export function boundedLookup(lookup: Lookup = addressesOf): (host: string, signal: AbortSignal) => Promise<string[]> {
-  const open = new Map<string, Question>()
-  let busy = 0
+  const limit = pLimit(maxConcurrent)
+  const open = new Map<string, SharedLookup>()
 
-  function startNext(): void {
-    for (const question of open.values()) if (busy < atOnce && !question.isStarted) question.start()
-  }
-
-  function ask(host: string): Question {
-    const question: Question = { answer: Promise.resolve([]), start: () => undefined, isStarted: false, callers: 0 }
-    question.answer = new Promise((answer, fail) => {
-      question.start = () => {
-        question.isStarted = true
-        busy++
-        void lookup(host)
-          .then(answer, fail)
-          .finally(() => {
-            busy--
-            open.delete(host)
-            startNext()
-          })
-      }
+  function begin(host: string): SharedLookup {
+    const shared: SharedLookup = { answer: Promise.resolve([]), callers: 0 }
+    const run = (): Promise<string[]> => {
+      if (shared.callers > 0) return lookup(host)
+      // Every caller has given up while it waited; the next one begins anew.
+      open.delete(host)
+      return Promise.resolve([])
+    }
+    shared.answer = limit(run).finally(() => {
+      if (open.get(host) === shared) open.delete(host)
     })
-    // When it fails, there may be nobody left to hear of it.
-    question.answer.catch(() => undefined)
-    open.set(host, question)
-    startNext()
-    return question
+    // All callers may be gone when it fails.
+    shared.answer.catch(() => undefined)
+    open.set(host, shared)
+    return shared
   }
 
   return async (host, signal) => {
-    const question = open.get(host) ?? ask(host)
-    question.callers++
+    const shared = open.get(host) ?? begin(host)
+    shared.callers++
     try {
-      return await unless(signal, question.answer, host)
+      return await orTimeout(signal, shared.answer, host)
     } finally {
-      question.callers--
-      if (question.callers === 0 && !question.isStarted) open.delete(host)
+      shared.callers--
     }
   }
 }
 
-/** What a name server answers, unless that takes too long. */
-async function unless(signal: AbortSignal, answer: Promise<string[]>, host: string): Promise<string[]> {
+/** Rejects as soon as the signal aborts. */
+async function orTimeout(signal: AbortSignal, answer: Promise<string[]>, host: string): Promise<string[]> {
   let stop = (): void => undefined
   const over = new Promise<never>((_, reject) => {
     stop = () => reject(new OutboundError('timeout', `${host} was not resolved in time.`))

@@ -5,6 +5,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
+import pLimit from 'p-limit'
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailFields, MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
@@ -22,25 +23,15 @@ const maxConcurrent = 2
 /** Of 30 MiB, the usual kinds took 300 MiB and three seconds at most. */
 const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
-let running = 0
-const waiting: (() => void)[] = []
+const limit = pLimit(maxConcurrent)
 
 /** Throws Unreadable, also for what takes too much, and Busy. */
 export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
   const { maxWaiting, maxMs, maxMiB } = { ...defaultLimits, ...limits }
-  if (running < maxConcurrent) running++
-  else {
-    if (waiting.length >= maxWaiting) throw new MailReaderBusy('Other e-mails are being read.')
-    // Whoever ends hands its place on, so the number of those that run stays.
-    await new Promise<void>((resolve) => waiting.push(resolve))
-  }
-  try {
-    return await readInProcess(given, maxMs, maxMiB)
-  } finally {
-    const next = waiting.shift()
-    if (next) next()
-    else running--
-  }
+  // A job that could start at once is pending until the next microtask.
+  if (limit.activeCount + limit.pendingCount >= maxConcurrent + maxWaiting)
+    throw new MailReaderBusy('Other e-mails are being read.')
+  return limit(() => readInProcess(given, maxMs, maxMiB))
 }
 
 async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
