@@ -1,27 +1,27 @@
-// Which rows there are, without what is shown of them: the query of a list without the joins that neither choose nor order rows, so
-// that an index finds a page of ids, counts and sums. What is shown is read by these ids.
+// Counts and sums over a list, without the joins that only add columns. SQLite omits such joins from a query
+// that returns rows, but not from an aggregate.
 import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Rows } from './page.ts'
 
-/** The same rows without the joins that nothing else in the query names, to be compiled. Select first what is wanted of them. */
-export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(leaner)
+/** The query without the joins that nothing in it refers to. Call it last, on a query that is only compiled. */
+export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 
-/** The rows of it. It runs as any other query of `db`, which a query with a plugin of its own would not. */
+/** The rows of a pruned query, run by the executor of `db`; the plugin would give the query one of its own. */
 export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
   (await db.executeQuery(pruneJoins(rows).compile())).rows
 
-const leaner: KyselyPlugin = {
+const joinPruning: KyselyPlugin = {
   transformQuery: ({ node }) => (node.kind === 'SelectQueryNode' ? withoutUnusedJoins(node as SelectQueryNode) : node),
   transformResult: async ({ result }) => result,
 }
 
-/** A left join to one row by its id neither adds rows nor takes any: it can go when nothing that is left names it. */
+/** A left join by id neither adds nor removes rows, so it can go unless the rest of the query refers to its alias. */
 function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   const { joins = [], ...rest } = node
   const named = new Names().add(rest)
   const kept: JoinNode[] = []
-  // Backwards, because a join may stand on one before it.
+  // Backwards, because a join may refer to an earlier one.
   for (const join of [...joins].reverse()) {
     const alias = aliasOf(join.table)
     if (join.joinType === 'LeftJoin' && alias !== undefined && isById(join.on?.on, alias) && !named.has(alias)) continue
@@ -31,7 +31,7 @@ function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   return kept.length === joins.length ? node : { ...rest, ...(kept.length > 0 && { joins: kept }) }
 }
 
-/** Identifiers and raw text anywhere in a node. */
+/** The identifiers and raw SQL anywhere in a node. */
 class Names {
   readonly #identifiers = new Set<string>()
   readonly #texts: string[] = []
@@ -50,14 +50,14 @@ class Names {
   }
 }
 
-/** What a joined table is called; undefined for what is no table. */
+/** The alias, or else the name, of a joined table. */
 function aliasOf(table: OperationNode): string | undefined {
   const { kind, alias, table: named } = table as unknown as Shape
   if (kind === 'AliasNode') return alias?.name
   return kind === 'TableNode' ? named?.identifier?.name : undefined
 }
 
-/** Whether a condition is `<alias>.id = …` and nothing else. */
+/** Whether a condition is exactly `<alias>.id = …`. */
 function isById(condition: OperationNode | undefined, alias: string): boolean {
   const { kind, operator, leftOperand } = (condition ?? {}) as Shape
   const { table, column } = leftOperand ?? {}
@@ -69,7 +69,7 @@ function isById(condition: OperationNode | undefined, alias: string): boolean {
   )
 }
 
-/** As much of the shape of nodes as is looked at. */
+/** The parts of nodes that are read here. */
 interface Shape {
   kind?: string
   name?: string

@@ -3,7 +3,6 @@
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'
-import { pruneJoins } from '../query/join-pruning.ts'
 import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
 import { queryByIds } from '../query/statement-cache.ts'
 import type { AnyDefinition, AnyRow } from './any-definition.ts'
@@ -50,7 +49,7 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
           .select(sql<number>`${sql.ref(id)}`.as('id'))
           .where(sql.ref(id), 'in', ids)
       const wanted = [...new Set(ids)]
-      const rows = await queryByIds(ctx, `${entity}: seen`, wanted, (ids) => pruneJoins(selected(ids)))
+      const rows = await queryByIds(ctx, `${entity}: seen`, wanted, selected)
       return new Set(rows.map(({ id }) => id))
     },
 

@@ -5,7 +5,7 @@ import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
-import { executePruned, pruneJoins } from '../../kernel/query/join-pruning.ts'
+import { executePruned } from '../../kernel/query/join-pruning.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { currencyText } from '../../kernel/values/format.ts'
 import { fromBig, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
@@ -104,7 +104,10 @@ async function idsOnPage(
     .map(({ id, count }) =>
       ctx.db
         .selectFrom(
-          pruneJoins(rows.clearSelect().select('leads.id as id').where(stageOf(count), '=', id))
+          rows
+            .clearSelect()
+            .select('leads.id as id')
+            .where(stageOf(count), '=', id)
             .limit(page.size)
             .offset((page.number - 1) * page.size)
             .as('page'),
