@@ -1,15 +1,19 @@
-// Which network addresses a call to outside may reach (DOMAIN 18.5). What stands for something else (a mapped, translated or
-// tunnelled address) is refused like what it may stand for, because nobody can say where it leads.
+// The network addresses that an outgoing call may reach (DOMAIN 18.5). A mapped, translated or
+// tunnelled address is refused like the address it may stand for, because its target is unknown.
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 export type AddressCheck = (address: string) => string | null
 
-/** What is assigned to the public internet; everything else of IPv6 is special or nobody's. */
+/**
+ * The range assigned to the public internet; all other IPv6 addresses are special or unassigned.
+ */
 const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
 
-/** Public by number, and answered inside a data centre to whoever runs there: the services of Azure to its machines. */
+/**
+ * Public by number, but answered inside a data center: Azure's services for its virtual machines.
+ */
 const ofPlatforms = ['168.63.129.16']
 
 const words: Record<string, string> = {
@@ -28,7 +32,10 @@ const words: Record<string, string> = {
   teredo: 'a tunnelled',
 }
 
-/** Answers what is wrong with an address ("a loopback"), null for one that may be reached. Throws on a network that is none. */
+/**
+ * Returns the fault of an address ("a loopback"), or null for an allowed one. Throws on an invalid
+ * network.
+ */
 export function addressCheck(allowCidrs: readonly string[]): AddressCheck {
   const allowed = allowCidrs.map(network)
   return (text) => {
@@ -49,7 +56,7 @@ function kindOf(address: Address): string | null {
 const within = (address: Address, [base, bits]: [Address, number]): boolean =>
   address.kind() === base.kind() && address.match(base, bits)
 
-/** A network, or one address as a network of one. */
+/** A network; one address counts as a network of one. */
 function network(text: string): [Address, number] {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = ipaddr.parse(text)

@@ -1,5 +1,6 @@
-// The one client for HTTP to outside (DESIGN 9). Where a call goes was written by users, so the name is resolved once, every
-// address is checked, and the connection is made to a checked address and nothing else, whatever the name answers then.
+// The only client for outgoing HTTP (DESIGN 9). Users choose the URL, so the client resolves the
+// name once, checks every address, and connects to a checked address only, whatever the name
+// resolves to later.
 import { isIP, type LookupFunction } from 'node:net'
 import type { Client, Dispatcher } from 'undici'
 import { version } from '../../installation/package-info.ts'
@@ -22,28 +23,28 @@ export interface OutboundReply {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The beginning of the body as text. */
   excerpt: string
-  /** How long it took, to the end of the body. */
+  /** Milliseconds from the call to the end of the body. */
   ms: number
 }
 
 export interface Outbound {
-  /** Any answer is an answer, redirects too: they are not followed. Throws OutboundError when there is none. */
+  /** Returns any response; redirects are not followed. Throws OutboundError when there is none. */
   request(request: OutboundRequest, signal?: AbortSignal): Promise<OutboundReply>
 }
 
 export interface OutboundOptions {
-  /** Networks that may be reached although they are not public. */
+  /** Private networks that may be reached. */
   allowCidrs: readonly string[]
-  /** Whether addresses without encryption may be called. */
+  /** Whether URLs without encryption may be called. */
   allowHttp: boolean
-  /** To resolve the name and connect. */
+  /** For resolving the name and connecting. */
   connectMs: number
-  /** For all of it, to the end of the body. */
+  /** For the whole call, to the end of the body. */
   totalMs: number
   lookup?: Lookup
 }
 
-/** What is kept of a body, and what is read of one before the connection is cut. */
+/** The bytes of a body that are stored, and those that are read before the connection is cut. */
 const excerptBytes = 1024
 const readBytes = 64 * 1024
 
@@ -52,7 +53,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const lookup = boundedLookup(options.lookup)
   return {
     async request(request, signal) {
-      // Loaded by the first call, which need not be quicker for it.
+      // Loaded by the first call, to keep the start fast.
       const { Client } = await import('undici')
       const elapsed = stopwatch()
       const url = readUrl(request.url, options.allowHttp)
@@ -64,7 +65,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const connecting = limit(options.connectMs, total.signal)
         const addresses = await checked(host, lookup, check, connecting.signal).finally(connecting.clear)
         client = new Client(url.origin, {
-          // One request, one connection: an address is checked for what is sent through it.
+          // One request per connection, because the address is checked for this request.
           pipelining: 0,
           connect: {
             timeout: Math.max(1, options.connectMs - elapsed()),
@@ -109,7 +110,10 @@ function readUrl(text: string, allowHttp: boolean): URL {
   return url
 }
 
-/** The addresses of a host, all of them fit to be reached. An address that is written out is one, in whatever notation. */
+/**
+ * The addresses of a host, all of them checked. A literal address, in any notation, is its own
+ * result.
+ */
 async function checked(
   host: string,
   lookup: ReturnType<typeof boundedLookup>,
@@ -126,12 +130,15 @@ async function checked(
   return addresses
 }
 
-/** A look-up that knows one name and answers what was checked, so that asking again cannot lead elsewhere. */
+/**
+ * A lookup that returns the checked addresses for one name, so that a second lookup cannot lead
+ * elsewhere.
+ */
 function pinned(host: string, addresses: readonly string[]): LookupFunction {
   const entries = addresses.map((address) => ({ address, family: isIP(address) }))
   return (hostname, { all }, done) => {
     const [first] = entries
-    if (hostname !== host || !first) done(new OutboundError('refused-address', 'Nobody checked this host.'), '')
+    if (hostname !== host || !first) done(new OutboundError('refused-address', 'This host was not checked.'), '')
     else if (all) done(null, entries)
     else done(null, first.address, first.family)
   }
@@ -158,7 +165,7 @@ function withAgent(headers: Readonly<Record<string, string | string[]>>): Record
   return { ...(!hasAgent && { 'user-agent': `Accord-CRM/${version}` }), ...headers }
 }
 
-/** Reads a body to its end, or as far as anybody needs, and answers how it begins. */
+/** Reads a body to its end or to its limit, and returns its beginning. */
 async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   const kept: Buffer[] = []
   let length = 0

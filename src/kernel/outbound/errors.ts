@@ -1,5 +1,5 @@
-// Why a call to outside got no answer, in one line that may be stored and shown: it names the host and nothing else of the
-// address, whose path and query may hold secrets.
+// The reasons why an outgoing call got no response, each in one line that may be stored and shown.
+// It names the host and nothing else of the URL, whose path and query may hold secrets.
 export type OutboundErrorKind = 'refused-address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'dropped' | 'invalid'
 
 export class OutboundError extends Error {
@@ -11,11 +11,11 @@ export class OutboundError extends Error {
   }
 }
 
-/** What is known at the moment of an error. */
+/** The state at the moment of an error. */
 interface Moment {
   host: string
   isConnected: boolean
-  /** The time for all of it is over. */
+  /** Whether the time limit of the call has passed. */
   isOver: boolean
   ms: number
 }
@@ -41,7 +41,7 @@ export function toOutboundError(cause: unknown, { host, isConnected, isOver, ms 
   return failed('dropped', `${host} ended the connection before its answer was complete.`)
 }
 
-/** The code of an error, of what caused it, or of the first of several. */
+/** The code of an error, of its cause, or of the first of several. */
 function codeOf(cause: unknown): string {
   const error = cause as { code?: unknown; errors?: unknown[]; cause?: unknown } | null | undefined
   if (typeof error?.code === 'string') return error.code
@@ -49,6 +49,6 @@ function codeOf(cause: unknown): string {
   return error?.cause === undefined ? '' : codeOf(error.cause)
 }
 
-/** The reason of an argument that is wrong: it names the header, never a value. */
+/** The reason of an invalid argument: it names the header, never a value. */
 const oneLine = (cause: unknown): string =>
   cause instanceof Error ? cause.message.replace(/\s+/g, ' ').slice(0, 200) : ''

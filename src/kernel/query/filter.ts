@@ -1,5 +1,5 @@
-// The filters of a list (DOMAIN 5.3): `field`, `field[not]`, `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract says
-// which of them a list takes; a slice says which column each field is.
+// The filters of a list (DOMAIN 5.3): `field`, `field[not]`, `field[null]`, `field[gt|gte|lt|lte]`
+// and `q`. The contract lists the filters of an operation; a slice maps each field to a column.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
@@ -9,7 +9,10 @@ import { toScaled } from '../values/money.ts'
 
 type Condition = Expression<SqlBool>
 
-/** How a field is stored. `text` names the `_key` column; `exists` builds a condition of its own for a list of values. */
+/**
+ * The storage of a field. `text` names the `_key` column; `exists` builds a condition for a list of
+ * values.
+ */
 export type Field =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
   | { kind: 'exists'; where: (values: (string | number)[]) => Condition }
@@ -28,7 +31,7 @@ export type Query = Readonly<Record<string, unknown>>
 
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
-/** One condition per filter in the query; parameters that are no filters (page, sort …) are not in `fields`. */
+/** One condition per filter in the query. Other parameters (page, sort …) are not in `fields`. */
 export function conditions(ctx: Context, query: Query, fields: Fields, search: readonly SearchField[]): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
@@ -61,7 +64,7 @@ function condition(ctx: Context, field: Field, operator: string, sent: unknown):
     const values = [sent].flat().map((each) => stored(field, each))
     if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
     const within = sql<SqlBool>`${column} in (${sql.join(values)})`
-    // "none of" keeps the rows that have no value at all
+    // "none of" keeps the rows without a value.
     return operator === 'not' ? sql<SqlBool>`(${column} is null or not (${within}))` : within
   }
   const sign = sql.raw(operators[operator as keyof typeof operators])
@@ -84,9 +87,9 @@ function stored(field: Field, sent: unknown): string | number {
 }
 
 /**
- * A field that `q` looks into: a folded `_key` column, any text column, or a condition for one word. `indexed` is no field: it says
- * under which name the index of texts (db/search/documents.ts) has the records, so that only candidates are looked into. `whole` looks at the
- * question before it is taken apart, and says what else it finds.
+ * A field that `q` searches: a folded `_key` column, any text column, or a condition for one word.
+ * `indexed` names the records' entity in the search index, which reduces the rows to candidates.
+ * `whole` gets the unsplit query and may add matches.
  */
 export type SearchField =
   | { key: string }
@@ -112,7 +115,7 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
 }
 
-/** Which records may hold the words at all, where an index knows. */
+/** Conditions that reduce the rows to those the search index finds, where there is one. */
 function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
   return search.flatMap((field) => {
     if (!('indexed' in field)) return []
@@ -121,7 +124,10 @@ function candidates(ctx: Context, asked: readonly string[], search: readonly Sea
   })
 }
 
-/** A row of `link` joins the record to one of the values, e.g. its tags. Asked of the link, whose index of values knows who has one. */
+/**
+ * A row of `link` joins the record to one of the values, such as its tags. The condition starts at
+ * the link, whose index finds the records of a value.
+ */
 export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
   return exists(
     (values) =>

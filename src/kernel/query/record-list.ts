@@ -1,5 +1,5 @@
-// Lists of what was recorded and is no resource of its own: jobs, runs, deliveries, mails of a campaign. Filters, sort and pages as
-// everywhere else; what is shown, the caller says.
+// Lists of records without a resource of their own: jobs, runs, deliveries, mails of a campaign.
+// Filters, sort and pages work as everywhere; the caller builds the replies.
 
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, type SearchField } from './filter.ts'
@@ -9,13 +9,13 @@ interface Ledger<Row, Reply> {
   fields: Fields
   search?: readonly SearchField[]
   sort: Record<string, SortColumn>
-  /** Column of the id, the last tie-breaker; newest first when nothing else is asked for. */
+  /** Column of the id, the last tie-breaker; by default the newest record comes first. */
   id: string
-  /** For a page at once, so that references take one query. */
+  /** Called once per page, so that references take one query. */
   present: (rows: Row[]) => Reply[] | Promise<Reply[]>
 }
 
-/** The page of `rows` a query asks for. */
+/** One page of `rows` for a query. */
 export async function recordPage<Row extends object, Reply>(
   ctx: Context,
   rows: Rows<Row>,

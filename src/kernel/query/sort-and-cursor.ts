@@ -1,5 +1,6 @@
-// In which order a list is, and where a page of it is when a cursor says so (DOMAIN 5.1, 5.2). Rows behind a cursor are found by one
-// statement for each key: each is a range of an index, which one condition with `or` is not.
+// The order of a list, and the start of a page by cursor (DOMAIN 5.1, 5.2). The rows after a cursor
+// are found by one statement per sort key: each is a range of an index, which one condition with
+// `or` is not.
 import { createHash } from 'node:crypto'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
@@ -8,25 +9,25 @@ import { invalid } from '../errors.ts'
 import type { Query } from './filter.ts'
 import type { Rows } from './page.ts'
 
-/** A column by its name, or an expression with one value a row. */
+/** A column by its name, or an expression with one value per row. */
 export type SortColumn = string | Expression<unknown>
 
 export interface Key {
   name: string
   column: Expression<unknown>
   descending: boolean
-  /** Whether there may be rows without a value. */
+  /** Whether rows may lack a value. */
   isNullable: boolean
 }
 
 export interface Cursor {
-  /** Values of the sort keys and the id of the row the page starts behind. */
+  /** The sort keys and the id of the row before the page. */
   at: (string | number | null)[]
   back: boolean
   of: string
 }
 
-/** Every table has them, and never without a value. */
+/** Every table has these columns, and they are never null. */
 const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'])
 
 export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: string): Key[] {
@@ -48,7 +49,7 @@ export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: str
 const expressionOf = (column: SortColumn): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
 
-/** What the order is, as a text: the same text, the same `order by`. Null when values are bound in it. */
+/** The order as a text: equal texts mean an equal `order by`. Null when it binds values. */
 export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string | null {
   const parts = keys.map(({ column }) => sql`${column}`.compile(db))
   if (parts.some(({ parameters }) => parameters.length > 0)) return null
@@ -56,8 +57,8 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 }
 
 /**
- * Nulls sort last in both directions (DOMAIN 5.2). Where the engine puts them there by itself nothing is said of them, so that
- * an index serves the order; reversed, its own order is right as well.
+ * Nulls sort last in both directions (DOMAIN 5.2). Where the engine does so by default, the clause
+ * is left out, so that an index serves the order; reversed, the engine's default is right too.
  */
 export function ordered<Row>(
   { services }: Context,
@@ -80,14 +81,14 @@ export function ordered<Row>(
 
 export interface KeysetRange {
   condition: Expression<SqlBool>
-  /** What the condition says, without its values. */
+  /** The SQL of the condition, without its values. */
   text: string
   values: readonly (string | number)[]
 }
 
 /**
- * The rows strictly behind the cursor's row (before it, when the cursor points back), as stretches one behind the other: those that
- * are equal in all keys but the last, those that are equal in all but the last two, and so on.
+ * The rows strictly after the cursor's row (before it, when the cursor points back), as consecutive
+ * ranges: rows equal in all keys but the last, rows equal in all but the last two, and so on.
  */
 export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): KeysetRange[] {
   const stretches: KeysetRange[] = []
@@ -117,7 +118,7 @@ function equal({ column }: Key, index: number, at: string | number | null): Step
   return { condition: sql<SqlBool>`${column} = ${at}`, text: `${index}=`, values: [at] }
 }
 
-/** Nulls are behind all values. */
+/** Nulls come after all values. */
 function strictlyAfter(
   { column, descending, isNullable }: Key,
   index: number,
@@ -150,7 +151,10 @@ export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): s
 
 const macLength = 22
 
-/** Opaque and signed: what comes back is what was handed out, so its values need no second look. */
+/**
+ * Opaque and signed: a valid signature means that the server wrote it, so its values need no other
+ * check.
+ */
 export function writeCursor(ctx: Context, cursor: Cursor): string {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')
   return ctx.services.seal.hmac(text).slice(0, macLength) + text

@@ -1,5 +1,6 @@
 // What a caller need not compile or read again: compiled statements by caller and query name, and
-// query results until the next commit (`Store.commitGeneration`). Both are collected with their owner.
+// query results until the next commit (`Store.commitGeneration`). Both are collected with their
+// owner.
 
 import type { Compilable, QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -13,14 +14,17 @@ import type { Store } from '../../../db/store.ts'
 import type { Context } from '../context.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 
-/** For each caller. */
+/** Per caller. */
 const maxStatements = 500
 const maxResults = 300
 
-/** A query whose SQL follows from its caller, its name and the number of its values; without a name it is not cached. */
+/**
+ * A query whose SQL follows from its caller, its name and the number of its values; without a name
+ * it is not cached.
+ */
 export type CallerQuery<Row> = Omit<CachedQuery<Row>, 'name'> & { name: string | null }
 
-/** Visibility and permissions change the SQL, so each user has statements of their own. */
+/** Visibility and permissions change the SQL, so each user has separate statements. */
 const ownerOf = ({ user, services }: Context): object => user ?? services
 const statements = new WeakMap<object, StatementCache>()
 
@@ -35,7 +39,10 @@ function statementsOf(ctx: Context): StatementCache {
 
 const callTexts = perOwner(() => new Map<string | null, string>())
 
-/** Operation and abilities of the call, which decide the SQL as well. The same string each time, so its hash is known. */
+/**
+ * The operation and the abilities of the call also decide the SQL. Interned, so that its hash is
+ * computed once.
+ */
 function callOf({ token, operation, services }: Context): string {
   const known = callTexts(token ?? services)
   const found = known.get(operation)
@@ -45,11 +52,14 @@ function callOf({ token, operation, services }: Context): string {
   return text
 }
 
-/** After a write the caller may see this one record whoever owns it, so its query differs and must not be cached. */
+/**
+ * After a write the caller may see this one record with any owner, so its query differs and must
+ * not be cached.
+ */
 const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
   visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
-/** The rows of a query that is compiled once for each caller and name. */
+/** The rows of a query that is compiled once per caller and name. */
 export async function queryCached<Row>(ctx: Context, query: CallerQuery<Row>): Promise<Row[]> {
   return (await execute(ctx, query)).rows
 }
@@ -59,7 +69,10 @@ async function execute<Row>(ctx: Context, { name, values, build }: CallerQuery<R
   return statementsOf(ctx).run(ctx.db, { name: `${callOf(ctx)} ${name}`, values, build })
 }
 
-/** The rows of a query by ids, however many; `build` gets each id at least once. Without ids nothing is asked. */
+/**
+ * The rows of a query by any number of ids; `build` gets each id at least once. Without ids no
+ * query runs.
+ */
 export async function queryByIds<Row>(
   ctx: Context,
   name: string,
@@ -83,7 +96,7 @@ function insertionOf(table: string, columns: readonly string[]): string {
   return name
 }
 
-/** Adds a row and answers its id. Columns whose value is undefined are left out. */
+/** Inserts a row and returns its id. Columns whose value is undefined are left out. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
   const columns: string[] = []
   const values: unknown[] = []
@@ -109,7 +122,10 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
 
 const results = perOwner(() => new LRUCache<string, { generation: number; value: unknown }>({ max: maxResults }))
 
-/** The result of `read` over committed data, until the next commit. `owner` is the store, or a caller of it. */
+/**
+ * The result of `read` over committed data, until the next commit. `owner` is the store, or a
+ * caller of it.
+ */
 export async function untilNextCommit<T>(store: Store, owner: object, key: string, read: () => Promise<T>): Promise<T> {
   const memory = results(owner)
   const generation = store.commitGeneration()
@@ -121,8 +137,8 @@ export async function untilNextCommit<T>(store: Store, owner: object, key: strin
 }
 
 /**
- * The same for a result that depends on what the caller may see. Transactions and snapshots see other data than the last
- * commit, so there it is read each time; so it is without a key.
+ * The same for a result that depends on visibility. Transactions and snapshots see other data than
+ * the last commit, so they always read; so does a null key.
  */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)

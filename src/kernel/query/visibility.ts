@@ -1,9 +1,12 @@
-// Which rows a caller sees (DOMAIN 7.4). Applied inside a resource's `rows`, so that show, list, change, delete, mass
-// operations and references inherit it; a row outside is as if it did not exist.
+// The rows that a caller sees (DOMAIN 7.4). Applied inside a resource's `rows`, so that show, list,
+// update, delete, mass operations and references inherit it; a hidden row counts as missing.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 
-/** True for rows whose owner column names an owner the caller may see. Null owners are for global viewers only. */
+/**
+ * True for rows whose owner column names an owner the caller may see. Null owners are for global
+ * viewers only.
+ */
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
   if (!owners) return sql<SqlBool>`1 = 1`
@@ -13,13 +16,16 @@ export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> 
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
-/** The same for an owner that is already at hand. */
+/** The same for an owner that is already loaded. */
 export function canSeeOwner(ctx: Context, owner: number | null): boolean {
   const owners = ctx.user?.visibleOwners
   return !owners || (owner !== null && owners.includes(owner))
 }
 
-/** The caller without limits of sight, for changes that a rule makes to records nobody named. If-Match was about another. */
+/**
+ * The caller with a global view, for changes that a rule makes to records the request did not name.
+ * If-Match is about another record, so it is dropped.
+ */
 export const withoutVisibility = (ctx: Context): Context => ({
   ...ctx,
   ifMatch: null,

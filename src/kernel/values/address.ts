@@ -1,5 +1,5 @@
-// A postal address as it is stored: JSON text with always the same five keys in the same order, so that equal addresses are
-// equal texts (DOMAIN 3.2).
+// A postal address as stored: JSON text with the same five keys in the same order, so that equal
+// addresses are equal texts (DOMAIN 3.2).
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../errors.ts'
 
@@ -17,8 +17,8 @@ export const readAddress = (stored: string | null): Address | null =>
   stored === null ? null : (JSON.parse(stored) as Address)
 
 /**
- * The text to store: the keys sent replace those stored, null clears the whole, undefined leaves it. An address whose
- * parts are all empty is no address.
+ * The text to store: sent keys replace stored ones, null clears the whole address, undefined keeps
+ * it. An address whose parts are all empty counts as none.
  */
 export function mergeAddress(
   stored: string | null,
@@ -32,10 +32,10 @@ export function mergeAddress(
   return Object.values(merged).every((part) => part === null) ? null : JSON.stringify(merged)
 }
 
-/** What a required address cannot be without (DOMAIN 3.2); the state stays optional. */
+/** The parts of a required address (DOMAIN 3.2); the state stays optional. */
 export const needed = ['address', 'city', 'country', 'postcode'] as const satisfies readonly (keyof Address)[]
 
-/** Finds what is missing in an address that a record must have, as it will be stored. */
+/** Reports the missing parts of a required address, as it will be stored. */
 export function requireAddress(field: string, stored: string | null, found: ValidationErrors): void {
   const address = readAddress(stored)
   if (address === null) found.invalid(field, 'The field is required.')

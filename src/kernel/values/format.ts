@@ -1,4 +1,4 @@
-// Values as people read or compare them.
+// Forms of values for people and for comparisons.
 import { createHash } from 'node:crypto'
 import { DateTime } from 'luxon'
 import type { Config } from '../../config/config.ts'
@@ -21,7 +21,7 @@ export const slug = (name: string): string =>
     .replace(/^-+|-+$/g, '')
     .slice(0, 50)
 
-/** A telephone number as it is compared. */
+/** The form in which phone numbers are compared. */
 export { digitsOf as phoneKey } from '../../../db/schema/case-folding.ts'
 
 const entities: Readonly<Record<string, string>> = {
@@ -32,18 +32,23 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Text as text of HTML and XML, also inside an attribute. */
+/** Escapes text for HTML and XML, attributes included. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 
 /** A script or style of our own pages as a content security policy names it. */
 export const sourceHash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
 
-/** Text as text of Markdown, where it would be markup or a link: in one line, with what could begin either escaped. */
+/**
+ * Text for Markdown on one line, with every character escaped that could begin markup or a link.
+ */
 export const plainMarkdown = (text: string): string =>
   text.replace(/\s+/g, ' ').replace(/[\\`*<>[\]!|~]/g, (char) => `\\${char}`)
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** A text that can be a header of a mail, such as its subject: white space of any kind is one space. Nothing stays nothing. */
+/**
+ * A text for a mail header, such as its subject: any white space becomes one space. Null and
+ * undefined stay.
+ */
 export const oneLine = <Text extends string | null | undefined>(text: Text): Text =>
   (typeof text === 'string' ? text.replace(/\s+/g, ' ') : text) as Text

@@ -1,14 +1,20 @@
-// The HTML of mails, ours and other people's: what is kept of it (DOMAIN 14.5), what it says as plain text, and its pictures.
-// A picture of the mail itself is stored as `cid:`, one from elsewhere in `data-remote`, so that showing a mail fetches nothing.
+// The HTML of mails, ours and others': sanitizing (DOMAIN 14.5), plain text, and pictures. A
+// picture of the mail itself is stored as `cid:`, a remote one in `data-remote`, so that displaying
+// a mail fetches nothing.
 import { createRequire } from 'node:module'
 import type sanitizeHtml from 'sanitize-html'
 
 type Attributes = Record<string, string>
 
-/** A body of a million characters still fits into a request. All of it is cleaned at a stretch, so what takes long is counted. */
+/**
+ * A body of a million characters still fits into a request. Sanitizing runs in one piece, so the
+ * costly parts are counted and bounded.
+ */
 const most = { length: 1_000_000, elements: 50_000, depth: 250, attributes: 50_000, links: 10_000, pieces: 100_000 }
 
-/** Each style goes through a parser of its own, and that takes longer than all else. One that is longer is lost. */
+/**
+ * Each style goes through a separate parser, the most expensive step. A longer style is dropped.
+ */
 const maxStyles = { count: 10_000, length: 300_000, each: 4000 }
 
 export const tooMuch = `Must have at most ${most.elements} elements, ${most.depth} levels deep, ${maxStyles.count} of them with a style, and a million characters once it is cleaned.`
@@ -19,13 +25,16 @@ const tags =
   'a abbr address b bdi bdo blockquote br caption center cite code col colgroup dd del dfn div dl dt em figcaption figure font h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp small span strike strong sub sup table tbody td tfoot th thead tr tt u ul var wbr'.split(
     ' ',
   )
-/** What is in these is no text of the mail. For all other tags that are not kept, what is in them stays. */
+/** Elements that are dropped with their content. Other disallowed tags are dropped alone. */
 const dropped =
   'applet audio canvas iframe math noembed noframes noscript object option plaintext script select style svg template textarea title video xmp'.split(
     ' ',
   )
 
-/** No quotes, slashes or colons and no function but a colour's: nothing that could fetch, or step out of the mail. */
+/**
+ * No quotes, slashes or colons, and no function but color functions: nothing that could fetch or
+ * leave the mail.
+ */
 const plain = [/^(?!.*-\d)(?:[\w\s#.,%!-]|\b(?:rgb|hsl)a?\([\d\s.,%]{1,40}\)){1,150}$/i]
 const sides = (name: string, suffix = ''): string[] =>
   [name, ...['top', 'right', 'bottom', 'left'].map((side) => `${name}-${side}`)].map((each) => each + suffix)
@@ -44,7 +53,10 @@ const styles = {
 
 const pictureAttributes = ['alt', 'width', 'height', 'align', 'style', 'title', 'dir', 'lang']
 
-/** Where a picture is, in the one form that is stored. `contentIdOf` knows the links that replies give to the mail's own. */
+/**
+ * The source of a picture in its stored form. `contentIdOf` maps the links of our replies back to
+ * the mail's own pictures.
+ */
 function place(sent: string, contentIdOf: ContentIdOf): Attributes {
   const src = sent.trim().replace(/^\/\//, 'https://')
   const contentId = /^cid:(.+)$/i.exec(src)?.[1] ?? contentIdOf(src)
@@ -53,26 +65,29 @@ function place(sent: string, contentIdOf: ContentIdOf): Attributes {
   return /^https?:\/\//i.test(src) && URL.canParse(src) ? { 'data-remote': src } : {}
 }
 
-/** Blocks, rules and escapes are in no style that is kept. */
+/** No stored style contains blocks, at-rules or escapes. */
 const isStyle = (style: string): boolean => style.length <= maxStyles.each && !/[{}\\@]/.test(style)
 
 const only = (attributes: Attributes, names: readonly string[]): Attributes =>
   Object.fromEntries(names.flatMap((name) => (attributes[name] ? [[name, attributes[name]]] : [])))
 
-/** The content id of one of the mail's own pictures, from the link a reply gave to it. */
+/** The content id of one of the mail's own pictures, from the link in a reply. */
 export type ContentIdOf = (src: string) => string | undefined
 
-/** What is kept of a body: the same again when it is cleaned again. Null for more than can be shown, and be cleaned in time. */
+/**
+ * The sanitized body; sanitizing it again changes nothing. Null for a body that is too large or too
+ * costly.
+ */
 export function clean(html: string, contentIdOf: ContentIdOf = () => undefined): string | null {
   const once = cleanOnce(html, contentIdOf)
   if (once === null || !once.lost) return once?.cleaned ?? null
-  // `<p><x><p>`: an element that is lost was between two that cannot be in each other, and now are.
+  // `<p><x><p>`: a dropped element stood between two that cannot be nested, and now are.
   return cleanOnce(once.cleaned, contentIdOf)?.cleaned ?? null
 }
 
 const keptTags = new Set(tags)
 
-/** Loaded by the first text: large, and few requests have one. */
+/** Loaded with the first text: the module is large, and few requests need it. */
 const load = createRequire(import.meta.url)
 let loaded: typeof sanitizeHtml | undefined
 function sanitizer(): typeof sanitizeHtml {
@@ -80,7 +95,7 @@ function sanitizer(): typeof sanitizeHtml {
   return loaded
 }
 
-/** `lost`: elements were taken away from around others. */
+/** `lost`: elements around others were dropped. */
 function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; lost: boolean } | null {
   let elements = 0
   let depth = 0
@@ -124,20 +139,20 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
             : rest,
         }),
       },
-      // A text of nothing but `<` comes in as many pieces, each to be escaped.
+      // A text of many `<` comes in as many pieces, each of which is escaped.
       textFilter: (text) => {
         length += text.length
         if (length > most.length || ++found.pieces > most.pieces) throw new TooMuch()
         return text
       },
-      // The parser's time grows with the square of the depth; these tell of every element as it comes.
+      // The parser's time is quadratic in the depth; this hook sees every element as it opens.
       onOpenTag: (tag, attributes) => {
         lost ||= !keptTags.has(tag)
         for (const _name in attributes) if (++found.attributes > most.attributes) throw new TooMuch()
-        // An address is parsed, which takes longer than all else about an element.
+        // A URL is parsed, the most expensive part of an element.
         if ((attributes.href ?? attributes.src) !== undefined && ++found.links > most.links) throw new TooMuch()
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
-        // What is kept is longer than its text and its tags, so there is no need to wait for the end.
+        // The result is at least as long as its text and tags, so a too long body is refused early.
         if (keptTags.has(tag)) length += tag.length + 3
         if (length > most.length) throw new TooMuch()
       },
@@ -161,8 +176,9 @@ const decoded = (text: string): string =>
   text.replaceAll(/&(?:amp|lt|gt|quot);/g, (entity) => entities[entity] ?? entity)
 
 /**
- * A cleaned body as plain text. Cleaning leaves no `>` in attributes and four entities, so nothing has to be parsed. Until the
- * end `\f` stands for the edge of a paragraph, `\n` for that of a line, `\r` for a line break.
+ * A sanitized body as plain text. Sanitizing leaves no `>` in attributes and only four entities, so
+ * no parser is needed. Until the last step `\f` stands for the edge of a paragraph, `\n` for that
+ * of a line, `\r` for a line break.
  */
 export const plainText = (cleaned: string): string =>
   decoded(
@@ -179,14 +195,19 @@ export const plainText = (cleaned: string): string =>
       .replaceAll(/ ?[\n\r\f][ \n\r\f]*/g, (gap) => (/\f|\r ?\r/.test(gap) ? '\n\n' : '\n')),
   ).trim()
 
-/** A stored body as it is shown: its own pictures as links that work; those nobody knows stay as they are. */
+/**
+ * A stored body for display: its own pictures become working links; unknown ones stay as they are.
+ */
 export const withPictures = (cleaned: string, urlOf: (contentId: string) => string | undefined): string =>
   cleaned.replaceAll(/<img src="cid:([^">]+)"/g, (tag, contentId: string) => {
     const url = urlOf(decoded(contentId))
     return url === undefined ? tag : `<img src="${url.replaceAll('&', '&amp;')}"`
   })
 
-/** A stored body as it is sent: pictures from elsewhere are fetched by whoever opens it; `placeOf` may know a better place. */
+/**
+ * A stored body for sending: the recipient's program fetches remote pictures; `placeOf` may replace
+ * their address.
+ */
 export const withRemotes = (cleaned: string, placeOf: (url: string) => string): string =>
   cleaned.replaceAll(
     /<img data-remote="([^">]+)"/g,

@@ -1,10 +1,14 @@
-// Exact amounts (DOMAIN 3.2): a JSON number outside, an integer of ten-thousandths inside, never arithmetic on floats.
+// Exact amounts (DOMAIN 3.2): JSON numbers outside, integers of ten-thousandths inside, and never
+// arithmetic on floats.
 import { type RawBuilder, sql } from 'kysely'
 
 const scale = 10_000
 const largest = 99_999_999_999_9999
 
-/** The stored integer of a number with at most 4 decimals. Read from its text, so 0.1 is exactly 1000. */
+/**
+ * The stored integer of a number with at most 4 decimals. Parsed from its text, so 0.1 is exactly
+ * 1000.
+ */
 export function toScaled(value: number): number {
   const text = String(value)
   const match = /^(-?)(\d+)(?:\.(\d{1,4}))?$/.exec(text)
@@ -14,31 +18,34 @@ export function toScaled(value: number): number {
   return sign ? -scaled : scaled
 }
 
-/** The same for a field that may not have been sent. */
+/** The same for an optional field. */
 export const scaled = (sent: number | undefined): number | undefined =>
   sent === undefined ? undefined : toScaled(sent)
 
 /** The number of a stored integer; the nearest double prints as the same decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 
-/** The number of a sum of stored integers, exact beyond what a double counts in ones. */
+/** The number of a sum of stored integers, exact beyond 2^53. */
 export const totalOf = (scaled: readonly number[]): number =>
   fromBig(scaled.reduce((sum, each) => sum + BigInt(each), 0n))
 
-/** price × quantity, or undefined when the product is larger than any amount can be. */
+/** price × quantity, or undefined when the product exceeds the largest amount. */
 export function times(scaledPrice: number, quantity: number): number | undefined {
   const product = BigInt(scaledPrice) * BigInt(quantity)
   return product > BigInt(largest) ? undefined : Number(product)
 }
 
-/** Whether an amount of any size is one that can be stored and shown. */
+/** Whether an integer of any size is an amount that can be stored and shown. */
 export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
 
-/** A sum that cannot overflow: whole units and ten-thousandths are added apart, as text `units|parts`. */
+/**
+ * A sum that cannot overflow: whole units and ten-thousandths are added separately, as text
+ * `units|parts`.
+ */
 export const sumOf = (ref: string): RawBuilder<string> =>
   sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
 
-/** Orders by a `sumOf` of amounts that are never negative: by its whole units, then by what is left. */
+/** Orders by a `sumOf` of non-negative amounts: by its whole units, then by the rest. */
 export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
   sql<number>`sum(${sql.ref(ref)} / 10000) + sum(${sql.ref(ref)} % 10000) / 10000`,
   sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
@@ -47,7 +54,7 @@ export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] 
 /** The number of a `sumOf`. */
 export const fromSum = (text: string): number => fromBig(scaledSum(text))
 
-/** The exact scaled integer of a `sumOf`, for what is computed from it. */
+/** The exact scaled integer of a `sumOf`, for further arithmetic. */
 export function scaledSum(text: string): bigint {
   const [units = '0', parts = '0'] = text.split('|')
   return BigInt(units) * BigInt(scale) + BigInt(parts)
