@@ -1,6 +1,6 @@
-// Resolves names for calls to outside with the system's resolver, so hosts file and search domains count. A
-// lookup occupies one of the four libuv threads, which password hashing and files need too, and cannot be
-// cancelled. So few run at once, and concurrent callers of a name share one.
+// Resolves names for calls to outside with the system's resolver, so hosts file and search domains
+// count. A lookup occupies one of the four libuv threads, which password hashing and files need
+// too, and cannot be cancelled. So few run at once, and concurrent callers of a name share one.
 import { lookup as resolve } from 'node:dns/promises'
 import pLimit from 'p-limit'
 import { OutboundError } from './errors.ts'
@@ -17,7 +17,10 @@ const maxConcurrent = 2
 
 const addressesOf: Lookup = async (hostname) => (await resolve(hostname, { all: true })).map(({ address }) => address)
 
-/** The addresses of a host. Rejects with OutboundError when the lookup fails or `signal` aborts first. */
+/**
+ * The addresses of a host. Rejects with OutboundError when the lookup fails or `signal` aborts
+ * first.
+ */
 export function boundedLookup(lookup: Lookup = addressesOf): (host: string, signal: AbortSignal) => Promise<string[]> {
   const limit = pLimit(maxConcurrent)
   const open = new Map<string, SharedLookup>()

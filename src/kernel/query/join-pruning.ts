@@ -1,13 +1,19 @@
-// Counts and sums over a list, without the joins that only add columns. SQLite omits such joins from a query
-// that returns rows, but not from an aggregate.
+// Counts and sums over a list, without the joins that only add columns. SQLite omits such joins
+// from a query that returns rows, but not from an aggregate.
 import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Rows } from './page.ts'
 
-/** The query without the joins that nothing in it refers to. Call it last, on a query that is only compiled. */
+/**
+ * The query without the joins that nothing in it refers to. Call it last, on a query that is only
+ * compiled.
+ */
 export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 
-/** The rows of a pruned query, run by the executor of `db`; the plugin would give the query one of its own. */
+/**
+ * The rows of a pruned query, run by the executor of `db`; the plugin would give the query one of
+ * its own.
+ */
 export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
   (await db.executeQuery(pruneJoins(rows).compile())).rows
 
@@ -16,7 +22,10 @@ const joinPruning: KyselyPlugin = {
   transformResult: async ({ result }) => result,
 }
 
-/** A left join by id neither adds nor removes rows, so it can go unless the rest of the query refers to its alias. */
+/**
+ * A left join by id neither adds nor removes rows, so it can go unless the rest of the query refers
+ * to its alias.
+ */
 function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   const { joins = [], ...rest } = node
   const named = new Names().add(rest)

@@ -1,5 +1,5 @@
-// Pages of a list (DOMAIN 5.1, 5.2): by number with exact totals, or by cursor over (sort keys, id). Turns any query into
-// the envelope of the contract; knows no resource. The order is in sort-and-cursor.ts.
+// Pages of a list (DOMAIN 5.1, 5.2): by number with exact totals, or by cursor over (sort keys,
+// id). Turns any query into the envelope of the contract. The order is in sort-and-cursor.ts.
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -32,20 +32,24 @@ export interface Paged<Row> {
   meta: Schema<'PageMeta'>
 }
 
-/** A list whose page is found first, as ids, and then read by them. */
+/** A list that first finds the ids of a page and then reads the records by id. */
 export interface IdPagedList<Row> {
-  /** Those that are wanted. */
+  /** The rows of the list. */
   rows: () => Rows<unknown>
-  /** What `rows` says, without the values that are bound in it last (statement-cache.ts); null when it also depends on something else. */
+  /**
+   * The SQL of `rows` without the values bound last (statement-cache.ts); null when it also depends
+   * on something else.
+   */
   text: string | null
   values: readonly unknown[]
-  /** What is shown of them, in any order. */
+  /** The rows to show, in any order. */
   byIds: (ids: number[]) => Promise<Map<number, Row>>
 }
 
 /**
- * One page of `rows`. `sort` maps every name the contract allows to a column; `id` is the column of the last tie-breaker.
- * Throws 422 on `query.cursor` for a cursor of another list, sort or filter, and for page together with cursor.
+ * One page of `rows`. `sort` maps every name the contract allows to a column; `id` is the column of
+ * the last tie-breaker. Throws 422 on `query.cursor` for a cursor of another list, sort or filter,
+ * and for page together with cursor.
  */
 export async function page<Row extends object>(
   ctx: Context,
@@ -67,7 +71,10 @@ export async function page<Row extends object>(
   })
 }
 
-/** The same for a list whose statements are cached. SQLite itself leaves out the joins that a page of ids does not need. */
+/**
+ * The same for a list whose statements are cached. SQLite itself leaves out the joins that a page
+ * of ids does not need.
+ */
 export async function pageOf<Row extends object>(
   ctx: Context,
   { rows, text, values, byIds }: IdPagedList<Row>,
@@ -115,7 +122,10 @@ const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
 /** A row's values of the sort keys. */
 type CursorValues = Record<`cursor_${number}`, string | number | null>
 
-/** A place in the list. Whoever is deleted before it is read is not shown; the place counts all the same, or others would be passed over. */
+/**
+ * A record deleted between the id query and the read is skipped but still counts towards the page,
+ * so no other record is skipped.
+ */
 interface PageEntry<Row> {
   mark: CursorValues
   row: Row | undefined
@@ -157,7 +167,7 @@ async function byNumber<Row extends object>(
   const offset = (number - 1) * size
   const total = isCounted ? await count() : null
   const isBeyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
-  // The second half of a long list is nearer from its end.
+  // The second half of a long list is nearer to its end.
   const reverse = total !== null && offset > farOff && offset > total / 2
   const limit = total === null ? size + 1 : Math.min(size, total - offset)
   const from = reverse ? total - offset - limit : offset
