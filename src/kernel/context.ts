@@ -55,7 +55,7 @@ export interface CallingSession {
 /** What it means for the rows that a job works on when the job is given up, or somebody wants it done after all (jobs/queue.ts). */
 export interface JobHooks {
   isMail: boolean
-  buried?: (ctx: Context, payload: object, cause: string) => Promise<void>
+  onBuried?: (ctx: Context, payload: object, cause: string) => Promise<void>
   revive?: (ctx: Context, payload: object) => Promise<object | undefined>
 }
 

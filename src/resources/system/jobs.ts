@@ -88,7 +88,7 @@ export const retry = (ctx: Context, id: number): Promise<Job> =>
  */
 async function restartColumns(ctx: Context, job: Row) {
   const hooks = ctx.services.jobs.get(job.kind)
-  if (hooks?.buried && !hooks.revive)
+  if (hooks?.onBuried && !hooks.revive)
     throw new Problem('state_conflict', `A job ${job.kind} cannot be retried after it was given up.`)
   const payload = await hooks?.revive?.(asSystem(ctx), JSON.parse(job.payload) as object)
   return {
@@ -106,7 +106,7 @@ const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
     // The hook of a buried job ran when it was buried.
     if (state !== 'buried') {
       const cause = `It was given up by ${ctx.user?.name ?? 'the system'}.`
-      await ctx.services.jobs.get(kind)?.buried?.(asSystem(ctx), JSON.parse(payload) as object, cause)
+      await ctx.services.jobs.get(kind)?.onBuried?.(asSystem(ctx), JSON.parse(payload) as object, cause)
     }
     await unblock(ctx, sequence)
     return { message: 'Job deleted.' }
