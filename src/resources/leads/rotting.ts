@@ -3,7 +3,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
-import { open } from './stages.ts'
+import { leadStatus } from './stages.ts'
 
 /** The filter `is_rotten`: open leads older than the rotten days of their pipeline plus one day. */
 export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
@@ -13,12 +13,12 @@ export async function rottenFilter(ctx: Context, query: Record<string, unknown>)
     const before = stamp(new Date(ctx.time.getTime() - daysMs(rotten_days + 1)))
     return sql<SqlBool>`(leads.lead_pipeline_id = ${id} and leads.created_at <= ${before})`
   })
-  const isRotten = sql<SqlBool>`(leads.status = 1 and (${sql.join(tests, sql` or `)}))`
+  const isRotten = sql<SqlBool>`(leads.status = ${sql.lit(leadStatus.open)} and (${sql.join(tests, sql` or `)}))`
   return { is_rotten: flagged((wanted) => (wanted ? isRotten : sql<SqlBool>`not ${isRotten}`)) }
 }
 
 export function rottenDays(ctx: Context, row: { status: number; created_at: string; rotten_days: number }): number {
-  if (row.status !== open) return 0
+  if (row.status !== leadStatus.open) return 0
   const due = new Date(row.created_at).getTime() + daysMs(row.rotten_days)
   return Math.max(0, Math.floor((ctx.time.getTime() - due) / daysMs(1)))
 }

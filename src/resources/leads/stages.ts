@@ -27,11 +27,17 @@ export interface StageChange {
   lost_reason?: string | null | undefined
 }
 
-export const open = 1
-const statuses: Record<string, number> = { won: 2, lost: 3 }
-export const statusOfStage = (code: string): number => statuses[code] ?? open
+/** The stored status of a lead. */
+export const leadStatus = { open: 1, won: 2, lost: 3 } as const
 
-const outcomeByStatus: Record<number, EventBase> = { [open]: 'lead.reopened', 2: 'lead.won', 3: 'lead.lost' }
+export const statusOfStage = (code: string): number =>
+  code === 'won' || code === 'lost' ? leadStatus[code] : leadStatus.open
+
+const outcomeByStatus: Record<number, EventBase> = {
+  [leadStatus.open]: 'lead.reopened',
+  [leadStatus.won]: 'lead.won',
+  [leadStatus.lost]: 'lead.lost',
+}
 
 /** The additional event of an update that changes the status (DOMAIN 17.2). */
 export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
@@ -86,19 +92,19 @@ export function enterStage(
   const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
   const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason
   const sameStatus = current?.status === status
-  if (status === open && closedAt) found.invalid('closed_at', 'Only a won or lost lead has a closing time.')
-  if (status !== open && sameStatus && closedAt === null)
+  if (status === leadStatus.open && closedAt) found.invalid('closed_at', 'Only a won or lost lead has a closing time.')
+  if (status !== leadStatus.open && sameStatus && closedAt === null)
     found.invalid('closed_at', 'A won or lost lead has a closing time.')
   if (closedAt && closedAt > latest) found.invalid('closed_at', 'A lead cannot be closed in the future.')
-  if (status !== statuses.lost && reason) found.invalid('lost_reason', 'Only a lost lead has a reason.')
+  if (status !== leadStatus.lost && reason) found.invalid('lost_reason', 'Only a lost lead has a reason.')
   const isMove = current?.lead_pipeline_stage_id !== stage.id
   return {
     lead_pipeline_id: stage.lead_pipeline_id,
     lead_pipeline_stage_id: stage.id,
     status,
-    closed_at: status === open ? null : (closedAt ?? (sameStatus ? current.closed_at : at)),
+    closed_at: status === leadStatus.open ? null : (closedAt ?? (sameStatus ? current.closed_at : at)),
     lost_reason:
-      status !== statuses.lost ? null : reason !== undefined ? reason : sameStatus ? current.lost_reason : null,
+      status !== leadStatus.lost ? null : reason !== undefined ? reason : sameStatus ? current.lost_reason : null,
     ...(isMove && { stage_changed_at: at }),
   }
 }

@@ -5,15 +5,12 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { divided, fromBig } from '../../kernel/values/money.ts'
+import { leadStatus } from '../leads/stages.ts'
 
 export interface ReportFilters {
   pipeline_id?: number | undefined
   user_id?: number | undefined
 }
-
-export const won = 2
-export const lost = 3
-export const open = 1
 
 export const filteredLeads = (ctx: Context, { pipeline_id, user_id }: ReportFilters) =>
   ctx.db
@@ -23,9 +20,9 @@ export const filteredLeads = (ctx: Context, { pipeline_id, user_id }: ReportFilt
     .$if(user_id !== undefined, (rows) => rows.where('leads.user_id', '=', user_id ?? 0))
 
 /** Leads won in a span of time. */
-export const wonLeads = (ctx: Context, asked: ReportFilters, [from, to]: readonly [string, string]) =>
-  filteredLeads(ctx, asked)
-    .where('leads.status', '=', won)
+export const wonLeads = (ctx: Context, filters: ReportFilters, [from, to]: readonly [string, string]) =>
+  filteredLeads(ctx, filters)
+    .where('leads.status', '=', leadStatus.won)
     .where('leads.closed_at', '>=', from)
     .where('leads.closed_at', '<=', to)
 

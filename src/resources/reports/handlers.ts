@@ -26,10 +26,10 @@ import { type Period, readForecastPeriod, readOptionalPeriod, readPeriod } from 
 import { revenueBy, topPersons, topProducts } from './rankings.ts'
 import { forecast, openByStage, overAll, revenue, totalLeads } from './statistics.ts'
 
-type Asked = Query<'getOverAllReport'>
+type ReportQuery = Query<'getOverAllReport'>
 
 interface Report<Figures> {
-  figures: (ctx: Context, period: Period, asked: Asked) => Promise<Figures>
+  figures: (ctx: Context, period: Period, filters: ReportQuery) => Promise<Figures>
   chart: (figures: Figures, about: ChartContext) => Chart
   period?: typeof readPeriod
 }
@@ -50,7 +50,7 @@ const report =
     present: (figures: Figures) => Statistics,
     describeRange: (period: Period) => Range = rangeOf as (period: Period) => Range,
   ) =>
-  async (ctx: Context, { query }: { query: Asked }): Promise<Reply<Statistics, Range> | Download> => {
+  async (ctx: Context, { query }: { query: ReportQuery }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
     const period = readRange(query, today(ctx.time, timezone), timezone)
     const found = await figures(ctx, period, query)
@@ -77,14 +77,14 @@ export const handlers = {
   getTotalLeadsReport: report({ figures: totalLeads, chart: totalLeadsChart }, unchanged),
   getRevenueBySourcesReport: report(
     {
-      figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_sources'),
+      figures: (ctx, period, filters) => revenueBy(ctx, period, filters, 'lead_sources'),
       chart: (shares, about) => shareChart(shares, about, 'source'),
     },
     unchanged,
   ),
   getRevenueByTypesReport: report(
     {
-      figures: (ctx, period, asked) => revenueBy(ctx, period, asked, 'lead_types'),
+      figures: (ctx, period, filters) => revenueBy(ctx, period, filters, 'lead_types'),
       chart: (shares, about) => shareChart(shares, about, 'type'),
     },
     unchanged,

@@ -30,23 +30,23 @@ const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
 /** The period of the query; by default the last 30 days. Throws 422. */
-export function readPeriod(asked: PeriodQuery, today: string, zone: string): Period {
-  const end = asked.end ?? today
-  return checked(asked, asked.start ?? textOf(dayOf(end).minus({ days: defaultDays - 1 })), end, zone)
+export function readPeriod(query: PeriodQuery, today: string, zone: string): Period {
+  const end = query.end ?? today
+  return checked(query, query.start ?? textOf(dayOf(end).minus({ days: defaultDays - 1 })), end, zone)
 }
 
 /** As `readPeriod`, but without a period in the query the report covers everything. */
-export const readOptionalPeriod = (asked: PeriodQuery, today: string, zone: string): Period => ({
-  ...readPeriod(asked, today, zone),
-  isAll: asked.start === undefined && asked.end === undefined,
+export const readOptionalPeriod = (query: PeriodQuery, today: string, zone: string): Period => ({
+  ...readPeriod(query, today, zone),
+  isAll: query.start === undefined && query.end === undefined,
 })
 
 /** As `readPeriod`, but the end is by default a year after today or after the start. */
-export function readForecastPeriod(asked: PeriodQuery, today: string, zone: string): Period {
-  const from = asked.end !== undefined && asked.end < today ? asked.end : today
-  const start = asked.start ?? textOf(dayOf(from).minus({ days: defaultDays - 1 }))
-  const end = asked.end ?? yearAfter(asked.start ?? today, zone)
-  return checked(asked, start, end, zone)
+export function readForecastPeriod(query: PeriodQuery, today: string, zone: string): Period {
+  const from = query.end !== undefined && query.end < today ? query.end : today
+  const start = query.start ?? textOf(dayOf(from).minus({ days: defaultDays - 1 }))
+  const end = query.end ?? yearAfter(query.start ?? today, zone)
+  return checked(query, start, end, zone)
 }
 
 /** A year later, but at most the last representable day in the time zone. */
@@ -56,11 +56,11 @@ function yearAfter(day: string, zone: string): string {
   return days.find((each) => hasBoundaries(each, zone)) ?? '9999-12-30'
 }
 
-function checked(asked: PeriodQuery, start: string, end: string, zone: string): Period {
+function checked(query: PeriodQuery, start: string, end: string, zone: string): Period {
   const [first, last] = [dayOf(start), dayOf(end)]
-  const field = asked.end !== undefined ? 'query.end' : 'query.start'
+  const field = query.end !== undefined ? 'query.end' : 'query.start'
   if (last < first) {
-    const sentence = asked.end !== undefined ? `Must be ${start} or later.` : `Must be ${end} or earlier.`
+    const sentence = query.end !== undefined ? `Must be ${start} or later.` : `Must be ${end} or earlier.`
     throw invalid({ [field]: [sentence] })
   }
   if (last > first.plus({ years: maxYears })) throw invalid({ [field]: [`A report covers at most ${maxYears} years.`] })

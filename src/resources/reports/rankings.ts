@@ -14,12 +14,12 @@ const maxRanked = 5
 export async function revenueBy(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
   by: 'lead_sources' | 'lead_types',
 ): Promise<Schema<'ReportShare'>[]> {
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
-  const rows = await wonLeads(ctx, asked, periodBounds(period))
+  const rows = await wonLeads(ctx, filters, periodBounds(period))
     // Both tables have the selected columns.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
@@ -34,12 +34,12 @@ export async function revenueBy(
 export async function topProducts(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
 ): Promise<Schema<'ReportProduct'>[]> {
   const [units, rest] = sumOrder('lead_products.amount')
   const name = sql<string>`coalesce(products.name, lead_products.name)`
   const sku = sql<string>`coalesce(products.sku, lead_products.sku)`
-  const rows = await wonLeads(ctx, asked, periodBounds(period))
+  const rows = await wonLeads(ctx, filters, periodBounds(period))
     .innerJoin('lead_products', 'lead_products.lead_id', 'leads.id')
     .leftJoin('products', 'products.id', 'lead_products.product_id')
     .select((eb) => [
@@ -67,10 +67,10 @@ export async function topProducts(
 export async function topPersons(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
 ): Promise<Schema<'ReportPerson'>[]> {
   const [units, rest] = sumOrder('leads.lead_value')
-  const rows = await wonLeads(ctx, asked, periodBounds(period))
+  const rows = await wonLeads(ctx, filters, periodBounds(period))
     .innerJoin('persons', 'persons.id', 'leads.person_id')
     .select(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id', sumOf('leads.lead_value').as('sum')])
     .groupBy(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id'])

@@ -5,17 +5,15 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { fromSum, scaledSum, sumOf, weighted } from '../../kernel/values/money.ts'
+import { leadStatus } from '../leads/stages.ts'
 import {
   type Average,
   averageFigure,
   figure,
   filteredLeads,
-  lost,
-  open,
   type ReportFilters,
   scaledCount,
   sectionOf,
-  won,
 } from './counted-leads.ts'
 import { bucketUnit, type Period, periodBounds, previousStart, splitPeriod } from './period.ts'
 
@@ -57,10 +55,10 @@ async function created(
 export async function overAll(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
 ): Promise<Schema<'OverAllStatistics'>> {
   const [from, to] = periodBounds(period)
-  const leads = await filteredLeads(ctx, asked)
+  const leads = await filteredLeads(ctx, filters)
     .select((eb) => [
       sectionOf('leads.created_at', [previousStart(period), from]).as('section'),
       eb.fn.countAll<number>().as('count'),
@@ -80,22 +78,22 @@ export async function overAll(
     average_lead_value: averageFigure(value(0), value(1)),
     total_leads: figure(before, now),
     average_leads_per_day: averageFigure({ of: before, among: days }, { of: now, among: days }),
-    total_quotations: figure(...(await created(ctx, 'quotes', period, asked))),
-    total_persons: figure(...(await created(ctx, 'persons', period, asked))),
-    total_organizations: figure(...(await created(ctx, 'organizations', period, asked))),
+    total_quotations: figure(...(await created(ctx, 'quotes', period, filters))),
+    total_persons: figure(...(await created(ctx, 'persons', period, filters))),
+    total_organizations: figure(...(await created(ctx, 'organizations', period, filters))),
   }
 }
 
 /** Won and lost leads by section of time. */
-const closed = (ctx: Context, asked: ReportFilters, begins: readonly string[], to: string) =>
-  filteredLeads(ctx, asked)
+const closed = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
+  filteredLeads(ctx, filters)
     .select((eb) => [
       sectionOf('leads.closed_at', begins).as('section'),
       'leads.status',
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', 'in', [won, lost])
+    .where('leads.status', 'in', [leadStatus.won, leadStatus.lost])
     .where('leads.closed_at', '>=', begins[0] ?? to)
     .where('leads.closed_at', '<=', to)
     .groupBy(['section', 'leads.status'])
@@ -104,27 +102,27 @@ const closed = (ctx: Context, asked: ReportFilters, begins: readonly string[], t
 export async function revenue(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
 ): Promise<Schema<'RevenueStatistics'>> {
   const [from, to] = periodBounds(period)
-  const rows = await closed(ctx, asked, [previousStart(period), from], to)
+  const rows = await closed(ctx, filters, [previousStart(period), from], to)
   const sum = (status: number, section: number): bigint =>
     scaledSum(rows.find((row) => row.status === status && row.section === section)?.sum ?? '0|0')
   return {
-    won_revenue: figure(sum(won, 0), sum(won, 1)),
-    lost_revenue: figure(sum(lost, 0), sum(lost, 1)),
+    won_revenue: figure(sum(leadStatus.won, 0), sum(leadStatus.won, 1)),
+    lost_revenue: figure(sum(leadStatus.lost, 0), sum(leadStatus.lost, 1)),
   }
 }
 
 export async function totalLeads(
   ctx: Context,
   period: Period,
-  asked: ReportFilters,
+  filters: ReportFilters,
 ): Promise<Schema<'TotalLeadsStatistics'>> {
   const [from, to] = periodBounds(period)
   const buckets = splitPeriod(period, bucketUnit(period))
   const begins = buckets.map((bucket) => bucket.from)
-  const all = await filteredLeads(ctx, asked)
+  const all = await filteredLeads(ctx, filters)
     .select((eb) => [
       sectionOf('leads.created_at', begins).as('section'),
       eb.fn.countAll<number>().as('count'),
@@ -134,7 +132,7 @@ export async function totalLeads(
     .where('leads.created_at', '<=', to)
     .groupBy('section')
     .execute()
-  const ended = await closed(ctx, asked, begins, to)
+  const ended = await closed(ctx, filters, begins, to)
   const overTime = (rows: readonly (Counted & { sum: string })[]): Schema<'ReportOverTime'> => ({
     over_time: buckets.map(({ label }, section) => {
       const row = rows.find((each) => each.section === section)
@@ -143,8 +141,8 @@ export async function totalLeads(
   })
   return {
     all: overTime(all),
-    won: overTime(ended.filter(({ status }) => status === won)),
-    lost: overTime(ended.filter(({ status }) => status === lost)),
+    won: overTime(ended.filter(({ status }) => status === leadStatus.won)),
+    lost: overTime(ended.filter(({ status }) => status === leadStatus.lost)),
   }
 }
 
@@ -153,9 +151,9 @@ export interface StageShare extends Schema<'ReportStage'> {
   pipeline: string
 }
 
-export async function openByStage(ctx: Context, period: Period, asked: ReportFilters): Promise<StageShare[]> {
+export async function openByStage(ctx: Context, period: Period, filters: ReportFilters): Promise<StageShare[]> {
   const [from, to] = periodBounds(period)
-  const rows = await filteredLeads(ctx, asked)
+  const rows = await filteredLeads(ctx, filters)
     .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
     .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
     .select((eb) => [
@@ -165,7 +163,7 @@ export async function openByStage(ctx: Context, period: Period, asked: ReportFil
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', '=', open)
+    .where('leads.status', '=', leadStatus.open)
     .$if(!period.isAll, (rows) => rows.where('leads.created_at', '>=', from).where('leads.created_at', '<=', to))
     .groupBy(['stage.id', 'stage.name', 'pipeline.name', 'pipeline.id', 'stage.sort_order'])
     .orderBy('pipeline.id')
@@ -180,9 +178,9 @@ export async function openByStage(ctx: Context, period: Period, asked: ReportFil
   }))
 }
 
-export async function forecast(ctx: Context, period: Period, asked: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
+export async function forecast(ctx: Context, period: Period, filters: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
   const month = sql<string>`substr(leads.expected_close_date, 1, 7)`
-  const rows = await filteredLeads(ctx, asked)
+  const rows = await filteredLeads(ctx, filters)
     .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
     .select((eb) => [
       month.as('month'),
@@ -190,7 +188,7 @@ export async function forecast(ctx: Context, period: Period, asked: ReportFilter
       eb.fn.countAll<number>().as('count'),
       sumOf('leads.lead_value').as('sum'),
     ])
-    .where('leads.status', '=', open)
+    .where('leads.status', '=', leadStatus.open)
     .where('leads.expected_close_date', '>=', period.range.start)
     .where('leads.expected_close_date', '<=', period.range.end)
     .groupBy([month, 'stage.probability'])

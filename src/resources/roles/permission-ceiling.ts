@@ -11,7 +11,7 @@ export interface Grants {
   permissions: string | null
 }
 
-export const permissionKeys = ({ permissions }: Pick<Grants, 'permissions'>): string[] =>
+export const grantedKeys = ({ permissions }: Pick<Grants, 'permissions'>): string[] =>
   permissions === null ? [] : (JSON.parse(permissions) as string[])
 
 /**
@@ -20,7 +20,7 @@ export const permissionKeys = ({ permissions }: Pick<Grants, 'permissions'>): st
  */
 export function requirePermissionsOf(ctx: Context, role: Grants): void {
   if (role.permission_type === 'all') requireEverything(ctx)
-  else requireKeys(ctx, permissionKeys(role))
+  else requireKeys(ctx, grantedKeys(role))
 }
 
 /** Throws 403 unless the caller's role holds every permission, present and future. */

@@ -12,7 +12,7 @@ import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { requireHoldersWithinView } from '../users/view-ceiling.ts'
-import { type Grants, isFullAccessHeldBeside, permissionKeys, requirePermissionsOf } from './permission-ceiling.ts'
+import { type Grants, grantedKeys, isFullAccessHeldBeside, requirePermissionsOf } from './permission-ceiling.ts'
 
 type Current = Grants & { id: number; name: string }
 const ownKey = 'settings.user.roles.edit'
@@ -51,7 +51,7 @@ export const roles = defineResource({
     name: row.name,
     description: row.description,
     permission_type: row.permission_type as Schema<'Role'>['permission_type'],
-    permissions: row.permission_type === 'all' ? null : (permissionKeys(row) as Schema<'PermissionKey'>[]),
+    permissions: row.permission_type === 'all' ? null : (grantedKeys(row) as Schema<'PermissionKey'>[]),
     users_count: Number(row.users_count),
     created_at: row.created_at,
     updated_at: row.updated_at,
@@ -69,14 +69,12 @@ export const roles = defineResource({
 function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
   const type = body.permission_type ?? current?.permission_type ?? 'custom'
   if (type === 'all') return { permission_type: type, permissions: null }
-  const keys =
-    body.permissions === undefined ? permissionKeys(current ?? { permissions: null }) : (body.permissions ?? [])
+  const keys = body.permissions === undefined ? grantedKeys(current ?? { permissions: null }) : (body.permissions ?? [])
   return { permission_type: type, permissions: JSON.stringify(withAncestors(keys)) }
 }
 
 const isRegranted = (current: Grants, granted: Grants): boolean =>
-  granted.permission_type !== current.permission_type ||
-  permissionKeys(granted).join() !== permissionKeys(current).join()
+  granted.permission_type !== current.permission_type || grantedKeys(granted).join() !== grantedKeys(current).join()
 
 /** Throws 403 when the caller lacks a permission that the changed role holds or would grant. */
 function checkCeiling(
@@ -98,7 +96,7 @@ function checkCeiling(
 async function checkLockOut(ctx: Context, current: Current, granted: Grants): Promise<void> {
   if (granted.permission_type === 'all') return
   const isOwn = current.id === ctx.user?.roleId
-  if (isOwn && !permissionKeys(granted).includes(ownKey)) {
+  if (isOwn && !grantedKeys(granted).includes(ownKey)) {
     throw isProtected(`This is your own role; without ${ownKey} you could not change it back.`)
   }
   if (current.permission_type === 'all' && !(await isFullAccessHeldBeside(ctx, { role: current.id }))) {
