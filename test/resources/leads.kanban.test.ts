@@ -135,7 +135,7 @@ describe('kanbanLeads', () => {
     ).toEqual(own.sort())
   })
 
-  it('shows the pipeline that was asked for, and answers 422 to one that is none or a stage of another', async () => {
+  it('shows the requested pipeline, and answers 422 for an unknown one or a stage of another', async () => {
     const { body } = await server.admin.post('/pipelines', { name: 'Partners', rotten_days: 7 })
     const other = body.data
     await lead()

@@ -107,7 +107,7 @@ describe('attachLeadEmail', () => {
 })
 
 describe('previewCampaign', () => {
-  it('fills in nobody for those who may not read persons', async () => {
+  it('fills in no person for callers who may not read persons', async () => {
     const { id: person } = await given(server.admin).person({ name: 'Petra Person', emails })
     const content = '<p>{%persons.name%} {%persons.emails%}</p>'
     const post = async (path: string, body: object) => (await server.admin.post(path, body)).body.data

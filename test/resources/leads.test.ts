@@ -457,7 +457,7 @@ describe('massUpdateLeads', () => {
     ])
   })
 
-  it('changes none when one fails and atomic was asked for', async () => {
+  it('changes no lead when one fails and the call is atomic', async () => {
     const a = await created()
     const { status, body } = await server.admin.post('/leads/mass-update', {
       indices: [a.id, 99],

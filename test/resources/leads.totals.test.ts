@@ -113,7 +113,7 @@ describe('the totals', () => {
 })
 
 describe('kanbanLeads', () => {
-  it('says the same of its stages out of the totals as out of the leads, to everybody', async () => {
+  it('shows the same stage totals from the maintained totals as from the leads, to every caller', async () => {
     const mate = await addUser(server, 'Mate', { view: 'group', group: 'Team' })
     const peer = await addUser(server, 'Peer', { view: 'individual', group: 'Team' })
     for (const [at, user_id] of [null, 1, mate.id, peer.id, peer.id, null, 1].entries())

@@ -246,7 +246,7 @@ describe('runCampaign', () => {
 })
 
 describe('the daily run', () => {
-  it('counts what it queues, what it may not send and what it cannot make apart', async () => {
+  it('counts queued, suppressed and failed e-mails apart', async () => {
     await person('Ada', 'ada@example.com')
     await person('Grace', 'grace@example.com')
     await person('L'.repeat(1000), 'long@example.com')
@@ -684,7 +684,7 @@ describe('unsubscribe', () => {
     expect(await server.store.db.selectFrom('suppressions').select('id').execute()).toEqual([])
   })
 
-  it('is limited for an address, and what is no link does not count', async () => {
+  it('is limited per IP address, and invalid links do not count', async () => {
     const link = await sentLink()
     for (let call = 0; call < 120; call++) {
       await server.anonymous.post('//u/example')
@@ -739,7 +739,7 @@ describe('suppressions', () => {
     expect(await shown(ada)).toMatchObject({ unsubscribed_at: null, version: 3 })
   })
 
-  it('keep addresses out of the queue, out of what is queued, and what was missed is not sent later', async () => {
+  it('keep addresses out of the queue, also after queueing, and missed e-mails are not sent later', async () => {
     await person('Ada', 'ADA@example.com')
     await person('Grace', 'grace@example.com')
     const { body } = await server.admin.post(suppressions, { address: 'ada@example.com' })
@@ -763,7 +763,7 @@ describe('suppressions', () => {
 })
 
 describe('previewCampaign', () => {
-  it('fills in for somebody, counts addresses, names the next day, and changes nothing', async () => {
+  it('fills in for a person, counts addresses, names the next day, and changes nothing', async () => {
     const ada = await person('Ada', 'ada@example.com', 'ada@home.example')
     const grace = await person('Grace', 'grace@example.com', 'ada@example.com')
     await server.admin.post('/contacts/persons', { name: 'Unreachable' })
@@ -831,7 +831,7 @@ describe('previewCampaign', () => {
     expect(await next()).toBeNull()
   })
 
-  it('shows nobody whom the caller may not see, and the ledger neither', async () => {
+  it('shows no person whom the caller may not see, nor does the ledger', async () => {
     await person('Ada', 'ada@example.com')
     const id = await campaign()
     await run(id)

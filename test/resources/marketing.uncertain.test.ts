@@ -83,7 +83,7 @@ describe('a mail of a campaign that may have arrived', () => {
     expect(smtp.received).toHaveLength(1)
   })
 
-  it('is uncertain when its worker ended, is told of without an address, and the others go out', async () => {
+  it('is uncertain when its worker ended, is logged without its address, and the others go out', async () => {
     const id = await running('ada@example.com', 'grace@example.com')
     smtp.behave('greylist')
     await server.work()
@@ -136,7 +136,7 @@ describe('a worker that has lost its lease', () => {
     return { first, second }
   }
 
-  it('says what became of its mail all the same, and nobody else sends it', async () => {
+  it('still stores the result of its e-mail, and no other worker sends it', async () => {
     const id = await running('ada@example.com')
     let go = (): void => undefined
     const { first } = await takenOver(id, { waitFor: new Promise<void>((resolve) => (go = resolve)) })

@@ -57,12 +57,12 @@ describe('listOrganizations', () => {
     const ada = await addUser(server, 'Ada', { view: 'individual', group: 'Central' })
     const bob = await addUser(server, 'Bob', { view: 'group', group: 'Central' })
     await make.organization({ name: 'Of the admin' })
-    await make.organization({ name: 'Of nobody', user_id: null })
+    await make.organization({ name: 'Without owner', user_id: null })
     await make.organization({ name: 'Of Ada', user_id: ada.id })
     await make.organization({ name: 'Of Bob', user_id: bob.id })
     expect(await names(ada, '')).toEqual(['Of Ada'])
     expect(await names(bob, '')).toEqual(['Of Ada', 'Of Bob'])
-    expect(await names(admin, 'user_id[null]=true')).toEqual(['Of nobody'])
+    expect(await names(admin, 'user_id[null]=true')).toEqual(['Without owner'])
     expect((await ada.get('/contacts/organizations')).body.meta.total).toBe(1)
   })
 
@@ -215,7 +215,7 @@ describe('updateOrganization', () => {
     expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['name']])
   })
 
-  it('answers 412 and changes nothing when somebody else was faster', async () => {
+  it('answers 412 and changes nothing after a concurrent change', async () => {
     const { id } = await make.organization({ name: 'Acme' })
     await admin.put(`/contacts/organizations/${id}`, { name: 'Acme 2' })
     server.events()

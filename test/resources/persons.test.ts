@@ -143,7 +143,7 @@ describe('createPerson with the name of an organization', () => {
 })
 
 describe('createPerson with an organization that needs more than a name', () => {
-  it('is refused on the name of the organization, whoever creates the person', async () => {
+  it('is refused on the name of the organization for every caller who creates the person', async () => {
     const vat = { code: 'vat', name: 'VAT', type: 'text', entity_type: 'organizations', is_required: true }
     await server.admin.post('/settings/attributes', vat)
     const sentence = 'There is no such organization, and a new one needs custom_attributes.vat: The field is required.'
@@ -166,7 +166,7 @@ describe('createPerson with an organization that needs more than a name', () => 
 describe('getPerson', () => {
   const address = { address: 'Main Street 1', country: 'GB', state: null, city: 'London', postcode: 'N1' }
 
-  it('tells the address of the organization only to somebody who may see the organization', async () => {
+  it('shows the address of the organization only to callers who may see the organization', async () => {
     const bob = await addUser(server, 'Bob', { view: 'individual' })
     const { body } = await server.admin.post('/contacts/organizations', { name: 'Analytical', address })
     const own = await created({ ...ada, organization_id: body.data.id, user_id: bob.id })

@@ -43,7 +43,7 @@ describe('listProducts', () => {
     expect(await skus('q=level mg')).toEqual([])
   })
 
-  it('shows every product to everyone, whoever created it', async () => {
+  it('shows every product to every user', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const { id } = await make.product()
     expect((await ada.get('/products')).body.meta.total).toBe(1)

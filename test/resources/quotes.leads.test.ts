@@ -104,7 +104,7 @@ describe('lead_id', () => {
 })
 
 describe('who may link', () => {
-  it('nobody reaches a record out of sight: in the path it is not there, in the body it is refused', async () => {
+  it('no caller reaches an invisible record: 404 in the path, a finding in the body', async () => {
     const ann = await addUser(server, 'Ann', { view: 'individual' })
     const own = await given(ann).lead()
     expect((await ann.post(`/quotes/${quote.id}/leads`, { lead_id: own.id })).status).toBe(404)
@@ -114,7 +114,7 @@ describe('who may link', () => {
     expect((await ann.get(`/quotes/${quote.id}/leads`)).status).toBe(404)
   })
 
-  it('nobody takes away a link to a record out of sight: 404, as where there is no link', async () => {
+  it('no caller removes a link to an invisible record: 404, as without a link', async () => {
     const ann = await addUser(server, 'Ann', { view: 'individual' })
     const own = await given(ann).lead()
     const offer = await given(ann).quote()

@@ -114,7 +114,7 @@ describe('the figures of a printed quote', { timeout: 60_000 }, () => {
   })
 })
 
-describe('who and what stands on a printed quote', { timeout: 60_000 }, () => {
+describe('the parties and items on a printed quote', { timeout: 60_000 }, () => {
   const png = (pixels: Buffer, width = 1): Buffer => {
     const chunk = (kind: string, bytes: Buffer): Buffer => {
       const length = Buffer.alloc(4)

@@ -47,7 +47,7 @@ const errorsOf = async (reply: Promise<{ status: number; body: any }>): Promise<
 }
 
 describe('createQuote', () => {
-  it('needs subject, person, billing address and validity only, and belongs to whoever creates it', async () => {
+  it('needs only subject, person, billing address and validity, and belongs to its creator', async () => {
     const { status, body: reply, headers } = await admin.post('/quotes', body())
     expect(status).toBe(201)
     expect(reply).toMatchObject({
@@ -418,7 +418,7 @@ describe('listQuotes', () => {
 })
 
 describe('listPersonQuotes', () => {
-  it('lists the quotes for the person with the filters of quotes, for whoever may list quotes', async () => {
+  it('lists the quotes of the person with the filters of quotes, for callers who may list quotes', async () => {
     await created({ subject: 'a' })
     await created({ subject: 'b' })
     const other = await make.quote()
@@ -511,7 +511,7 @@ describe('exportQuotes', () => {
 })
 
 describe('what a quote names', () => {
-  it('a person cannot go while quotes refer to it; which ones is told to whoever sees them', async () => {
+  it('a person cannot be deleted while quotes refer to it; only visible quotes are named', async () => {
     const bob = await make.person({ name: 'Bob' })
     const lead = await make.lead({ person_id: bob.id })
     const quote = await created({ person_id: bob.id })
@@ -555,7 +555,7 @@ describe('what a quote names', () => {
     ])
   })
 
-  it('an owner whose account goes leaves the quote without one, or to somebody else with an event', async () => {
+  it('a deleted owner leaves the quote without one, or to a successor with an event', async () => {
     const [ann, bob] = [await addUser(server, 'Ann'), await addUser(server, 'Bob')]
     const [first, second] = [await created({ user_id: ann.id }), await created({ user_id: bob.id })]
     await admin.delete(`/settings/users/${ann.id}`)

@@ -59,7 +59,7 @@ describe('the period of a report', () => {
     })
   })
 
-  it('is what was asked for, with as many days before it; one end alone is completed', async () => {
+  it('is the requested period, with as many days before it; one end alone is completed', async () => {
     expect((await report('revenue-stats?start=2024-02-01&end=2024-02-29')).date_range).toEqual({
       start: '2024-02-01',
       end: '2024-02-29',

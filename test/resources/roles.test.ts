@@ -90,7 +90,7 @@ describe('createRole', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('lets nobody grant a permission the own role lacks', async () => {
+  it("refuses to grant a permission that the caller's own role lacks", async () => {
     const { caller } = await someone(server, editor)
     const refused = await caller.post('/settings/roles', { ...sales, permissions: ['leads.view', 'leads.delete'] })
     expect(refused.status).toBe(403)
@@ -105,7 +105,7 @@ describe('createRole', () => {
 })
 
 describe('updateRole', () => {
-  it('lets nobody rename, strip or delete a role that holds more than the own', async () => {
+  it("refuses to rename, strip or delete a role that holds more than the caller's own", async () => {
     const { caller } = await someone(server, editor)
     const role = await given(server.admin).role({
       name: 'Greater',
@@ -124,7 +124,7 @@ describe('updateRole', () => {
     expect((await caller.put(`/settings/roles/${role.id}`, body.data)).body.data).toEqual(body.data)
   })
 
-  it('lets nobody add to an equal role what the own lacks', async () => {
+  it('refuses to add a permission to an equal role that the caller lacks', async () => {
     const { caller } = await someone(server, editor)
     const role = await given(server.admin).role({ permission_type: 'custom', permissions: ['leads.view'] })
     const more = await caller.put(`/settings/roles/${role.id}`, { permissions: ['leads.view', 'quotes'] })
@@ -158,7 +158,7 @@ describe('updateRole', () => {
     ])
   })
 
-  it('keeps somebody active who holds every permission', async () => {
+  it('keeps one active user who holds every permission', async () => {
     const change = { permission_type: 'custom', permissions: ['settings.user.roles.edit'] }
     expect((await server.admin.put('/settings/roles/1', change)).body).toMatchObject({ status: 409, code: 'protected' })
     const other = await someone(server, 'all', { status: false })
@@ -177,7 +177,7 @@ describe('updateRole', () => {
   })
 })
 
-describe('updateRole, by callers who do not see everybody,', () => {
+describe('updateRole, by callers without a global view,', () => {
   const stripped = { permission_type: 'custom', permissions: ['leads.view'] }
   const permissionsOf = async (id: number) => (await server.admin.get(`/settings/roles/${id}`)).body.data.permissions
 
@@ -203,7 +203,7 @@ describe('updateRole, by callers who do not see everybody,', () => {
     expect((await server.admin.get('/leads')).status).toBe(200)
   })
 
-  it('changes the role of nobody, of the callers and of users whose view is within theirs; its name whoever has it', async () => {
+  it("changes unused roles, the caller's role and roles of users with a narrower view; the name of any role", async () => {
     const lead = await addUser(server, 'Lead', { view: 'group', group: 'North' })
     const member = await addUser(server, 'Member', { view: 'individual', group: 'North', permissions: ['dashboard'] })
     const { role_id } = (await server.admin.get(`/settings/users/${member.id}`)).body.data
@@ -220,7 +220,7 @@ describe('updateRole, by callers who do not see everybody,', () => {
 })
 
 describe('deleteRole', () => {
-  it('deletes a role nobody has', async () => {
+  it('deletes an unused role', async () => {
     const role = await given(server.admin).role(sales as never)
     server.events()
     expect((await server.admin.delete(`/settings/roles/${role.id}`)).body).toEqual({ message: 'Role deleted.' })

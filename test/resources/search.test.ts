@@ -138,7 +138,7 @@ describe('what matches', () => {
     expect(await search('falcon')).toEqual(hits)
   })
 
-  it('is as many as were asked for, without a total', async () => {
+  it('has the requested number of hits, without a total', async () => {
     for (let index = 0; index < 12; index++) await make.source({})
     for (let index = 0; index < 12; index++) await make.product({ sku: `p${index}`, name: `Petrel ${index}` })
     const page = async (query: Record<string, string>) =>
@@ -159,7 +159,7 @@ describe('what matches', () => {
     expect((await page({ q: 'nothing' })).meta).toMatchObject({ from: null, to: null, total: null })
   })
 
-  it('is nothing when no word was asked for, and what looks like a query language is text', async () => {
+  it('is empty without a word, and query syntax is plain text', async () => {
     await make.product({ sku: 'ops', name: 'Acme AND title', description: 'near body' })
     for (const q of ['--', '""', '*&', '😀😀', '" "', '()', '^^']) expect.soft([q, await found(q)]).toEqual([q, []])
     for (const q of [
@@ -324,7 +324,7 @@ describe('the index', () => {
     expect(await found('onroute')).toHaveLength(3)
   })
 
-  it('keeps no trace of what was refused, vetoed, tried or rolled back', async () => {
+  it('keeps no trace of refused, vetoed, dry or rolled back writes', async () => {
     const { organization } = await deal()
     const rename = (name: string, headers = {}) =>
       server.admin.put(`/contacts/organizations/${organization.id}`, { name }, { headers })
@@ -454,7 +454,7 @@ describe('the index', () => {
 })
 
 describe('who finds what', () => {
-  it('is who may see it: owners, their groups, and whom it concerns', async () => {
+  it('follows visibility: owners, their groups, and participants', async () => {
     const own = await addUser(server, 'Own', { view: 'individual' })
     const mate = await addUser(server, 'Mate', { view: 'group', group: 'Team' })
     const peer = await addUser(server, 'Peer', { view: 'individual', group: 'Team' })
@@ -512,8 +512,8 @@ describe('who finds what', () => {
       return [status, body.code, body.required]
     }
     expect(await refused(clerk, 'leads,persons')).toEqual([403, 'forbidden', 'contacts.persons'])
-    const nobody = await addUser(server, 'Nobody', { permissions: [] })
-    expect(await found('odon', {}, nobody)).toEqual([])
+    const powerless = await addUser(server, 'Powerless', { permissions: [] })
+    expect(await found('odon', {}, powerless)).toEqual([])
 
     const narrow = await server.as(1, ['persons:read'])
     expect(await found('odon', {}, narrow)).toEqual([`persons ${person.id}`])

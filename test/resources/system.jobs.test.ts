@@ -38,7 +38,7 @@ const ctx = (): Context => systemContext(server.app.services, 'api')
 const work = () => createWorker(server.app.services, [note], []).drain()
 
 describe('listJobs', () => {
-  it('shows what waits, what is blocked and what was given up, with the reason', async () => {
+  it('shows waiting, blocked and buried jobs, with the reason', async () => {
     await enqueue(ctx(), note, { name: 'a' }, { sequence: 's' })
     await enqueue(ctx(), note, { name: 'b' }, { sequence: 's', key: 'k' })
     const before = await server.admin.get('/jobs?sort=id')
@@ -161,7 +161,7 @@ async function createFeederOf({ app: { services } }: TestServer): Promise<void> 
   while (await feed());
 }
 
-describe('retryJob of what was given up', () => {
+describe('retryJob of a buried job', () => {
   it('runs the workflow after all', async () => {
     const { run, tags } = await workflowRun()
     const job = await giveUpJobs('workflows.run')
@@ -279,7 +279,7 @@ describe('deleteJob of what waits', () => {
     expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
   })
 
-  it('fails an e-mail, whoever may see it, and it is not queued again', async () => {
+  it('fails an e-mail, also one the caller may not see, and it is not queued again', async () => {
     const shown = await queuedMail()
     const blind = await addUser(server, 'Blind', { permissions: ['configuration'], view: 'individual' })
     const [job] = (await server.admin.get('/jobs?kind=emails.send')).body.data
@@ -294,7 +294,7 @@ describe('deleteJob of what waits', () => {
     expect((await server.admin.get('/jobs?kind=emails.send')).body.data).toEqual([])
   })
 
-  it('changes nothing for what is gone', async () => {
+  it('changes nothing for deleted records', async () => {
     for (const kind of ['webhooks.deliver', 'workflows.run', 'imports.process', 'imports.validate', 'emails.send']) {
       const id = await enqueue(ctx(), { kind }, { delivery_id: 99, run_id: 99, import_id: 99, email_id: 99 })
       expect([kind, (await server.admin.delete(`/jobs/${id}`)).status]).toEqual([kind, 200])
@@ -384,14 +384,14 @@ describe('getReadiness', () => {
     const of = systemContext(mails.app.services, 'api')
     await enqueue(of, { kind }, {})
     expect((await mails.anonymous.get('//readyz')).body.checks.mail).toBe('ok')
-    await mails.store.db.updateTable('jobs').set({ last_error: 'Nobody answered.' }).execute()
+    await mails.store.db.updateTable('jobs').set({ last_error: 'No answer.' }).execute()
     mails.clock.advanceMs(1000)
     expect((await mails.anonymous.get('//readyz')).body.checks.mail).toBe('failing')
     mailer.close()
     await mails.close()
   })
 
-  it('asks the database once in a second, whoever asks how often', async () => {
+  it('queries the database once a second, however many requests come', async () => {
     expect(await checks()).toMatchObject({ worker: 'off' })
     await server.store.db.insertInto('locks').values(isThere).execute()
     server.clock.advanceMs(999)

@@ -65,7 +65,7 @@ describe('getMetrics', () => {
     expect(helped.size).toBe([...text.matchAll(/^# HELP /gm)].length)
   })
 
-  it('counts requests by operation, method and status, and never by what was asked for', async () => {
+  it('counts requests by operation, method and status, and never by path or query', async () => {
     await server.admin.get('/leads')
     await server.admin.get('/leads')
     await server.admin.get('/leads/424242')
@@ -143,7 +143,7 @@ describe('getMetrics', () => {
     await other.close()
   })
 
-  it('asks the database once in five seconds, whoever asks how often; what is counted is always new', async () => {
+  it('queries the database once in five seconds, however many requests come; counters are always current', async () => {
     await scrape()
     await server.admin.post('/emails', { subject: 'A', reply: 'b', reply_to: ['ada@example.com'] })
     const soon = read((await server.anonymous.get('//metrics')).text)
@@ -179,7 +179,7 @@ describe('who is told', () => {
     expect(await status({ host: '127.0.0.1:8000' }, '::ffff:127.0.0.1')).toBe(200)
   })
 
-  it('nobody else, and nobody whom a proxy on this machine calls for', async () => {
+  it('no other caller, nor one for whom a proxy on this machine calls', async () => {
     expect(await status({}, '192.0.2.7')).toBe(401)
     expect(await status({}, '10.0.0.1')).toBe(401)
     for (const name of ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-real-ip', 'forwarded', 'via'])

@@ -90,7 +90,7 @@ describe('the disk of getReadiness', () => {
   })
   afterEach(() => watched.close())
 
-  it('is low with less than 1 GiB or a twentieth free, which keeps nobody away', async () => {
+  it('is low with less than 1 GiB or a twentieth free, and the server stays ready', async () => {
     expect(await told()).toBe('ok')
     disk.free = 49 * gibibyte
     expect(await told()).toBe('low')
@@ -223,7 +223,7 @@ describe('getDocumentation', () => {
     await named.close()
   })
 
-  it('answers 404 with a problem that names the install command before the installation, and so do its neighbours', async () => {
+  it('answers 404 with a problem that names the install command before the installation, and so do its neighbors', async () => {
     const bare = await startServer({ published: () => null })
     for (const path of paths) {
       const { status, body } = await bare.anonymous.get(path)
@@ -267,7 +267,7 @@ describe('getOpenapiJson', () => {
     expect((await server.anonymous.get('/openapi.json', { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
   })
 
-  it('holds only what the caller may use when that is asked for', async () => {
+  it('holds only the operations the caller may use, on request', async () => {
     const idsOf = async (caller: Caller) => {
       const { body } = await caller.get('/openapi.json?mine=true')
       return Object.values(body.paths as object).flatMap((item) =>

@@ -33,7 +33,7 @@ describe('listTags', () => {
     ])
   })
 
-  it('finds a colour in either case', async () => {
+  it('finds a color in either case', async () => {
     await make.tag({ name: 'Red', color: '#ff0000' })
     await make.tag({ name: 'Blue', color: '#0000FF' })
     expect((await admin.get('/tags', { query: { color: '#fF0000' } })).body.data).toMatchObject([{ name: 'Red' }])
@@ -42,7 +42,7 @@ describe('listTags', () => {
     ])
   })
 
-  it('shows its creator in full only to somebody who may show users', async () => {
+  it('shows its creator in full only to callers who may show users', async () => {
     const ada = await addUser(server, 'Ada', { permissions: ['settings.other_settings.tags'] })
     await make.tag()
     expect((await admin.get('/tags?include=user')).body.data[0].user).toHaveProperty('role_id')
@@ -52,7 +52,7 @@ describe('listTags', () => {
 })
 
 describe('createTag', () => {
-  it('picks a colour that depends on the name alone when none is given', async () => {
+  it('picks a color that depends only on the name when none is given', async () => {
     const first = await admin.post('/tags', { name: 'Key account' })
     expect(first.status).toBe(201)
     expect(first.body.data).toMatchObject({
@@ -90,7 +90,7 @@ describe('updateTag', () => {
     // Neither the version nor the body is checked: the tag does not exist for this caller.
     const stale = { headers: { 'if-match': '"9"' } }
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' }, stale)).status).toBe(404)
-    expect((await ada.put(`/tags/${other.id}`, { colour: 'red' })).status).toBe(404)
+    expect((await ada.put(`/tags/${other.id}`, { hue: 'red' })).status).toBe(404)
     expect((await ada.delete(`/tags/${other.id}`, stale)).status).toBe(404)
     expect((await ada.get(`/tags/${other.id}`)).status).toBe(200)
     expect(server.events()).toEqual([])

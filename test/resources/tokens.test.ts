@@ -28,7 +28,7 @@ describe('listTokens', () => {
     }
   })
 
-  it('answers the tokens of users in sight to whoever may manage tokens, when asked', async () => {
+  it('lists the tokens of visible users to callers who may manage tokens, on request', async () => {
     const ann = await someone(server, ['settings.user.tokens'], { view_permission: 'individual' })
     expect((await server.admin.get(`/tokens?user_id=${ann.id}`)).body.data).toMatchObject([{ user_id: ann.id }])
     expect((await server.admin.get('/tokens')).body.data).toMatchObject([{ user_id: 1 }])
@@ -49,7 +49,7 @@ describe('listTokens', () => {
 })
 
 describe('getToken', () => {
-  it('answers 404 for a token of somebody else, as if it did not exist', async () => {
+  it('answers 404 for a token of another user, as if it did not exist', async () => {
     const ann = await someone(server, ['leads'])
     expect((await ann.caller.get('/tokens/1')).status).toBe(404)
     const { body, text } = await server.admin.get('/tokens/1')
@@ -127,7 +127,7 @@ describe('createToken', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('creates a token that never expires only for whoever may manage tokens', async () => {
+  it('creates a token without expiry only for callers who may manage tokens', async () => {
     const ann = await someone(server, ['leads'])
     for (const never of [{ expires_at: null }, { expires_in_days: null }]) {
       expect((await ann.caller.post('/tokens', { name: 'for ever', ...never })).body).toMatchObject({
@@ -187,7 +187,7 @@ describe('deleteToken', () => {
     expect((await server.admin.get('/account')).status).toBe(200)
   })
 
-  it('answers 404 for a token of somebody else unless the caller may manage tokens', async () => {
+  it('answers 404 for a token of another user unless the caller may manage tokens', async () => {
     const [ann, bob] = [await someone(server, ['leads']), await someone(server, ['leads', 'settings.user.tokens'])]
     const id = (await ann.caller.get('/tokens')).body.data[0].id
     expect((await (await someone(server, ['leads'])).caller.delete(`/tokens/${id}`)).status).toBe(404)
@@ -235,7 +235,7 @@ describe('a token that made another one', () => {
   }
   const statuses = (all: readonly Body[]) => Promise.all(all.map(({ token }) => works(token)))
 
-  it('gives it no longer life than its own, whatever is asked for', async () => {
+  it("limits its expiry to the token's own", async () => {
     const parent = await mint(server.admin, { expires_in_days: 1 })
     const caller = server.caller(parent.token)
     const later = '2026-03-20T00:00:00Z'
@@ -286,7 +286,7 @@ describe('a token that made another one', () => {
     expect(await works(child.token)).toBe(401)
   })
 
-  it('is gone for good a month after it expired, and what it made with it', async () => {
+  it('is deleted a month after it expired, with the tokens it created', async () => {
     const { all } = await line({ expires_in_days: 1 })
     const count = async () =>
       (

@@ -44,7 +44,7 @@ describe('updateUser', () => {
     expect((await ann.caller.get(`/files/${id}/download`)).status).toBe(200)
   })
 
-  it('takes the same picture again without a change, and copies one that belongs to somebody else', async () => {
+  it('takes the same picture again without a change, and copies one that belongs to another user', async () => {
     const ann = await someone(server, [])
     const id = await upload()
     await server.admin.put('/settings/users/1', { image_file_id: id })
@@ -73,7 +73,7 @@ describe('updateUser', () => {
     expect(await filesIn()).toEqual([])
   })
 
-  it('refuses what is no picture, what is too large and what the caller cannot see, and changes nothing', async () => {
+  it('refuses other file types, large files and invisible files, and changes nothing', async () => {
     const ann = await someone(server, [])
     const large = Buffer.concat([pixel, Buffer.alloc(5 * 1024 * 1024)])
     const cases: [id: number, sentence: string][] = [
@@ -93,7 +93,7 @@ describe('updateUser', () => {
     expect((await server.admin.get('/settings/users/1')).body.data.image_url).toBeNull()
   })
 
-  it('keeps a picture from whoever may not change the user', async () => {
+  it('refuses a picture from callers who may not change the user', async () => {
     const boss = await server.as(1)
     const clerk = await someone(server, ['settings.user.users.edit'])
     const id = await upload(pixel, clerk.caller)
@@ -128,7 +128,7 @@ describe('updateAccount', () => {
     expect(await filesIn()).toEqual([])
   })
 
-  it('refuses a file that is no picture', async () => {
+  it('refuses a file that is not a picture', async () => {
     const { status, body } = await server.admin.put('/account', { image_file_id: await upload('text') })
     expect([status, Object.keys(body.errors)]).toEqual([422, ['image_file_id']])
   })

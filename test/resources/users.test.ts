@@ -55,7 +55,7 @@ describe('listUsers', () => {
     })
   })
 
-  it('shows whoever sees only the own records only the own row', async () => {
+  it('shows users with an individual view only their own row', async () => {
     const { id, caller } = await someone(server, manager, { view_permission: 'individual' })
     expect((await caller.get('/settings/users')).body.data).toMatchObject([{ id }])
     expect((await caller.get('/settings/users/1')).status).toBe(404)
@@ -113,7 +113,7 @@ describe('createUser', () => {
     expect((await server.admin.get('/settings/users')).body.meta.total).toBe(1)
   })
 
-  it('lets nobody give a role that holds more than the own', async () => {
+  it("refuses to give a role that holds more than the caller's own", async () => {
     const { caller, roleId } = await someone(server, manager)
     expect((await caller.post('/settings/users', ada)).body).toMatchObject({ status: 403, required: '*' })
     const greater = await given(server.admin).role({
@@ -130,7 +130,7 @@ describe('createUser', () => {
 })
 
 describe('updateUser', () => {
-  it('lets nobody change a user whose role holds more than the own, by whatever field', async () => {
+  it("refuses to change a user whose role holds more than the caller's own, by any field", async () => {
     const { caller, roleId } = await someone(server, manager)
     const { body } = await caller.get('/settings/users/1')
     const fresh = { password: 'another password', password_confirmation: 'another password' }
@@ -193,7 +193,7 @@ describe('updateUser', () => {
     expect(body.data).toMatchObject({ name: 'Boss', version: 2 })
   })
 
-  it('lets one who holds every permission deactivate and demote another, but nobody oneself', async () => {
+  it('lets a user with every permission deactivate and demote another, but not themselves', async () => {
     const ann = await someone(server, manager)
     const second = await someone(server, 'all')
     expect((await second.caller.put('/settings/users/1', { status: false })).status).toBe(200)
@@ -284,7 +284,7 @@ describe('users and the view of the caller', () => {
     ...changes,
   })
 
-  it('let nobody give a wider view than the own', async () => {
+  it("refuse a wider view than the caller's own", async () => {
     const ann = await someone(server, keys, { view_permission: 'group' })
     for (const changes of [{ view_permission: 'global' }, {}]) {
       const refused = await ann.caller.post('/settings/users', body(ann.roleId, changes))
@@ -301,7 +301,7 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.put(`/settings/users/${id}`, { view_permission: 'group' })).status).toBe(200)
   })
 
-  it('let nobody set the password of a colleague whose view is wider', async () => {
+  it('refuse to set the password of a colleague whose view is wider', async () => {
     const ann = await someone(server, keys, { view_permission: 'group' })
     const { body: wide } = await server.admin.post('/settings/users', body(ann.roleId, { view_permission: 'global' }))
     await given(server.admin).group({ user_ids: [ann.id, wide.data.id] })
@@ -312,7 +312,7 @@ describe('users and the view of the caller', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('let nobody without a global view put somebody into a group they are not in', async () => {
+  it('refuse callers without a global view who add a user to a group they are not in', async () => {
     const ann = await someone(server, keys, { view_permission: 'individual' })
     const foreign = await given(server.admin).group({ name: 'Central', user_ids: [1] })
     server.events()
@@ -330,7 +330,7 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.put(`/settings/users/${ann.id}`, { group_ids: [] })).body.data.groups).toEqual([])
   })
 
-  it('let a group view change nobody who sees other groups too, by whatever route', async () => {
+  it('refuse a group view that changes a user who sees other groups too, by any route', async () => {
     const [ann, peer] = [
       await someone(server, 'all', { view_permission: 'group' }),
       await someone(server, 'all', { view_permission: 'group' }),
@@ -369,7 +369,7 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.put(path, fresh)).status).toBe(200)
   })
 
-  it('let nobody widen a user by a group view of groups the caller does not see', async () => {
+  it('refuse to widen a user by a group view of groups the caller does not see', async () => {
     const ann = await someone(server, 'all', { view_permission: 'group' })
     const bob = await someone(server, 'all', { view_permission: 'individual' })
     await given(server.admin).group({ name: 'Shared', user_ids: [ann.id, bob.id] })
@@ -393,7 +393,7 @@ describe('users and the view of the caller', () => {
     expect(body.data).toMatchObject({ processed: [bob.id], failed: [{ id: cid.id, status: 403 }] })
   })
 
-  it('show role and groups in full only to somebody who may show those', async () => {
+  it('show role and groups in full only to callers who may show those', async () => {
     const ann = await someone(server, keys)
     await given(server.admin).group({ name: 'Central', user_ids: [ann.id] })
     const { body } = await ann.caller.get(`/settings/users/${ann.id}?include=role,groups`)
@@ -458,7 +458,7 @@ describe('deleteUser', () => {
     expect((await server.admin.get(`/contacts/organizations/${mine.id}`)).body.data.user_id).toBe(1)
   })
 
-  it('refuses a successor who is gone, inactive or the user in question, and deletes nobody', async () => {
+  it('refuses a deleted or inactive successor and the user in question, and deletes no user', async () => {
     const ann = await someone(server, ['leads'])
     const idle = await someone(server, ['leads'], { status: false })
     for (const to of [99, idle.id, ann.id]) {

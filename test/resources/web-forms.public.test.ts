@@ -60,7 +60,7 @@ const post = (
   })
 
 describe('getPublicWebForm', () => {
-  it('says what is needed to draw the form, and nothing of what is hidden', async () => {
+  it('has all that is needed to draw the form, without the hidden fields', async () => {
     await ownAttribute('persons', 'industry', 'select', { options: [{ name: 'Retail' }, { name: 'Mining' }] })
     const { path } = await makeForm({
       create_lead: true,
@@ -124,7 +124,7 @@ describe('getPublicWebForm', () => {
 })
 
 describe('getWebFormPage and getWebFormScript', () => {
-  it('write every text as text, whoever wrote it', async () => {
+  it('write every text as text', async () => {
     const bad = `</script><img src=x onerror="alert(1)">'&`
     await ownAttribute('persons', 'mood', 'select', { options: [{ name: bad }] })
     const { path } = await makeForm({
@@ -260,7 +260,7 @@ describe('submitWebForm', () => {
     expect(lead.custom_attributes).toEqual({ topics: [one, three], budget: 1250.5, when: '2026-04-01T10:00:00.000Z' })
   })
 
-  it('selects the person of a known address, whoever owns it, changes nothing of it, and answers the same', async () => {
+  it('selects the person of a known address regardless of the owner, without a change, and answers the same', async () => {
     const known = await given(server.admin).person({
       name: 'Known',
       emails: [{ value: 'Grace@Example.org', label: 'home' }],
@@ -291,7 +291,7 @@ describe('submitWebForm', () => {
     expect(await persons()).toHaveLength(1)
   })
 
-  it('refuses what is not on the form, what is hidden and what is missing, all at once, by the names of the form', async () => {
+  it('refuses unknown, hidden and missing fields at once, by the names of the form', async () => {
     await ownAttribute('leads', 'reason', 'text')
     const { path } = await makeForm({
       create_lead: true,
@@ -302,7 +302,12 @@ describe('submitWebForm', () => {
       ],
     })
     const { status, body } = await server.anonymous.post(path, {
-      persons: { emails: [{ value: 'nobody' }], contact_numbers: [{ value: ' ' }], job_title: 'Spy', __proto__x: 1 },
+      persons: {
+        emails: [{ value: 'no address' }],
+        contact_numbers: [{ value: ' ' }],
+        job_title: 'Spy',
+        __proto__x: 1,
+      },
       leads: { lead_value: 1, user_id: 1, reason: '' },
     })
     expect(status).toBe(422)
@@ -350,7 +355,7 @@ describe('submitWebForm', () => {
     expect((await persons()).map((person: any) => person.user_id)).toEqual([owner.id, null])
   })
 
-  it('does not tell whether an address or number is known, and notes with the lead what nobody stores', async () => {
+  it('does not reveal whether an address or number is known, and notes values that are not stored with the lead', async () => {
     const [numbers] = (await server.admin.get('/settings/attributes?entity_type=persons&code=contact_numbers')).body
       .data
     await server.admin.put(`/settings/attributes/${numbers.id}`, { is_unique: true })
@@ -404,7 +409,7 @@ describe('submitWebForm', () => {
     expect((await server.anonymous.post(plain.path, { persons: persons2 })).status).toBe(200)
   })
 
-  it('refuses nobody for an attribute that must have a value and is not asked for', async () => {
+  it('accepts submissions without a required attribute that the form does not ask for', async () => {
     const { id, path } = await makeForm({ create_lead: true, attributes: [field('persons.organization_id')] })
     await ownAttribute('persons', 'size', 'text', { is_required: true })
     await ownAttribute('leads', 'region', 'text', { is_required: true })

@@ -132,7 +132,7 @@ describe('an event', () => {
     expect(await server.store.db.selectFrom('jobs').selectAll().where('kind', '=', deliver.kind).execute()).toEqual([])
   })
 
-  it('is no event of its own: telling changes nothing', async () => {
+  it('is not an event of its own: sending changes nothing', async () => {
     await create()
     await lead()
     server.events()
@@ -140,7 +140,7 @@ describe('an event', () => {
     expect([receiver.received.length, server.events()]).toEqual([1, []])
   })
 
-  it('is told of one type, with one of the changes asked for, by names old and new', async () => {
+  it('contains one type, with one of the listed changes, by names old and new', async () => {
     const persons = await create({ events: ['*'], entity_type: 'persons' })
     const changed = await create({ events: ['lead.update.after'], changed: ['lead_value', 'custom_attributes'] })
     const alias = await create({ events: ['contact.person.update.after'] })
@@ -170,7 +170,7 @@ describe('an event', () => {
     expect(await told(alias.id)).toEqual(['contacts.person.update.after'])
   })
 
-  it('of what could hold secrets is not told, nor what happened before there was a webhook', async () => {
+  it('never sends events that could hold secrets, nor events from before the webhook', async () => {
     await lead('Before')
     server.clock.advanceMs(1000)
     const { id } = await create({ events: ['*'] })
@@ -324,8 +324,8 @@ describe('a receiver that misbehaves', () => {
     ['half', 'half', null, '127.0.0.1 ended the connection before its answer was complete.'],
     ['slowBody', 'slowBody', null, /^127\.0\.0\.1 did not answer within \d+ ms\.$/],
     ['redirect', { mode: 'redirect', to: '/inner' }, 302, 'The receiver answered 302; redirects are not followed.'],
-  ] as const)('%s: the try is logged, and made again', async (name, behaviour, status, error) => {
-    receiver.behave(behaviour)
+  ] as const)('%s: the try is logged, and made again', async (name, mode, status, error) => {
+    receiver.behave(mode)
     calls.isSilent = name === 'hang' || name === 'slowBody'
     const { id } = await create()
     await lead()
@@ -866,7 +866,12 @@ describe('replayWebhookDelivery', () => {
     if (!waiting) throw new Error('No job was made.')
     await server.work()
     // The delivery was sent, and the worker has not yet deleted its job.
-    const running = { ...waiting, state: 'running', locked_by: 'somebody', locked_until: '2026-03-02T00:00:00.000Z' }
+    const running = {
+      ...waiting,
+      state: 'running',
+      locked_by: 'another worker',
+      locked_until: '2026-03-02T00:00:00.000Z',
+    }
     await server.store.db.insertInto('jobs').values(running).execute()
     const [delivery] = await deliveries(id)
     expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
@@ -917,7 +922,7 @@ describe('replayWebhookDelivery', () => {
     expect([receiver.received.length, (await deliveries(id))[0].state, await jobs()]).toEqual([1, 'succeeded', []])
   })
 
-  it('brings back one whose job somebody deleted', async () => {
+  it('brings back a delivery whose job was deleted', async () => {
     const { id } = await create()
     await lead()
     receiver.behave('drop')

@@ -119,7 +119,7 @@ describe('values of headers and query parameters', () => {
     expect(await sentBy(id)).toEqual(sent)
   })
 
-  it('change when they are sent, which the log tells by name; the same value again is no change', async () => {
+  it('change when they are sent, which the log names; the same value again is not a change', async () => {
     const { id } = await create()
     server.events()
     const headers = [{ key: 'Authorization', value: 'Bearer another' }]

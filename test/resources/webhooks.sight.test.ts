@@ -79,7 +79,7 @@ describe('of records', () => {
     expect(sent().map(({ type, data }) => [type, data.entity_id])).toEqual([['lead.won', own.id]])
   })
 
-  it('whoever changes it narrows or widens it', async () => {
+  it('the user who changes it narrows or widens it', async () => {
     const user = await eve()
     const id = await hook(server.admin)
     expect((await get(id)).changed_by).toMatchObject({ id: 1 })
@@ -110,7 +110,7 @@ describe('of records', () => {
     expect(sent().map(({ data }) => data.entity_id)).toEqual([own.id])
   })
 
-  it('a record that is given to somebody else before the next try is not sent', async () => {
+  it('a record that is given to another user before the next attempt is not sent', async () => {
     const user = await eve()
     const id = await hook(user, { events: ['lead.create.after'] })
     receiver.behave({ mode: 'status', status: 500 })

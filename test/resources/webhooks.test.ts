@@ -77,7 +77,7 @@ describe('createWebhook', () => {
     ])
   })
 
-  it('refuses events that nobody stores, and knows names that changed', async () => {
+  it('refuses events that are never stored, and knows renamed ones', async () => {
     const refused = await server.admin.post(path, {
       ...hook,
       events: ['lead.*.after', 'lead.create.before', 'lead.made'],

@@ -181,15 +181,15 @@ describe('a condition', () => {
     expect([holds(['sectors', '{}', 2], empty), holds(['sectors', '!{}', 2], empty)]).toEqual([false, true])
   })
 
-  it('on an attribute that is gone, or has become another one, is no answer', () => {
-    expect(() => holds(['colour', '==', 1], record)).toThrow(UnanswerableCondition)
+  it('on a deleted or changed attribute cannot be evaluated', () => {
+    expect(() => holds(['hue', '==', 1], record)).toThrow(UnanswerableCondition)
     expect(() => holds(['title', '>=', 'a'], record)).toThrow(UnanswerableCondition)
     // Even where another one would do.
     const either: Row[] = [
       ['source', '==', 3],
-      ['colour', '==', 1],
+      ['hue', '==', 1],
     ]
-    expect(() => run(either, record, 'or')).toThrow('The attribute colour of a condition no longer exists.')
+    expect(() => run(either, record, 'or')).toThrow('The attribute hue of a condition no longer exists.')
   })
 })
 

@@ -342,7 +342,7 @@ describe('the user it acts for', () => {
     expect(await changer()).toBe('Example Admin')
   })
 
-  it('lends rights, not the name: events are of the system, tags and mails of nobody', async () => {
+  it('lends rights, not the name: events name the system, tags and e-mails no user', async () => {
     const user = await eve()
     const person = await make.person({ user_id: user.id, emails: [{ value: 'ada@example.com' }] })
     const lead = await make.lead({ user_id: user.id, person_id: person.id })

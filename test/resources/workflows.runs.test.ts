@@ -187,7 +187,7 @@ describe('updates', () => {
     expect(await titles()).toEqual(['activity', 'quote', 'activity'])
   })
 
-  it('that the record cannot take fail with what is wrong, and change nothing', async () => {
+  it('that the record cannot take fail with the findings, and change nothing', async () => {
     const source = await make.source()
     const id = await workflow({ actions: [set('title', 'gone'), set('lead_source_id', source.id)] })
     const lead = await make.lead({ title: 'x' })
@@ -325,7 +325,7 @@ describe('mails', () => {
     }
   })
 
-  it('about an activity that was deleted invite nobody', async () => {
+  it('about a deleted activity have no invitation', async () => {
     const owner = await make.user({ status: true })
     const meeting = await make.activity({
       type: 'meeting',
@@ -348,7 +348,7 @@ describe('mails', () => {
 
   it.each([
     ['a person without one', 'send_email_to_person', { person_id: null }, 'The lead has no person.'],
-    ['nobody', 'send_email_to_sales_owner', { user_id: null }, 'The lead has no owner.'],
+    ['no owner', 'send_email_to_sales_owner', { user_id: null }, 'The lead has no owner.'],
   ])('to %s are not sent, and the log says why', async (_whom, id, about, error) => {
     const lead = await make.lead(about)
     const run = await runOf({ actions: [{ id, value: await template('x') }] }, () =>
@@ -358,7 +358,7 @@ describe('mails', () => {
     expect(await mails()).toEqual([])
   })
 
-  it('are not sent to an owner who has left, nor when nobody takes part, which is no failure', async () => {
+  it('are not sent to an inactive owner, nor without participants, and the latter succeeds', async () => {
     const owner = await make.user({ status: true })
     const lead = await make.lead({ user_id: owner.id })
     await server.admin.put(`/settings/users/${owner.id}`, { status: false })
@@ -417,19 +417,19 @@ describe('a run', () => {
 
   it('fails when a condition is about an attribute that has been deleted since', async () => {
     const attribute = await server.admin.post('/settings/attributes', {
-      code: 'colour',
-      name: 'Colour',
+      code: 'hue',
+      name: 'Hue',
       type: 'text',
       entity_type: 'leads',
     })
-    const id = await workflow({ conditions: [{ attribute: 'colour', operator: '==', value: 'red' }] })
-    const lead = await given(server.admin).lead({ custom_attributes: { colour: 'red' } })
+    const id = await workflow({ conditions: [{ attribute: 'hue', operator: '==', value: 'red' }] })
+    const lead = await given(server.admin).lead({ custom_attributes: { hue: 'red' } })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
     await server.admin.delete(`/settings/attributes/${attribute.body.data.id}`)
     await server.work()
     expect((await runs(id))[0]).toMatchObject({
       state: 'failed',
-      reason: 'The attribute colour of a condition no longer exists.',
+      reason: 'The attribute hue of a condition no longer exists.',
       actions: [],
     })
     expect(await tagsOf(lead.id)).toEqual([])

@@ -85,7 +85,7 @@ describe('createWorkflow', () => {
   })
 
   it.each([
-    ['an attribute that is not there', condition('colour', '==', 1), 'attribute'],
+    ['an attribute that is not there', condition('hue', '==', 1), 'attribute'],
     ['an attribute that cannot be compared', condition('description', '{}', 'x'), 'attribute'],
     ['an operator of another type', condition('title', '>=', 'a'), 'operator'],
     ['no value for an order', condition('lead_value', '>', null), 'value'],
@@ -110,7 +110,7 @@ describe('createWorkflow', () => {
   it.each([
     ['of another entity', { id: 'send_email_to_participants', value: 1 }, 'id'],
     ['without the attribute to set', { id: 'update_lead', value: 1 }, 'attribute'],
-    ['with an attribute that is not there', { id: 'update_lead', attribute: 'colour', value: 1 }, 'attribute'],
+    ['with an attribute that is not there', { id: 'update_lead', attribute: 'hue', value: 1 }, 'attribute'],
     ['with a value its attribute cannot have', { id: 'update_lead', attribute: 'lead_value', value: -1 }, 'value'],
     ['that empties what is required', { id: 'update_lead', attribute: 'title', value: null }, 'value'],
     ['that names a stage that is none', { id: 'update_lead', attribute: 'lead_pipeline_stage_id', value: 99 }, 'value'],
