@@ -6,7 +6,10 @@ import type { Db } from './store.ts'
 
 /** A query that differs from one call to the next only by the values it binds last. */
 export interface CachedQuery<Row> {
-  /** Within one cache, the name and the number of values must determine the SQL and all values bound before these. */
+  /**
+   * Within one cache, the name and the number of values must determine the SQL and all values bound
+   * before these.
+   */
   name: string
   /** Bound last, in this order. */
   values: readonly unknown[]
@@ -81,10 +84,15 @@ export async function runCompiled<Row>(
   return (await cache.run(db, { name, values, build })).rows
 }
 
-/** A compiled query without the tree it was built from, which takes far more memory than the text. */
+/**
+ * A compiled query without the tree it was built from, which takes far more memory than the text.
+ */
 export const textOnly = (text: string): CompiledQuery => CompiledQuery.raw(text)
 
-/** The query with other parameters. `CompiledQuery.raw` would freeze it and give it a new id each time. */
+/**
+ * The query with other parameters. `CompiledQuery.raw` would freeze it and give it a new id each
+ * time.
+ */
 const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[]): CompiledQuery<Row> => ({
   ...(query as CompiledQuery<Row>),
   parameters,
@@ -93,8 +101,8 @@ const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[
 const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
 /**
- * The list padded with its last value to one of a few lengths, because each length is a statement of
- * its own. The list must not be empty.
+ * The list padded with its last value to one of a few lengths, because each length is a statement
+ * of its own. The list must not be empty.
  */
 export function padToBucket<T extends number | string>(list: readonly T[]): T[] {
   const length = lengths.find((each) => each >= list.length) ?? list.length

@@ -1,5 +1,5 @@
-// What an engine must offer so that migrations and slices need no SQL of their own engine. One file beside this one
-// per engine implements it; whatever every engine says alike (Kysely, `on conflict`) does not belong here.
+// The interface of a database engine. With it, migrations and slices need no SQL of one engine. SQL
+// that is the same on every engine, such as `on conflict`, does not belong here.
 
 import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 
@@ -15,46 +15,59 @@ export interface Relations {
 export interface ForeignKey {
   table: string
   column: string
-  /** Its `id` is what the column names. */
+  /** The table whose `id` the column holds. */
   parent: string
   onDelete: 'cascade' | 'set null' | 'restrict'
   isNullable: boolean
 }
 
 /**
- * Why the data cannot be read or written at the moment, whoever asks: another connection holds it; the disk is full; it may not be
- * written; the disk does not do what it is told; what is there is no longer a whole database; a change was made, and the disk did not
- * confirm it; the files are not where they were opened.
+ * Why the data cannot be read or written at the moment, for any caller.
+ * - `busy`: another connection has the lock.
+ * - `full`, `readonly`, `failing`: the disk is full, cannot be written, or fails.
+ * - `damaged`: the file is not a whole database.
+ * - `uncertain`: the disk did not confirm a commit.
+ * - `lost`: the database file is no longer where it was opened.
  */
 export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever is selected of whatever tables
+// biome-ignore lint/suspicious/noExplicitAny: any selection from any tables
 type AnyRows = SelectQueryBuilder<any, any, any>
 
-/** Rows look the same on every engine: flags are 0/1, JSON is its text, timestamps are ISO text, money is a number. */
+/**
+ * Rows look the same on every engine: flags are 0/1, JSON is text, timestamps are ISO text, money
+ * is a number.
+ */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  /** How many parameters a statement can have. */
+  /** Maximum number of parameters in a statement. */
   readonly maxParameters: number
-  /** Whether an insertion tells the id of its row without being asked to return it, which takes longer. */
+  /** Whether an insert reports the id of its row without `returning`, which takes longer. */
   readonly returnsInsertId: boolean
 
-  /** The type of a column in `create table`; for `id` the whole definition of the generated primary key. */
+  /**
+   * The column type in `create table`; for `id` the whole definition of the generated primary key.
+   */
   columnType(kind: ColumnKind): string
-  /** What the engine's type does not already guarantee, as a CHECK on the quoted column. */
+  /**
+   * A CHECK on the quoted column for rules that the engine's type does not enforce; null when there
+   * are none.
+   */
   columnCheck(kind: ColumnKind, column: string): string | null
   flagLiteral(value: boolean): string
-  /** Whether nulls sort below every value: first upwards, last downwards. */
+  /** Whether nulls sort below every value. */
   readonly nullsAreLow: boolean
-  /** Ends every `create table`. */
+  /** Text at the end of every `create table`. */
   readonly tableOptions: string
 
-  /** The case-insensitive form of a text expression or column, equal to `caseFold` in TypeScript. */
+  /**
+   * The case-insensitive form of a text expression or column, equal to `caseFold` in TypeScript.
+   */
   fold(text: Expression<string | null> | string): RawBuilder<string>
   /**
-   * Whether contact points `[{value, label}]` in a JSON column, or at a path in it, have a value that equals or contains the
-   * needle, folded; with `phone`, one whose digits are the needle; with `first`, whether the first of them
-   * contains it.
+   * Whether a contact point `[{value, label}]` in a JSON column, or at a path in it, matches the
+   * needle. `equals` and `contains` compare case-folded values, `phone` compares digits, and
+   * `first` looks only into the first contact point.
    */
   jsonPointMatches(
     column: string,
@@ -62,24 +75,24 @@ export interface Dialect {
     needle: string,
     path?: string,
   ): RawBuilder<SqlBool>
-  /** A value inside a JSON column as text, by dotted path: `jsonText('organizations.address', 'city')`. */
+  /** A value inside a JSON column as text, by dotted path: `jsonText('table.column', 'city')`. */
   jsonText(column: string, path: string): RawBuilder<string | null>
-  /** A whole number inside a JSON column, by dotted path; of true and false 1 and 0. */
+  /** A whole number inside a JSON column, by dotted path. True is 1 and false is 0. */
   jsonNumber(column: string, path: string): RawBuilder<number | null>
-  /** Whether the JSON list at the dotted path holds any of the numbers. */
+  /** Whether the JSON list at the dotted path contains any of the numbers. */
   jsonHolds(column: string, path: string, numbers: readonly number[]): RawBuilder<SqlBool>
   /** A JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
   /**
-   * The rows of a query that names its columns, in their order: the JSON text of a list of objects, whose values are told as those of
-   * rows are.
+   * The rows of a query with named columns as the JSON text of a list of objects, in the query's
+   * order.
    */
   jsonRows(rows: AnyRows): RawBuilder<string>
 
   /**
-   * One row per text of the array that a JSON column holds, or holds under a key, to be joined: its place, from 0, as `key`, and
-   * `value`.
+   * A table to join, with one row for each text of the array in a JSON column, or under a key of
+   * it. `key` is the index from 0.
    */
   jsonTexts<A extends string>(
     column: string,
@@ -89,96 +102,124 @@ export interface Dialect {
 
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
-  /** Null for what trying again later does not mend. */
+  /** Null for errors that a later retry does not fix. */
   storageFault(error: unknown): StorageFault | null
 
   readonly fullText: FullText
 
-  /** What the engine finds wrong with its own file and with foreign keys, in sentences; for `accord doctor`. */
+  /** The problems of the file and of foreign keys, in sentences; for `accord doctor`. */
   integrityProblems(db: Kysely<unknown>): Promise<string[]>
 
   /**
-   * Reads a state of one moment off the event loop, and holds no lock that writes wait for. `work` runs its statements one after another;
-   * it can make temporary tables, which are gone afterwards.
+   * Runs `work` over a snapshot, off the event loop and without a lock that writes wait for. Its
+   * statements run one after another. It can create temporary tables, which are gone afterwards.
    */
   readInThread<Tables, T>(db: Kysely<Tables>, work: (snapshot: Kysely<Tables>) => Promise<T>): Promise<T>
 
   /** Refreshes the statistics of the query planner. */
   updateStatistics<Tables>(db: Kysely<Tables>): Promise<void>
-  /** Commits a write that changes nothing, down to the disk. Waits for no other connection, and rejects when it cannot. */
+  /**
+   * Commits and syncs a write that changes nothing. Rejects at once when another connection has the
+   * lock.
+   */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
-  /** Foreign keys, unique keys and columns of all tables, as they are after the migrations. */
+  /** Foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
 }
 
-/** Copies of a whole database, and what has to be known to make and to check them. */
+/** Makes copies of a whole database, and reads the facts that a check of them needs. */
 export interface Copies {
-  /** Bytes that a copy takes at most. */
+  /** Maximum size of a copy in bytes. */
   sizeOf(db: Kysely<unknown>): Promise<number>
-  /** Bytes of the log beside the database, which the engine is to keep small. */
+  /** Bytes of the log beside the database. */
   walBytes(url: string): number
-  /** Writes all of it as it is at one moment into a new file, while others read and write. It is on disk when it answers. */
+  /**
+   * Writes a snapshot into a new file while others read and write. Resolves once the file is
+   * synced.
+   */
   copyTo(db: Kysely<unknown>, path: string): Promise<void>
-  /** Every table with rows of ours, none that the engine keeps for itself; columns by name, the key in its order. */
+  /**
+   * Every table of the program, without the engine's own; columns sorted by name, the key in its
+   * order.
+   */
   tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
-  /** Copies the database aside before migrations touch it and answers where to; null where a copy is not ours to make. */
+  /**
+   * Copies the database before migrations change it. Returns the path of the copy; null for a
+   * database in memory.
+   */
   copyBeforeMigration(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }
 
-/** Ends a text that was cut: an index must not miss what it held. */
+/** Marks the end of a truncated text, so that a trigram search always checks its record. */
 export const truncationMark = '\u0001'.repeat(3)
 
-/** Full text over `title` and `body` of a table with `id` and `entity_type`, kept in step with it by the engine itself. */
+/**
+ * Full text over `title` and `body` of a table with `id` and `entity_type`. Triggers keep it in
+ * step with the table.
+ */
 export interface FullText {
-  /** Begins with what the table holds already. */
+  /** Creates the indexes and fills them from the table. */
   create(db: Kysely<unknown>, table: string): Promise<void>
   drop(db: Kysely<unknown>, table: string): Promise<void>
-  /** Makes it again beside the present one, in transactions as short as the caller likes. */
+  /** Builds new indexes beside the present ones, in short transactions. */
   readonly rebuild: IndexRebuild
-  /** A subquery of the hits, best first and of equals the last one written. Null when nothing that was asked is a word. */
+  /**
+   * A subquery of the hits: best first, and among equals the newest first. Null when the question
+   * has no word.
+   */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
-   * A subquery of `entity_id` of rows of a type in whose texts each of the folded pieces may occur, within words as well: of those that
-   * have them all none is missing. Null when the index knows too little of the pieces.
+   * A subquery of the `entity_id`s of a type whose texts may contain each of the case-folded parts,
+   * also inside words. It can hold false hits but misses none. Null when every part is shorter than
+   * three characters.
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /**
-   * What the engine finds when it compares its words with the table; null when they agree. To be asked within `readApart`. Rejects when
-   * they cannot be compared at the moment.
+   * Compares the indexes with the table. Returns the difference in words, or null when they agree.
+   * To be called inside `readInThread`. Rejects when they cannot be compared at the moment.
    */
   findMismatch(db: Kysely<unknown>, table: string): Promise<string | null>
 }
 
-/** Each step but `discard` runs in a transaction of its own. The present index answers until `finish`. Rows written meanwhile index themselves. */
+/**
+ * Each step except `discard` runs in a transaction of its own. The present index answers queries
+ * until `finish`. Triggers index the rows that are written in the meantime.
+ */
 export interface IndexRebuild {
-  /** The indexes of a table, to be renewed one after another. */
+  /** The indexes of a table, to be rebuilt one after another. */
   indexes(table: string): readonly string[]
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
-  /** Copies the next of the rows there were at `begin`; false once the last is copied. */
+  /** Copies the next rows among those that existed at `begin`. Returns false after the last one. */
   copyRows(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
-  /** Puts together a little of what was taken up, and changes at least two rows unless nothing is left to do. */
+  /**
+   * A statement that merges a few segments. It changes at least two rows unless nothing is left to
+   * merge.
+   */
   merge(index: string): string
-  /** Replaces the old index by the new one. To be called once `take` has answered false. */
+  /** Replaces the old index by the new one. To be called once `copyRows` has returned false. */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
-  /** Whether there is something to discard: a rebuild runs, or was cut off. */
+  /** Whether a rebuild is running, or was killed and left its tables and triggers. */
   hasLeftovers(db: Kysely<unknown>, table: string): Promise<boolean>
-  /** Removes replaced indexes, and what a rebuild that was cut off has left. Not in a transaction: it has short ones of its own. */
+  /**
+   * Removes replaced indexes and the leftovers of a killed rebuild. It runs short transactions of
+   * its own.
+   */
   discard(db: Kysely<unknown>, table: string): Promise<void>
 }
 
 export interface FullTextQuestion {
-  /** Each must begin some word of the row, without regard to case and diacritics. */
+  /** Each must be the beginning of a word of the row. Case and diacritics are ignored. */
   words: readonly string[]
   types: readonly string[]
-  /** A subquery of the ids that count; left out, all do. */
+  /** A subquery of the ids that can be hits; all can when it is left out. */
   among?: Expression<unknown>
   limit: number
 }
 
 export interface FullTextHit {
   id: number
-  /** Grows with the match, most of all in the title. */
+  /** Higher is better; a match in the title weighs most. */
   score: number
 }

@@ -1,19 +1,25 @@
-// Which installation a database belongs to. The data folder keeps the same id, so that a lost or exchanged database is noticed.
+// The id of the installation that a database belongs to. The data folder keeps the same id, so the
+// program notices a lost or exchanged database.
 
 import { createHash } from 'node:crypto'
 import { probeSqlite } from './sqlite/installation-probe.ts'
 import { type DatabaseCopy, databaseFile } from './store.ts'
 
-/** The id is made of the times of the first migrations: they stay the same through later migrations and restores. */
+/**
+ * The id is a hash of the times of the first migrations, which later migrations and restores keep.
+ */
 const migrationsOfId = 10
 
 export interface FoundInstallation {
-  /** `unreadable`: it may be damaged, or this user may not read it. `empty`: there is no file, or it was never seeded. */
+  /**
+   * `unreadable`: damaged, or this user may not read it. `empty`: the file is missing or was never
+   * seeded.
+   */
   state: 'empty' | 'installed' | 'unreadable'
   id: string | null
 }
 
-/** Reads it without creating, opening for writing or changing anything. A database in memory is always empty. */
+/** Opens the file only for reading and creates nothing. A database in memory is always empty. */
 export function findInstallation(url: string): FoundInstallation {
   const file = databaseFile(url)
   const probe = file === null ? null : probeSqlite(file, { migrations: migrationsOfId })
@@ -29,7 +35,7 @@ export async function installationOf({ db }: Pick<DatabaseCopy, 'db'>): Promise<
   return idOf((await first.execute()).map(({ applied_at }) => applied_at))
 }
 
-/** Null while the next migrations would change it. */
+/** Null until there are ten, because each further one would change the hash. */
 const idOf = (times: readonly string[]): string | null =>
   times.length < migrationsOfId
     ? null

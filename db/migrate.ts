@@ -1,36 +1,43 @@
-// Brings a database to the newest shape: forward only, in order, in one transaction, after a copy of the
-// file. The list is written out rather than read from disk, so that compiled code carries it.
+// Applies the pending migrations: forward only, in order, in one transaction, after a copy of the
+// file. The list is written out, so that compiled code contains it.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialect.ts'
-import { rebuild } from './search/search-index.ts'
 import type { Db, Store } from './store.ts'
 
-/** The parts of the installation that migrations use. */
-export interface Means {
-  /** Encrypts what was stored in clear, with the key of the installation. */
+/** The parts of the program that migrations use. */
+export interface MigrationTools {
+  /** Encrypts a value that was stored in plain text, with the key of the installation. */
   readonly seal: (text: string) => string
+  /**
+   * Writes the search documents again from the newest tables. Left out, the index stays as the
+   * migrations leave it.
+   */
+  readonly rebuildSearch?: (db: Db, dialect: Dialect) => Promise<unknown>
 }
 
-/** Enough for a database in which nothing is to be encrypted. */
-const noMeans: Means = {
+/** For a database without values to encrypt. */
+const noTools: MigrationTools = {
   seal() {
-    throw new Error('There are values to encrypt, and no secret to do it with.')
+    throw new Error('There are values to encrypt, but no secret.')
   },
 }
 
 export interface Migration {
   readonly name: string
-  readonly up: (db: Kysely<unknown>, dialect: Dialect, means: Means) => Promise<void>
+  readonly up: (db: Kysely<unknown>, dialect: Dialect, tools: MigrationTools) => Promise<void>
 }
 
-/** Loaded when it is due, so that a start does not wait for all that has ever been done. */
+/** A migration is loaded when it is pending, so that a start does not load all of them. */
 const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migration => ({
   name,
-  up: async (db, dialect, means) => (await load()).up(db, dialect, means),
+  up: async (db, dialect, tools) => (await load()).up(db, dialect, tools),
 })
 
-/** In the order they run. Append only: a released migration is never edited, see migrations/released.txt. */
+/**
+ * In the order in which they run. Append only: a released migration is never edited
+ * (migrations/released.txt).
+ */
 export const migrations: readonly Migration[] = [
   step('0001_identity', () => import('./migrations/0001_identity.ts')),
   step('0002_vocabulary', () => import('./migrations/0002_vocabulary.ts')),
@@ -66,10 +73,10 @@ export const migrations: readonly Migration[] = [
 ]
 
 /**
- * The names of the migrations applied now, none when the database was up to date. All of them in one transaction: what fails leaves
- * the database as it was.
+ * Applies the pending migrations in one transaction and returns their names. After a failure the
+ * database is as it was.
  */
-export async function migrate(store: Store, known = migrations, means = noMeans): Promise<string[]> {
+export async function migrate(store: Store, known = migrations, tools = noTools): Promise<string[]> {
   if ((await pendingMigrations(store, known)).length === 0) return []
   const copy = (await store.dialect.hasTables(unknownTables(store)))
     ? await store.dialect.copies.copyBeforeMigration(
@@ -80,21 +87,21 @@ export async function migrate(store: Store, known = migrations, means = noMeans)
     : null
   let current = ''
   try {
-    // Of its own, because it may change all there is.
+    // A commit of its own, because it may change the whole database.
     return await store.db
       .transaction()
       .setIsolationLevel('serializable')
       .execute(async (db) => {
-        // Another process may have been faster.
+        // Another process may have applied them since.
         const due = await pendingMigrations({ db }, known)
         await createList(db, store.dialect)
         for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
           current = name
-          await up(db as unknown as Kysely<unknown>, store.dialect, means)
+          await up(db as unknown as Kysely<unknown>, store.dialect, tools)
           await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
         }
-        // What records are found by is read from the newest shape of the tables, so once they all have it.
-        if (due.length > 0) await rebuild(db, store.dialect)
+        // After the last migration, because documents are read from the newest tables.
+        if (due.length > 0) await tools.rebuildSearch?.(db, store.dialect)
         return due
       })
   } catch (cause) {
@@ -114,7 +121,7 @@ const createList = (db: Db, dialect: Dialect): Promise<void> =>
     .modifyEnd(sql.raw(dialect.tableOptions))
     .execute()
 
-/** The names of the migrations still to run, in order; changes nothing. */
+/** The names of the pending migrations, in order. Changes nothing. */
 export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
   const tables = await store.db.introspection.getTables()
   const isFresh = !tables.some((table) => table.name === 'migrations')

@@ -1,5 +1,6 @@
-// What every installation starts with. The ids are part of the promise, so they are written out; an installation that
-// already has a role is left alone, since its people may have renamed or deleted what was seeded.
+// The rows that every installation starts with. Their ids are part of the API, so they are written
+// out. An installation that has a role is not seeded again, because users may have renamed or
+// deleted rows.
 
 import { caseFold } from './schema/case-folding.ts'
 import type { Db, Store } from './store.ts'
@@ -8,11 +9,11 @@ export interface Seeds {
   readonly adminName: string
   readonly adminEmail: string
   readonly adminPasswordHash: string
-  /** ISO timestamp of every seeded row. */
+  /** The ISO timestamp of every seeded row. */
   readonly now: string
 }
 
-/** A system attribute: code, display name, type, and then what is particular to it. */
+/** A system attribute: code, display name, type, and further columns. */
 type AttributeSeed = readonly [code: string, name: string, type: string, more?: AttributeMore]
 
 interface AttributeMore {
@@ -101,7 +102,7 @@ const notices = [
   },
 ]
 
-/** Id of the first user. */
+/** Returns the id of the first user. */
 const administrator = 1
 
 export async function seed(store: Store, seeds: Seeds): Promise<void> {

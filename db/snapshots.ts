@@ -1,4 +1,4 @@
-// A database as it was at one moment, read for as long as it takes while others read and write.
+// A database as it was at one moment, for long reads while others write.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
@@ -10,7 +10,7 @@ import type { DB } from './tables.gen.ts'
 
 export interface DatabaseSnapshot {
   readonly db: Kysely<DB>
-  /** Rows one by one, without holding them all; `db` answers other queries in between. */
+  /** Streams the rows; `db` can run other queries in between. */
   each<Row>(query: Compilable<Row>): AsyncIterable<Row>
   close(): Promise<void>
 }
@@ -18,26 +18,26 @@ export interface DatabaseSnapshot {
 export function createSnapshot(connection: SqliteConnection, faults: FaultLog = createFaultLog()): DatabaseSnapshot {
   const db = kyselySqliteSnapshot<DB>(createPreparedStatements(connection), faults)
   let isClosed = false
-  // A query that was begun keeps the connection from closing.
-  const begun = new Set<IterableIterator<unknown>>()
+  // An open query keeps the connection from closing.
+  const open = new Set<IterableIterator<unknown>>()
   return {
     db,
     async *each<Row>(query: Compilable<Row>) {
       const rows = faults.recording(() => eachSqliteRow(connection, query.compile()))
-      begun.add(rows)
+      open.add(rows)
       for (;;) {
         const { done, value } = faults.recording(() => rows.next())
         if (done) break
         yield value as Row
       }
-      begun.delete(rows)
-      // Rows that are missing must not look like the end.
+      open.delete(rows)
+      // A closed snapshot must not look like the last row.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')
     },
     close: async () => {
       isClosed = true
-      for (const rows of begun) rows.return?.()
-      begun.clear()
+      for (const rows of open) rows.return?.()
+      open.clear()
       connection.close()
     },
   }

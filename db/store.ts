@@ -1,10 +1,9 @@
-// Opens a database by its URL. This is the one place that chooses an engine. Migrations are in migrate.ts, so that a test can
-// open an image that is already migrated.
+// Opens a database by its URL. This is the one place that chooses an engine. Migrations are in
+// migrate.ts, so that a test can open an image that is already migrated.
 
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Dialect, StorageFault } from './dialect.ts'
-import type { Stale } from './search/search-index.ts'
 import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
 import { checkpointSqliteIfUnused, sqliteSideFiles } from './sqlite/backup-copies.ts'
 import { maxBusyWaitMs } from './sqlite/busy-retry.ts'
@@ -28,6 +27,14 @@ export type Db = Kysely<DB>
 /** Why the last write failed. Null after a write that reached the disk. */
 export type WriteFault = Exclude<StorageFault, 'busy'> | null
 
+export interface RecordRef {
+  /** The name of its table and in paths, such as `persons`. */
+  readonly entity: string
+  readonly id: number
+}
+
+export type DeferredWork = (db: Db, records: readonly RecordRef[]) => Promise<void>
+
 export interface Store {
   readonly db: Db
   readonly dialect: Dialect
@@ -36,46 +43,67 @@ export interface Store {
   health(): WriteFault
   /** After a fault, tries a write and answers the new health. */
   retryWrite(): Promise<WriteFault>
-  /** The faults of statements and maintenance since the database was opened, and whether each lasts. */
+  /**
+   * The faults of statements and maintenance since the database was opened, and whether each lasts.
+   */
   faults(): RecordedFault[]
   /**
-   * Changes once a commit has changed the database, except for housekeeping tables. A commit of this process counts when it is
-   * answered, one of another process with the next turn of the event loop or `renewReadTransaction`. A cache of committed data is
-   * valid for the generation that was read before the data.
+   * Changes once a commit has changed the database, except for housekeeping tables. A commit of
+   * this process counts when it is answered, one of another process with the next turn of the event
+   * loop or `renewReadTransaction`. A cache of committed data is valid for the generation that was
+   * read before the data.
    */
   commitGeneration(): number
   /**
-   * Later reads are at least as new as this moment, or as the one `agoMs` milliseconds ago. Without this call, reads of one turn of
-   * the event loop share one moment.
+   * Later reads are at least as new as this moment, or as the one `agoMs` milliseconds ago. Without
+   * this call, reads of one turn of the event loop share one moment.
    */
   renewReadTransaction(agoMs?: number): void
   /**
-   * Settles once everything that can be read now is on the disk; null when it already is. Rejects when the disk does not confirm it.
-   * For data that a power cut must not undo once a client has seen it, such as the id of an event.
+   * Settles once everything that can be read now is on the disk; null when it already is. Rejects
+   * when the disk does not confirm it. For data that a power cut must not undo once a client has
+   * seen it, such as the id of an event.
    */
   whenDurable(): Promise<void> | null
-  /** Checks, off the event loop, that the database file, its log and the folders are those that were opened. Never rejects. */
+  /**
+   * Checks, off the event loop, that the database file, its log and the folders are those that were
+   * opened. Never rejects.
+   */
   verifyFiles(): Promise<void>
-  /** The problem found by the last check, in a sentence, or null. While there is one, reads go on and writes are refused. */
+  /**
+   * The problem found by the last check, in a sentence, or null. While there is one, reads go on
+   * and writes are refused.
+   */
   lostFiles(): string | null
   /** Throws while the last check has found a problem. */
   assertFiles(): void
-  /** `isWriteComing` tells whether more writes are about to come: then a group waits for them a little before its commit. */
+  /**
+   * `isWriteComing` tells whether more writes are about to come: then a group waits for them a
+   * little before its commit.
+   */
   onGroupCommit(isWriteComing: () => boolean): void
   /**
-   * Updates the search documents of these records just before the commit of the caller's transaction. Full text writes an index
-   * segment for each statement, so a group does it once for all its members.
+   * Sets the work that runs once for all records deferred by the members of a group, inside its
+   * transaction, before its commit.
    */
-  deferToCommit(stale: readonly Stale[]): void
+  beforeGroupCommit(work: DeferredWork): void
+  /** Leaves these records to the work of `beforeGroupCommit`. Throws outside of a transaction. */
+  deferToCommit(records: readonly RecordRef[]): void
   /** Length of the log (WAL) in bytes; 0 in memory. */
   walBytes(): number
-  /** Calls the listener right after each commit of this process. The listener must not throw. Returns a function that removes it. */
+  /**
+   * Calls the listener right after each commit of this process. The listener must not throw.
+   * Returns a function that removes it.
+   */
   onCommit(listener: () => void): () => void
   /** Runs the maintenance that is due. To be called now and then. Never rejects. */
   maintain(): Promise<void>
   /** The whole database as bytes for `openImage`. */
   image(): Promise<Buffer>
-  /** The database as it is now, for long reads while others write. It must be closed, because the log cannot be emptied until then. */
+  /**
+   * The database as it is now, for long reads while others write. It must be closed, because the
+   * log cannot be emptied until then.
+   */
   snapshot(): Promise<DatabaseSnapshot>
 }
 
@@ -84,11 +112,15 @@ export interface DatabaseCopy extends DatabaseSnapshot {
 }
 
 export interface StoreOptions {
-  /** How long writes wait for each other to share one commit, in milliseconds. 0: each has its own. */
+  /**
+   * How long writes wait for each other to share one commit, in milliseconds. 0: each has its own.
+   */
   groupMs?: number
   /** How long a transaction waits for a lock that another process holds, in milliseconds. */
   waitMs?: number
-  /** A disk whose sync takes longer than this many milliseconds never syncs on the serving thread. */
+  /**
+   * A disk whose sync takes longer than this many milliseconds never syncs on the serving thread.
+   */
   slowSyncMs?: number
   /** Folders that must stay the same too: once one is removed or replaced, writes are refused. */
   folders?: readonly string[]
@@ -117,7 +149,10 @@ export const openCopy = (file: string): DatabaseCopy => ({
   dialect: sqliteDialect,
 })
 
-/** Writes the log into the database file and removes the log. Returns false, and changes nothing, while another process uses it. */
+/**
+ * Writes the log into the database file and removes the log. Returns false, and changes nothing,
+ * while another process uses it.
+ */
 export const checkpointIfUnused = (file: string): boolean => checkpointSqliteIfUnused(file)
 
 /** The database file and the files beside it, which have to be moved together. */

@@ -1,5 +1,5 @@
-// What a table holds, told by few bytes: how many rows, and a hash over all of them in the order of their keys. Says whether two
-// databases hold the same, whatever their files look like. Rows are read one by one, so a large table takes no memory.
+// The number of rows of each table and a hash over them in key order. Equal checksums mean equal
+// data, whatever the files look like. Rows are streamed, so a large table takes no memory.
 
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
@@ -10,7 +10,7 @@ export interface TableChecksum {
   sha256: string
 }
 
-/** Of every table. */
+/** The checksum of every table, by its name. */
 export async function tableChecksums(copy: DatabaseCopy): Promise<Record<string, TableChecksum>> {
   const found: Record<string, TableChecksum> = {}
   for (const table of await copy.dialect.copies.tables(copy.db as unknown as Kysely<unknown>))

@@ -37,7 +37,7 @@ import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { registerListeners, releases } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { examiners, gates, handlers, locators, resources, sights } from './operations.ts'
+import { examiners, gates, handlers, locators, resources, searchIndex, sights } from './operations.ts'
 import { withOwnAttributes } from './resources/attributes/document.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { committedSet } from './resources/attributes/set.ts'
@@ -102,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     answerError(error, request, reply)
   })
   const services = createServices(options, { http, metrics, clock, wake: () => worker.wake() })
+  options.store.beforeGroupCommit(searchIndex.update)
   const worker = createWorker(services, jobs, readers)
   const scheduler = createScheduler(services, schedules)
   registerListeners(services.events)
@@ -162,6 +163,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
   return {
     config,
     store,
+    searchIndex,
     events: createEmitter(() => http.log, eventAliases),
     releases,
     resources,

@@ -1,5 +1,6 @@
 // The handlers of all slices as one object: an operation of the contract without a handler does not compile. What follows from
 // a resource as such is registered for all of src/resources.ts at once.
+import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
 import type { Examiners, Locators } from './http/pipeline.ts'
 import type { Gates, Handlers } from './kernel/handler.ts'
@@ -101,6 +102,12 @@ export const handlers: Handlers = {
 export const resources: ReadonlyMap<string, Resource<unknown, never>> = new Map(
   Object.values(defined).map((each) => [each.entity, each]),
 )
+
+/** The documents of the resources that declare one. */
+export const searchDocuments = [...resources.values()].flatMap(({ searchDocument }) => searchDocument ?? [])
+
+/** The index behind `GET /search` and `q`. */
+export const searchIndex = createSearchIndex(searchDocuments)
 
 /**
  * Who may see events, by the type of record they are about: the callers who see the record in its list, or a rule of the slice for

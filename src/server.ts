@@ -12,6 +12,7 @@ import { generatedContract, isGeneratedCurrent } from './installation/package-in
 import { ensureSecret } from './installation/secret.ts'
 import { watchStorage } from './installation/storage-watch.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
+import { searchIndex } from './operations.ts'
 
 /**
  * How long a stopping server waits for requests and jobs in progress. Docker kills a process after
@@ -42,7 +43,7 @@ export interface Running {
 export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
   let app: App | undefined
   try {
-    const migrated = await migrateData(config, store)
+    const migrated = await migrateData(config, store, searchIndex.rebuild)
     const published = openPublished(config)
     const contract = generatedContract()
     const extensions = await loadExtensions(config.listeners)

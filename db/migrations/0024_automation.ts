@@ -3,7 +3,7 @@
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
-import type { Means } from '../migrate.ts'
+import type { MigrationTools } from '../migrate.ts'
 import { addColumn, integer, nullable, references } from '../schema/columns.ts'
 
 const mask = '••••••'
@@ -21,7 +21,7 @@ interface Row {
   headers_sealed: string
 }
 
-export async function up(db: Kysely<unknown>, dialect: Dialect, means: Means): Promise<void> {
+export async function up(db: Kysely<unknown>, dialect: Dialect, means: MigrationTools): Promise<void> {
   for (const column of ['query_params', 'headers'])
     await db.schema.alterTable('webhooks').renameColumn(column, `${column}_sealed`).execute()
   await sealValues(db, means)
@@ -32,7 +32,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect, means: Means): P
   await addColumn(db, dialect, 'webhook_deliveries', 'acting_user_id', nullable(integer()))
 }
 
-async function sealValues(db: Kysely<unknown>, { seal }: Means): Promise<void> {
+async function sealValues(db: Kysely<unknown>, { seal }: MigrationTools): Promise<void> {
   const { rows } = await sql<Row>`select id, end_point, query_params_sealed, headers_sealed from webhooks`.execute(db)
   for (const { id, end_point, query_params_sealed, headers_sealed } of rows) {
     const { address, query } = withoutQuery(end_point)

@@ -1,5 +1,5 @@
-// The vocabulary of migrations: kinds of columns and `createTable`, which spells them for the engine at hand. Types and
-// checks come from the dialect, so one migration runs on every engine and yields rows that look the same.
+// The building blocks of migrations: kinds of columns and `createTable`. Types and checks come from
+// the dialect, so one migration runs on every engine and rows look the same.
 
 import { type ColumnDefinitionBuilder, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { ColumnKind, Dialect } from '../dialect.ts'
@@ -17,12 +17,12 @@ export interface Column {
 export interface Index {
   readonly columns: readonly string[]
   readonly isUnique?: boolean
-  /** Only rows in which this flag is set. */
+  /** A partial index over the rows in which this flag is set. */
   readonly whenTrue?: string
 }
 
 export interface TableOptions {
-  /** For link tables; every other table has `id: id()`. */
+  /** The primary key of a link table; every other table has `id: id()`. */
   readonly primaryKey?: readonly string[]
   readonly unique?: readonly (readonly string[])[]
   readonly indexes?: readonly (readonly string[])[]
@@ -33,16 +33,19 @@ export interface TableOptions {
 export const id = (): Column => ({ kind: 'id' })
 export const text = (initial?: string): Column => withInitial('text', initial)
 export const integer = (initial?: number): Column => withInitial('integer', initial)
-/** An exact decimal of four places, stored as an integer scaled by 10^4. */
+/** A decimal with four places, stored as an integer scaled by 10^4. */
 export const money = (initial?: number): Column => withInitial('money', initial)
 export const flag = (initial?: boolean): Column => withInitial('flag', initial)
-/** JSON text; `initial` is the text of the value, such as '{}'. */
+/** JSON text. `initial` is the default as text, such as '{}'. */
 export const json = (initial?: string): Column => withInitial('json', initial)
 /** `YYYY-MM-DD`. */
 export const date = (): Column => ({ kind: 'date' })
 /** `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const timestamp = (): Column => ({ kind: 'timestamp' })
-/** The folded companion of a text column, `name_key` of `name`: what is sorted, matched and unique. See case-folding.ts. */
+/**
+ * The case-folded form of a text column, such as `name_key` of `name`, for sorting, matching and
+ * uniqueness (case-folding.ts).
+ */
 export const key = (): Column => ({ kind: 'text' })
 
 export const version = (): Record<'version', Column> => ({ version: integer(1) })
@@ -61,12 +64,14 @@ export function oneOf(values: readonly string[], initial?: string): Column {
   return { ...text(initial), check: (column) => `${column} in (${values.map(quoted).join(', ')})` }
 }
 
-/** A foreign key to `<table>.id`. What becomes null on delete is nullable; every foreign key gets an index. */
+/**
+ * A foreign key to `<table>.id` with an index. With `set null` on delete the column is nullable.
+ */
 export function references(table: string, onDelete: OnDelete): Column {
   return { kind: 'integer', isNullable: onDelete === 'set null', reference: { table, onDelete } }
 }
 
-/** The indexes of what every list sorts and filters by. */
+/** The indexes on the columns that every list sorts and filters by. */
 export const listed: readonly (readonly string[])[] = [
   ['created_at', 'id'],
   ['updated_at', 'id'],
@@ -106,7 +111,7 @@ export async function createTable(
   for (const index of indexes) await createIndex(db, dialect, name, index)
 }
 
-/** Adds a column to a table that has rows: it is nullable, or says what they start with. */
+/** Adds a column to a table that has rows, so it is nullable or has a default. */
 export async function addColumn(
   db: Kysely<unknown>,
   dialect: Dialect,

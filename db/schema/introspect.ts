@@ -1,5 +1,5 @@
-// Writes the TypeScript of the tables from the tables themselves: migrates a database in memory and reads its schema.
-// SQLite is the reference, since rows look the same on every engine. Used by codegen; nothing at run time needs it.
+// Generates the TypeScript types of the tables: migrates a database in memory and reads its schema.
+// SQLite is the reference, because rows look the same on every engine. Only codegen uses it.
 
 import { type Kysely, sql } from 'kysely'
 import { migrate } from '../migrate.ts'

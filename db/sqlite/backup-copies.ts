@@ -1,5 +1,5 @@
-// Copies of a whole SQLite database. Never of its file: half of what it holds may be in the log beside it. VACUUM INTO reads one
-// moment while others write, but leaves it to us to bring the bytes to the disk.
+// Copies a whole SQLite database with VACUUM INTO, which reads one snapshot while others write. A
+// copy of the file alone would miss the log. VACUUM INTO does not sync, so this file does.
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ import type { Copies } from '../dialect.ts'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
 import { walBytes } from './connection.ts'
 
-/** Copies made before migrations that are kept. */
+/** How many copies made before migrations are kept. */
 const keptAside = 5
 
 export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
@@ -67,11 +67,11 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
   }
 }
 
-/** What may lie beside the file of a database, and must never lie beside another one. */
+/** The files that belong to one database file and would damage another one. */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
 async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
-  // Nobody else may read it, from its first byte on.
+  // Created first, so that no other user can read it at any time.
   rmSync(path, { force: true })
   writeFileSync(path, '', { mode: 0o600, flag: 'wx' })
   chmodSync(path, 0o600)
@@ -80,8 +80,8 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
 }
 
 /**
- * Takes the database for itself, which nobody can while another connection is open, and closes it as the last one, which brings its log
- * into the file. False when somebody has it open. A file that is no database any more is left as it is.
+ * Opens the database exclusively and closes it again; SQLite then writes the log into the file.
+ * Returns false while another connection is open. A file that is not a database stays as it is.
  */
 export function checkpointSqliteIfUnused(file: string): boolean {
   const database = new Database(file, { timeout: 0 })

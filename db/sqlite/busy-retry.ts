@@ -1,12 +1,13 @@
-// How this process waits for a lock that another process holds: it tries, lets the event loop turn, and tries again. SQLite's own way of
-// waiting (`busy_timeout`) sleeps on the thread that asks, so it is 0 on every connection of a running server.
+// Retries while another process holds the write lock, with turns of the event loop in between.
+// SQLite's own `busy_timeout` would block the event loop, so it is 0 on every connection of a
+// server.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStorageFault } from './errors.ts'
 
-/** After this long the answer is that the database is busy. */
+/** After this long the call fails as busy. */
 export const maxBusyWaitMs = 5000
-/** Pauses between tries. The longest is shorter than the gap that every long work in pieces leaves to others. */
+/** The longest pause is shorter than the gaps that long work leaves for other writers. */
 const pausesMs = [1, 2, 5] as const
 const maxPauseMs = 10
 
@@ -14,7 +15,10 @@ export const isBusy = (error: unknown): boolean => sqliteStorageFault(error) ===
 
 export const retryDelayMs = (tries: number): number => pausesMs[tries] ?? maxPauseMs
 
-/** Does the work at once where it can. Rejects with the error of SQLite when the lock was not free in time. */
+/**
+ * Runs the work at once if the lock is free. Throws SQLite's error when the lock is not free in
+ * time.
+ */
 export function retryWhileBusy<T>(work: () => T, waitMs = maxBusyWaitMs): T | Promise<T> {
   try {
     return work()

@@ -1,18 +1,22 @@
-// How a connection to SQLite is set up, how its log of changes is kept short, and what tells that something was committed.
+// The settings of a connection to SQLite, the bounds of its log (WAL), and the counter of foreign
+// commits.
 
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 
-/** How long the opening of a database waits for another process. Nothing is served yet. */
+/** While a database is opened no request is served, so SQLite may block on a lock. */
 const openingTimeoutMs = 5000
-/** The log of changes (WAL) goes into the database once it has so many pages of 4 KiB (maintenance.ts) … */
+/**
+ * Maintenance checkpoints the log once this many pages of 4 KiB are not in the file
+ * (maintenance.ts).
+ */
 export const checkpointPages = 1000
-/** … or within a commit that finds so many in it, whatever is in the file already. */
+/** A commit that finds this many pages in the log runs the checkpoint itself. */
 const maxWalPages = 16 * checkpointPages
-/** Its file is cut back to this, once nobody reads an old state any more. */
+/** The log file is cut back to this once no reader uses an old state. */
 export const maxWalBytes = 16 * 1024 * 1024
 
-/** Every connection that can write is opened with this. */
+/** Applied to every connection that can write. */
 export function prepareConnection(database: Database.Database): Database.Database {
   database.pragma(`busy_timeout = ${openingTimeoutMs}`)
   database.pragma('journal_mode = WAL')
@@ -22,19 +26,22 @@ export function prepareConnection(database: Database.Database): Database.Databas
   return database
 }
 
-/** Enough for the inner pages of a database of some millions of rows: with the usual 2 MiB a large one is read from the file again and again. */
+/**
+ * Holds the inner pages of a database with millions of rows; the default 2 MiB reads them from the
+ * file again and again.
+ */
 const cacheKib = 32 * 1024
 
 export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`cache_size = -${cacheKib}`)
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  // SQLite would sleep on the event loop. Who waits does so with busy-retry.ts.
+  // A timeout would block the event loop; busy-retry.ts waits instead.
   database.pragma('busy_timeout = 0')
   return database
 }
 
-/** Bytes of the log beside a database; 0 when there is none, or the system does not say. */
+/** Bytes of the log beside a database file; 0 when it is missing or cannot be read. */
 export function walBytes(file: string): number {
   try {
     return statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
@@ -43,7 +50,10 @@ export function walBytes(file: string): number {
   }
 }
 
-/** Another number once others have committed: the engine leaves the connection's own commits out. Asking takes a microsecond. */
+/**
+ * A number that changes when another connection commits; own commits do not count. A call takes
+ * about a microsecond.
+ */
 export function createForeignCommitCounter(database: Database.Database): () => number {
   const version = database.prepare<[], number>('pragma data_version').pluck()
   return () => version.get() ?? 0

@@ -1,5 +1,5 @@
-// Everything SQLite-specific: how a database is opened, and the SQL only SQLite speaks; connection.ts is one connection.
-// Nothing outside db/dialects knows which engine runs.
+// The dialect of SQLite: opening a database, and SQL that only SQLite understands. connection.ts
+// holds the settings of one connection. Nothing outside this folder depends on SQLite.
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -17,58 +17,61 @@ import { bindable } from './prepared-statements.ts'
 import { sqliteRelations } from './relations.ts'
 import { readInThread } from './snapshot-thread.ts'
 
-const SCHEME = 'sqlite:'
-const IN_MEMORY = ':memory:'
+const scheme = 'sqlite:'
+const inMemory = ':memory:'
 
 export function isSqliteUrl(url: string): boolean {
-  return url.startsWith(SCHEME)
+  return url.startsWith(scheme)
 }
 
 /** The path in `sqlite:<path>`, null for a database in memory. */
 export function sqliteFile(url: string): string | null {
-  const path = url.slice(SCHEME.length)
+  const path = url.slice(scheme.length)
   if (path === '') throw new Error(`The database url "${url}" names no file; write sqlite:<path> or sqlite::memory:.`)
-  return path === IN_MEMORY ? null : path
+  return path === inMemory ? null : path
 }
 
 export function openSqlite(url: string): Database.Database {
   const file = sqliteFile(url)
   if (file !== null) {
     mkdirSync(dirname(file), { recursive: true })
-    // What the engine writes beside it gets the same rights.
+    // SQLite gives the files beside it the same permissions.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   }
-  const database = withFunctions(prepareConnection(new Database(file ?? IN_MEMORY)))
-  // wal-sync.ts brings commits to the disk.
+  const database = withFunctions(prepareConnection(new Database(file ?? inMemory)))
+  // wal-sync.ts syncs commits.
   if (file !== null) database.pragma('synchronous = NORMAL')
   return database
 }
 
-/** A second connection that only reads: what is committed, whatever the first one is in the middle of. */
+/**
+ * A second connection, for reads only. It sees committed data, even while the first one has a
+ * transaction open.
+ */
 export function openSqliteReader(file: string): Database.Database {
   return withFunctions(prepareReader(new Database(file, { readonly: true })))
 }
 
 /**
- * One more that only reads, and sees the database as it is at this moment for as long as it is open. `sleepMs`: how long the thread may
- * sleep while another process repairs the log.
+ * A connection that sees the database as it is at this moment for as long as it is open. `sleepMs`:
+ * how long the call may block while another process recovers the log.
  */
 export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
   return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: sleepMs })))
 }
 
-/** The same of a database in memory, which only its own connection can see: a copy. */
+/** The same for a database in memory, as a copy, because no second connection can open it. */
 export function copySqliteSnapshot(database: Database.Database): Database.Database {
   return asOfNow(withFunctions(new Database(sqliteImage(database))))
 }
 
-/** A transaction sees what was committed when it read for the first time. */
+/** A transaction sees the data that was committed at its first read. */
 function asOfNow(database: Database.Database): Database.Database {
   database.exec('begin; select count(*) from sqlite_schema')
   return database
 }
 
-/** Rows one by one; meanwhile the connection answers other queries that only read. */
+/** Streams rows; the connection can run other reads in between. */
 export function eachSqliteRow(
   database: Database.Database,
   { sql, parameters }: { sql: string; parameters: readonly unknown[] },
@@ -80,7 +83,10 @@ export function openSqliteImage(image: Buffer): Database.Database {
   return withFunctions(prepareConnection(new Database(image)))
 }
 
-/** The bytes of the database, openable in memory: the header of a WAL file asks for a second file, so it is reset. */
+/**
+ * The bytes of the database. The header of a WAL file would require a log, so it is reset for
+ * opening in memory.
+ */
 export function sqliteImage(database: Database.Database): Buffer {
   const image = database.serialize()
   image[18] = 1
@@ -99,7 +105,10 @@ function plainPath(path: string): string {
   return path
 }
 
-/** Written out, not bound: an index of the same expression is found by its text. */
+/**
+ * The path is a literal and not a parameter, because SQLite finds an index on an expression by its
+ * text.
+ */
 const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
   sql<T | null>`${sql.ref(column)} ->> ${sql.lit(`$.${plainPath(path)}`)}`
 
@@ -146,7 +155,7 @@ export const sqliteDialect: Dialect = {
   jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
   jsonRows: (rows) => jsonArrayFrom(rows) as unknown as RawBuilder<string>,
   jsonTexts<A extends string>(column: string, alias: A, key?: string) {
-    // Only the function itself sees the row it is joined to; a query around it would not.
+    // A subquery around the function would not see the row that it is joined to.
     const path = sql.lit(key === undefined ? '$' : `$.${plainPath(key)}`)
     return sql<{ key: number; value: string }>`json_each(${sql.ref(column)}, ${path})`.as(alias)
   },

@@ -1,4 +1,4 @@
-// What SQLite says when it refuses: which rule was broken, or what is wrong with the place where the data is.
+// Classifies the errors of SQLite: violated constraints and storage faults.
 
 import Database from 'better-sqlite3'
 import type { Dialect, StorageFault } from '../dialect.ts'
@@ -10,12 +10,12 @@ const codeOf = (error: unknown): string => (error instanceof Database.SqliteErro
 export const isUniqueViolation = (error: unknown): boolean =>
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
 
-// `on delete restrict` is enforced by an inner trigger and reports that code.
+// `on delete restrict` is enforced by an internal trigger and reports the code of triggers.
 export const isForeignKeyViolation = (error: unknown): boolean =>
   codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
   (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
 
-const troubles: readonly [RegExp, StorageFault][] = [
+const faults: readonly [RegExp, StorageFault][] = [
   [/^SQLITE_(BUSY|LOCKED)/, 'busy'],
   [/^SQLITE_FULL/, 'full'],
   [/^SQLITE_READONLY/, 'readonly'],
@@ -27,9 +27,11 @@ export const sqliteStorageFault: Dialect['storageFault'] = (error) => {
   if (error instanceof UnconfirmedCommitError) return 'uncertain'
   if (error instanceof DatabaseFilesLostError) return 'lost'
   const code = codeOf(error)
-  return troubles.find(([pattern]) => pattern.test(code))?.[1] ?? null
+  return faults.find(([pattern]) => pattern.test(code))?.[1] ?? null
 }
 
-/** The data or their tables are not what they should be. Anything else, such as a full disk, says nothing of them. */
+/**
+ * Whether the error means damaged data or tables. A full disk or a lock says nothing about them.
+ */
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))

@@ -1,5 +1,5 @@
-// Whether the database file is still where it was opened. A process goes on writing into a file that was removed or replaced, and nobody
-// would find what it wrote.
+// Checks that the database file is still the one that was opened. Writes to a removed or replaced
+// file would succeed and be lost.
 
 import { type Stats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
@@ -12,17 +12,20 @@ export class DatabaseFilesLostError extends Error {
 }
 
 export interface FileIdentity {
-  /** Looks, off the event loop. Never rejects. */
+  /** Checks the files off the event loop. Never rejects. */
   verify(): Promise<void>
-  /** The problem found by the last check, in a sentence; null once the same files are back. */
+  /** The problem that the last check found, in a sentence; null once the same files are back. */
   lost(): string | null
-  /** Throws PlaceLost. */
+  /** Throws DatabaseFilesLostError while there is a problem. */
   assert(): void
 }
 
 const identityOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`
 
-/** `paths` are those that must stay the same; `late` ones count from when they are first seen. */
+/**
+ * `paths` must stay the same files. `late` paths may be missing at first and must stay the same
+ * once seen.
+ */
 export function createFileIdentity(paths: readonly string[], late: readonly string[]): FileIdentity {
   const known = new Map<string, string>()
   for (const path of paths) known.set(path, identityOf(statSync(path)))
@@ -37,7 +40,7 @@ export function createFileIdentity(paths: readonly string[], late: readonly stri
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException
       if (before === undefined) return null
-      return code === 'ENOENT' ? `${path} was removed` : `${path} cannot be looked at (${code})`
+      return code === 'ENOENT' ? `${path} was removed` : `${path} cannot be checked (${code})`
     }
   }
 

@@ -1,5 +1,5 @@
-// Builds a full-text index beside the present one, a few rows at a time. The work is bounded by the rows there at the start: triggers
-// of the new index maintain the rows already copied and all rows inserted later. The others are copied as they are by then.
+// Builds a full-text index beside the present one, a few rows at a time. The rows at the start
+// bound the work: triggers of the new index maintain copied rows and rows inserted later.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -22,7 +22,7 @@ import { mainFileOf } from './snapshot-thread.ts'
 
 const nextOf = (name: string): string => `${name}_next`
 const oldOf = (name: string): string => `${name}_old`
-/** Holds the last row that was copied, and the last row there was at the start. */
+/** A table with the last copied row and the last row at the start. */
 const progressOf = (table: string): string => `${table}_renewal`
 const events = ['insert', 'delete', 'update'] as const
 const triggerOf = (table: string, event: string): string => `${progressOf(table)}_${event}`
@@ -31,12 +31,15 @@ async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 
-/** SQLite frees each page of a table when it drops it, which takes long: full text has nearly all of its pages in this one. */
+/**
+ * SQLite frees a dropped table page by page, which takes long. Nearly all pages of FTS5 are in this
+ * table.
+ */
 async function empty(file: string, index: string): Promise<void> {
   const thread = createMaintenanceThread(file, { isUnsafe: true })
   const step = `delete from ${index}_data where id in (select id from ${index}_data limit ${blocksAtOnce})`
   try {
-    // Others would wait for the disk with each step.
+    // Without syncs, because other writes would wait for the disk at each step.
     await thread.run('pragma synchronous = normal')
     for (let since = performance.now(); ; await sleep(gapMs)) {
       try {
@@ -51,9 +54,9 @@ async function empty(file: string, index: string): Promise<void> {
   }
 }
 
-/** Some milliseconds. */
+/** One step takes some milliseconds. */
 const blocksAtOnce = 500
-/** Longer than others pause who wait for the lock (busy-retry.ts). */
+/** Longer than the longest pause of a process that waits for the lock (busy-retry.ts). */
 const gapMs = 15
 
 export const sqliteIndexRebuild: IndexRebuild = {
@@ -103,7 +106,7 @@ export const sqliteIndexRebuild: IndexRebuild = {
       ]),
       `drop table ${progressOf(table)}`,
     ])
-    // An index that lacks one of its own tables cannot be renamed.
+    // FTS5 cannot rename an index that lacks one of its tables.
     await run(db, [`alter table ${index} rename to ${oldOf(index)}`]).catch(() =>
       run(db, [`drop table if exists ${index}`]),
     )

@@ -1,50 +1,53 @@
-// The parts of full text with FTS5: two virtual tables beside the one with the texts, which they do not copy, their settings, and
-// triggers that keep them in step. In one, words compare without case and diacritics; the other knows every three letters in a row.
+// The tables of full text with FTS5: a word index, which ignores case and diacritics, and a trigram
+// index. Neither copies the texts. Triggers keep both in step with the table.
 
 export const indexedColumns = ['entity_type', 'title', 'body'] as const
 
 export const wordIndexOf = (table: string): string => `${table}_words`
+/** The suffix is older than the word trigram; renaming a virtual table would need a migration. */
 export const trigramIndexOf = (table: string): string => `${table}_pieces`
 export const indexesOf = (table: string): string[] => [wordIndexOf(table), trigramIndexOf(table)]
 
-/** So many pieces of about one size are put together, … */
-const mergedAtOnce = 16
-/** … or all there are by whoever writes one more, because nobody has done it yet: each is looked into by every question. */
-const maxUnmerged = 500
+/** Merging combines this many segments of one level. */
+const segmentsPerMerge = 16
+/** At this many segments a write merges them itself, because every query reads every segment. */
+const maxSegments = 500
 /**
- * Nobody can write meanwhile: some tens of milliseconds, or as long as the commonest word needs. With fewer it takes longer in all,
- * because each of the pieces is written again.
+ * Writes wait during a merge step: some tens of milliseconds, or longer for a very common word.
+ * Smaller steps take longer in total, because FTS5 writes each segment again.
  */
-const pagesAtOnce = 100
+const pagesPerStep = 100
 
-/** Puts together a little of an index; to be repeated until it changes no more than one row (maintenance.ts). */
+/** Merges a few segments. To be repeated until it changes at most one row (maintenance.ts). */
 export const mergeOf = (index: string): string =>
-  `insert into ${index} (${index}, rank) values ('merge', ${pagesAtOnce})`
+  `insert into ${index} (${index}, rank) values ('merge', ${pagesPerStep})`
 
 export const mergesOf = (table: string): string[] => indexesOf(table).map(mergeOf)
 
 /**
- * The index under this name: a new one is made under another than that of the present one. The pieces keep no places, only which rows have
- * one, which takes a tenth of the texts.
+ * Creates the index under this name; a rebuild uses another name than the present index has. The
+ * trigram index stores no positions, which keeps it at a tenth of the size of the texts.
  */
 export const creationOf = (table: string, index: string, name: string): string =>
   index === wordIndexOf(table)
     ? `create virtual table ${name} using fts5(${indexedColumns}, content='${table}', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`
     : `create virtual table ${name} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`
 
-/** Every write leaves a piece of index behind. FTS5 would put them together in the middle of a later one, for a second now and then. */
+/**
+ * Each write adds a segment. By default FTS5 merges inside a later write, which can take a second.
+ */
 export const settingsOf = (name: string): string[] => [
   `insert into ${name} (${name}, rank) values ('automerge', 0)`,
-  `insert into ${name} (${name}, rank) values ('usermerge', ${mergedAtOnce})`,
-  `insert into ${name} (${name}, rank) values ('crisismerge', ${maxUnmerged})`,
+  `insert into ${name} (${name}, rank) values ('usermerge', ${segmentsPerMerge})`,
+  `insert into ${name} (${name}, rank) values ('crisismerge', ${maxSegments})`,
 ]
 
-/** `fold` is a function of every connection that writes rows. */
+/** `fold` is an SQL function of every connection that writes (dialect.ts). */
 export const foldedTextOf = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
 
 const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}.${column}`).join(', ')
 
-/** The statements that add a row to the index of this name, and remove one. */
+/** The statements that add a row to the index with this name, and remove one. */
 export function rowChangesOf(table: string, index: string, name: string): { add: string; remove: string } {
   if (index === wordIndexOf(table))
     return {
@@ -60,7 +63,7 @@ export function rowChangesOf(table: string, index: string, name: string): { add:
 export const watchedBy = (table: string, index: string): string =>
   index === wordIndexOf(table) ? String(indexedColumns) : 'title, body'
 
-/** They keep the index in step with the table. */
+/** Triggers that keep the index in step with the table. */
 export function triggersOf(table: string, index: string): string[] {
   const { add, remove } = rowChangesOf(table, index, index)
   return [
@@ -70,11 +73,17 @@ export function triggersOf(table: string, index: string): string[] {
   ]
 }
 
-/** Compares the words with the texts. It changes nothing, and SQLite takes the write lock for it all the same. */
+/**
+ * Compares the word index with the texts. SQLite takes the write lock for it, though it changes
+ * nothing.
+ */
 export const integrityCheckOf = (table: string): string =>
   `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}, rank) values ('integrity-check', 1)`
 
-/** The same without the lock: what FTS5 stores of the words is copied into a temporary index over a view of the same texts. */
+/**
+ * The same without the write lock: FTS5's tables are copied into a temporary index over a view of
+ * the same texts.
+ */
 export function integrityCheckOfCopy(table: string): string[] {
   const words = wordIndexOf(table)
   const stored = ['config', 'data', 'idx', 'docsize'].map((each) => `${words}_${each}`)

@@ -1,4 +1,5 @@
-// Full text with FTS5: how it is made and asked. Words match by their beginning; the pieces find what stands within words as well.
+// Full text with FTS5: creating the indexes and querying them. The word index matches the beginning
+// of words; the trigram index also finds text inside words.
 
 import { sql } from 'kysely'
 import { type FullText, type FullTextHit, truncationMark } from '../dialect.ts'
@@ -17,15 +18,15 @@ import {
 } from './full-text-tables.ts'
 import { mainFileOf } from './snapshot-thread.ts'
 
-/** How much a word counts in each of the columns; the type is there to narrow a query. */
+/** Weights of the columns in the score. The entity type only narrows a query, so it has none. */
 const weights = sql.raw('0.0, 10.0, 1.0')
 
-/** A word as FTS5 reads nothing but text; one with a stop in it, such as an address, is a phrase. The end may go on. */
+/** A quoted prefix query. A word with punctuation, such as an email address, becomes a phrase. */
 const beginning = (word: string): string => `${quoted(word)}*`
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
-/** Every three letters in a row, each once; none of a shorter text. */
+/** Every three characters in a row, each once. A shorter text has none. */
 const trigrams = (text: string): string[] => {
   const letters = [...text]
   return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
@@ -59,7 +60,7 @@ export const sqliteFullText: FullText = {
     const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
     if (beginnings === '' || types.length === 0) return null
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
-    // The sign keeps FTS5 from being asked once for each of the ids.
+    // The unary plus keeps SQLite from running one FTS5 query for each id.
     const narrowed = among ? sql`and +rowid in ${among}` : sql``
     return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
   },
@@ -69,7 +70,7 @@ export const sqliteFullText: FullText = {
     if (asked.length === 0) return null
     const index = sql.table(trigramIndexOf(table))
     const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
-    // A cross join keeps its order: from the hits to their rows.
+    // A cross join fixes the order: from the hits to their rows.
     return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
   },
 
@@ -81,7 +82,7 @@ export const sqliteFullText: FullText = {
       const { rows: found } = await sql<{
         missing: number
       }>`select (select count(*) from ${rows}) - (select count(*) from ${pieces}) as missing`.execute(db)
-      return found[0]?.missing === 0 ? null : 'some have no pieces'
+      return found[0]?.missing === 0 ? null : 'some have no trigrams'
     } catch (cause) {
       if (isDamage(cause)) return cause.message
       throw cause

@@ -1,10 +1,10 @@
-// Reads from a database file, without creating or changing it, which installation it belongs to.
+// Reads which installation a database file belongs to, without creating or changing it.
 
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 export interface Probe {
-  /** Whether seeds were written. */
+  /** Whether the database was seeded. */
   isSeeded: boolean
   /** When the first migrations were applied. */
   migratedAt: string[]
@@ -13,9 +13,9 @@ export interface Probe {
 const nothing: Probe = { isSeeded: false, migratedAt: [] }
 const busyTimeoutMs = 500
 
-/** Null when the file cannot be read as a database: opening it for writing names the cause. */
+/** Null when the file cannot be read as a database. Opening it for writing reports the cause. */
 export function probeSqlite(file: string, { migrations }: { migrations: number }): Probe | null {
-  // SQLite deletes the log beside an empty file as soon as it opens it.
+  // Opening an empty file makes SQLite delete the log beside it.
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return nothing
   let database: Database.Database | undefined
   try {

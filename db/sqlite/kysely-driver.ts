@@ -1,5 +1,5 @@
-// Kysely on a database of SQLite. Reading outside of transactions goes to a connection of its own and waits for nobody; what changes
-// something takes its turn at the one that writes.
+// Kysely over SQLite. Reads outside of transactions use a connection of their own and never wait
+// for a write. Everything else goes through the write queue.
 
 import {
   type CompiledQuery,
@@ -22,7 +22,7 @@ import { mayBeRead, type PreparedStatements, runStatement, type SqlQuery } from 
 import type { ReadTransaction } from './read-transaction.ts'
 import type { FaultLog } from './storage-faults.ts'
 
-/** Reads with `reader`, if there is one, while others write. Without one, reading waits while a transaction is under way. */
+/** Without a `reader`, as for a database in memory, a read waits while a transaction is open. */
 export function kyselySqlite<DB>(
   writer: WriteQueue<never>,
   {
@@ -43,10 +43,11 @@ export function kyselySqlite<DB>(
       if (statement.kind === 'write') return writer.write<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.runOutside<R>(query)
       if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
-      // No write keeps it from reading. Another process that repairs or closes the log can, for a moment.
+      // A write does not block a read. Another process that recovers or closes the log can, for a
+      // moment.
       const read = (): QueryResult<R> => {
         reader.look.begin()
-        // Again, because the tables may have changed by that moment.
+        // `begin` may have found a changed schema, which empties the cache.
         return runStatement<R>(reading.prepare(query.sql), query.parameters)
       }
       return retryWhileBusy(() => faults.recording(read))
@@ -55,23 +56,29 @@ export function kyselySqlite<DB>(
   )
 }
 
-/** For a connection that nobody writes to. */
+/** For a connection to a snapshot. */
 export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults: FaultLog): Kysely<DB> =>
   kyselySqliteConnection(({ sql, parameters }) =>
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
-/** For whoever has a connection, and maybe a transaction, for itself: each statement is run where it is asked for. */
+/**
+ * For a caller that has the connection, or an open transaction, to itself: each statement runs at
+ * once.
+ */
 export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
   const now = async <R>(query: SqlQuery) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
-/** For statements that are run elsewhere, one after another. */
+/** For statements that run on a thread, one after another. */
 export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> =>
   kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
 
-/** Kysely has no other option that says how a transaction is begun. Every transaction of SQLite is serializable. */
+/**
+ * Kysely passes no other option to a transaction. In SQLite every transaction is serializable, so
+ * the names are free.
+ */
 const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = {
   serializable: 'own group',
   snapshot: 'own group in parts',
@@ -80,17 +87,17 @@ const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = 
 type Execute = <R>(query: SqlQuery) => Promise<QueryResult<R>>
 
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
-  const turnOf = (connection: DatabaseConnection): OneConnection => {
+  const connectionOf = (connection: DatabaseConnection): OneConnection => {
     if (connection instanceof OneConnection) return connection
-    throw new Error('Who has a connection for itself begins no transaction on it.')
+    throw new Error('A connection of kyselySqliteConnection cannot begin a transaction.')
   }
   const driver: Driver = {
     init: async () => undefined,
     acquireConnection: async () => connect(),
     beginTransaction: async (connection, { isolationLevel }) =>
-      turnOf(connection).begin(memberships[isolationLevel ?? ''] ?? 'member'),
-    commitTransaction: (connection) => turnOf(connection).commit(),
-    rollbackTransaction: (connection) => turnOf(connection).rollback(),
+      connectionOf(connection).begin(memberships[isolationLevel ?? ''] ?? 'member'),
+    commitTransaction: (connection) => connectionOf(connection).commit(),
+    rollbackTransaction: (connection) => connectionOf(connection).rollback(),
     savepoint: noSavepoint,
     rollbackToSavepoint: noSavepoint,
     releaseSavepoint: noSavepoint,
@@ -115,15 +122,15 @@ const dialect: Dialect = {
 const compiler = new SqliteQueryCompiler()
 const adapter = new SqliteAdapter()
 
-/** Runs statements without the promises that a pool of connections would take. */
+/** Runs a statement without the promises of Kysely's connection pool. */
 class DirectExecutor extends DefaultQueryExecutor {
   readonly #execute: Execute
-  readonly #isOfOne: boolean
+  readonly #isBound: boolean
 
-  constructor(execute: Execute, provider: ConnectionProvider, isOfOne = false) {
+  constructor(execute: Execute, provider: ConnectionProvider, isBound = false) {
     super(compiler, adapter, provider)
     this.#execute = execute
-    this.#isOfOne = isOfOne
+    this.#isBound = isBound
   }
 
   override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
@@ -135,11 +142,12 @@ class DirectExecutor extends DefaultQueryExecutor {
   }
 
   /**
-   * For what stands in a transaction or on one connection. Kysely hands over a provider of that one, which has nothing to wait for, and
-   * another one of the same before each statement.
+   * Kysely calls this for a transaction or `connection()`, and again before each of its statements,
+   * with a provider that calls back synchronously. So the connection is known here without a
+   * promise.
    */
   override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
-    if (this.#isOfOne) return this
+    if (this.#isBound) return this
     let given: DatabaseConnection | undefined
     void provider.provideConnection(async (connection) => {
       given = connection
@@ -150,19 +158,22 @@ class DirectExecutor extends DefaultQueryExecutor {
   }
 }
 
-/** What `transaction()` and `connection()` hold; it takes its turn when it begins. */
+/**
+ * The connection of `transaction()` and `connection()`. It enters the write queue with its first
+ * statement.
+ */
 class OneConnection implements DatabaseConnection {
-  readonly #writer: WriteQueue<never>
-  #turn: WriteTransaction | null = null
-  #alone: Promise<ExclusiveConnection> | null = null
+  readonly #queue: WriteQueue<never>
+  #transaction: WriteTransaction | null = null
+  #exclusive: Promise<ExclusiveConnection> | null = null
 
   constructor(writer: WriteQueue<never>) {
-    this.#writer = writer
+    this.#queue = writer
   }
 
   async begin(as: Exclude<Membership, 'exclusive'>): Promise<void> {
-    if (this.#alone === null) this.#turn = await this.#writer.begin(as)
-    else (await this.#alone).run({ sql: 'begin', parameters: [] })
+    if (this.#exclusive === null) this.#transaction = await this.#queue.begin(as)
+    else (await this.#exclusive).run({ sql: 'begin', parameters: [] })
   }
 
   commit = (): Promise<void> => this.#end('commit')
@@ -170,36 +181,36 @@ class OneConnection implements DatabaseConnection {
   rollback = (): Promise<void> => this.#end('rollback')
 
   async #end(how: 'commit' | 'rollback'): Promise<void> {
-    const turn = this.#turn
-    if (turn === null) {
+    const transaction = this.#transaction
+    if (transaction === null) {
       await this.executeQuery({ sql: how, parameters: [] })
       return
     }
-    await turn[how]()
+    await transaction[how]()
   }
 
   async executeQuery<R>(query: SqlQuery): Promise<QueryResult<R>> {
-    if (this.#turn !== null) return this.#turn.run<R>(query)
-    this.#alone ??= this.#writer.exclusive()
-    return (await this.#alone).run<R>(query)
+    if (this.#transaction !== null) return this.#transaction.run<R>(query)
+    this.#exclusive ??= this.#queue.exclusive()
+    return (await this.#exclusive).run<R>(query)
   }
 
   streamQuery = noStream
 
   release(): void {
-    this.#turn = null
-    void this.#alone?.then((exclusive) => exclusive.release(), nothing)
-    this.#alone = null
+    this.#transaction = null
+    void this.#exclusive?.then((exclusive) => exclusive.release(), nothing)
+    this.#exclusive = null
   }
 }
 
 const nothing = (): void => undefined
 
-/** An open query would keep all others on its connection in the past. */
+/** An open query would keep every other query of the connection in the past. */
 const noStream = (): never => {
-  throw new Error('Rows one by one are read from a snapshot: store.snapshot().')
+  throw new Error('Rows can be streamed only from store.snapshot().')
 }
 
 const noSavepoint = (): never => {
-  throw new Error('A part that may fail alone is savepoint() of kernel/write.ts.')
+  throw new Error('Use savepoint() of kernel/write/write.ts for a part that may fail alone.')
 }

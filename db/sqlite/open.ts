@@ -1,10 +1,10 @@
-// Composes a store of SQLite: the connections, the write queue, the sync of the log, maintenance and the fault log.
+// Composes a store of SQLite: the connections, the write queue, the sync of the log, maintenance
+// and the fault log.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndex } from '../housekeeping-tables.ts'
-import { refresh as index, type Stale } from '../search/search-index.ts'
 import { createSnapshot, type DatabaseSnapshot } from '../snapshots.ts'
-import type { Db, Store, StoreOptions } from '../store.ts'
+import type { Db, DeferredWork, RecordRef, Store, StoreOptions } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { maxBusyWaitMs, retryWhileBusy } from './busy-retry.ts'
 import { createForeignCommitCounter, walBytes } from './connection.ts'
@@ -56,11 +56,14 @@ class SqliteStore implements Store {
   readonly #statements: PreparedStatements
   /** Changes when another connection has committed. */
   readonly #foreignCommits: () => number
-  readonly #queue: WriteQueue<Stale>
+  readonly #queue: WriteQueue<RecordRef>
   readonly #maintenance: Maintenance
   readonly #listeners = new Set<() => void>()
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #isWriteComing = (): boolean => false
+  #deferredWork: DeferredWork = async () => {
+    throw new Error('No work is set with beforeGroupCommit.')
+  }
   /** The generation of foreign commits at the last `whenDurable`. */
   #confirmedForeign: number
 
@@ -87,7 +90,8 @@ class SqliteStore implements Store {
     this.#maintenance = this.#openMaintenance()
   }
 
-  // Every public member is a bound function, because callers spread a store or pass single functions on.
+  // Every public member is a bound function, because callers spread a store or pass single
+  // functions on.
   health = () => this.#health.trouble
   faults = () => this.#faults.list()
   verifyFiles = () => this.#files.verify()
@@ -96,7 +100,7 @@ class SqliteStore implements Store {
   maintain = () => this.#maintenance.run()
   commitGeneration = () => this.#health.commits + this.#foreignGeneration()
   renewReadTransaction = (agoMs?: number) => this.#reader?.transaction.end(agoMs)
-  deferToCommit = (stale: readonly Stale[]) => this.#queue.defer(stale)
+  deferToCommit = (records: readonly RecordRef[]) => this.#queue.defer(records)
   walBytes = () => (this.#file === null ? 0 : walBytes(this.#file))
   image = () => this.#whileIdle(() => sqliteImage(this.#connection))
 
@@ -124,6 +128,10 @@ class SqliteStore implements Store {
     if (foreign !== this.#confirmedForeign) this.#sync.markDirty()
     this.#confirmedForeign = foreign
     return this.#sync.whenDurable()
+  }
+
+  beforeGroupCommit = (work: DeferredWork): void => {
+    this.#deferredWork = work
   }
 
   onGroupCommit = (isWriteComing: () => boolean): void => {
@@ -196,13 +204,13 @@ class SqliteStore implements Store {
     })
   }
 
-  #openQueue(writer: WriteConnection, { waitMs, groupMs }: { waitMs: number; groupMs: number }): WriteQueue<Stale> {
+  #openQueue(writer: WriteConnection, { waitMs, groupMs }: { waitMs: number; groupMs: number }): WriteQueue<RecordRef> {
     const inside = kyselySqliteConnection<DB>((query) => writer.run(query))
-    return createWriteQueue<Stale>(writer, {
+    return createWriteQueue<RecordRef>(writer, {
       maxGroupMs: groupMs,
       maxWaitMs: waitMs,
       isWriteComing: () => this.#isWriteComing(),
-      beforeCommit: (stale) => index(inside, stale),
+      beforeCommit: (records) => this.#deferredWork(inside, records),
       whenDurable: () => this.#sync?.whenDurable() ?? null,
       prepareLog: () => this.#sync?.prepareLog() ?? null,
     })

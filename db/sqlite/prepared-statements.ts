@@ -1,5 +1,5 @@
-// The statements of one connection: prepared once and kept by their text, bound to what better-sqlite3 takes, answered as Kysely
-// wants it. Nothing here waits.
+// The prepared statements of one connection, cached by their text. Parameters are converted for
+// better-sqlite3, and results for Kysely. Everything here is synchronous.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -15,35 +15,38 @@ export interface SqlQuery {
 
 export interface Statement {
   readonly prepared: Database.Statement<unknown[]>
-  /** It only reads rows; it changes rows and can stand among others in a transaction; anything else, such as DDL and pragmas. */
+  /**
+   * `read` only reads rows; `write` changes rows and may join a group; `other` is the rest, such as
+   * DDL and pragmas.
+   */
   readonly kind: 'read' | 'write' | 'other'
   readonly isSchema: boolean
-  /** What a pragma does is no proof: most of them write nothing. */
+  /** False for pragmas, because most of them write nothing. */
   readonly writes: boolean
-  /** It changes nothing that is kept of committed data. */
+  /** It changes only housekeeping tables, so caches of committed data stay valid. */
   readonly isHousekeeping: boolean
-  /** Full text writes down what it changes as a piece of its own. */
+  /** FTS5 adds an index segment for its changes. */
   readonly addsSegment: boolean
   readonly hasRows: boolean
-  /** Its rows as objects. */
+  /** Runs it and returns its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
 }
 
 export interface PreparedStatements {
-  /** Undefined for what was not prepared lately. */
+  /** Undefined when the text is not in the cache. */
   cached(text: string): Statement | undefined
   prepare(text: string): Statement
-  /** Prepares all anew: after the tables have changed. */
+  /** Empties the cache, because the schema has changed. */
   clear(): void
 }
 
 const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
-const ownNotes = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
+const housekeeping = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
 const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
 
-/** Whether it can be a statement that only reads; what begins with `with` can be either. */
+/** Whether the statement may only read. One that begins with `with` can read or write. */
 export const mayBeRead = (text: string): boolean => reading.test(text)
 
 export function createPreparedStatements(database: Database.Database): PreparedStatements {
@@ -53,7 +56,8 @@ export function createPreparedStatements(database: Database.Database): PreparedS
     prepare(text) {
       const found = statements.get(text)
       if (found !== undefined) return found
-      // A transaction that reads first and writes later would fail at once when another process writes in between.
+      // A deferred transaction that reads first would fail at its first write once another process
+      // has written.
       const made = described(text, database.prepare<unknown[]>(text === 'begin' ? 'begin immediate' : text))
       if (!made.isSchema) statements.set(text, made)
       return made
@@ -71,7 +75,7 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
     kind: isRead ? 'read' : !readonly && writing.test(text) ? 'write' : 'other',
     isSchema,
     writes: !readonly && !/^\s*pragma\b/i.test(text),
-    isHousekeeping: ownNotes.test(text),
+    isHousekeeping: housekeeping.test(text),
     addsSegment: indexing.test(text),
     hasRows: reader,
     rows: reader ? rowsOf(prepared) : () => [],
@@ -81,8 +85,8 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
 type Cells = readonly unknown[]
 
 /**
- * better-sqlite3 makes objects that engines treat as dictionaries, which takes twice as long as the query does: it answers arrays here,
- * and objects are made by a function that knows the columns.
+ * better-sqlite3 would build objects that V8 treats as dictionaries, which takes twice as long as
+ * the query. So it returns arrays, and a function generated for the columns builds the objects.
  */
 function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
   prepared.raw(true)
@@ -92,7 +96,7 @@ function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
     const rows = prepared.all(parameters) as Cells[]
     const [first] = rows
     if (first === undefined) return []
-    // Another process may have added a column since; of other changes of tables `forget` tells.
+    // Another process may have added a column; `clear` covers every other change of the schema.
     if (first.length !== names?.length) {
       names = prepared.columns().map(({ name }) => name)
       toObject = objectOf(names)
@@ -101,7 +105,10 @@ function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
   }
 }
 
-/** Written out, which is ten times as fast as a loop; the names are those of our own statements, and quoted. */
+/**
+ * Ten times as fast as a loop. The column names come from statements of this program and are
+ * quoted.
+ */
 function objectOf(names: readonly string[]): (cells: Cells) => object {
   const entries = names.map((name, at) => `${JSON.stringify(name)}: cells[${at}]`)
   return new Function('cells', `return { ${entries.join(', ')} }`) as (cells: Cells) => object
@@ -116,11 +123,14 @@ export function runStatement<R>(
   return { numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid), rows: [] }
 }
 
-/** Whether a statement that writes has changed anything: none at all needs no disk. Of a change of tables no row is counted. */
+/**
+ * Whether the statement changed anything. SQLite counts no rows for DDL, so that always counts as a
+ * change.
+ */
 export const hasChanged = ({ writes, kind, hasRows }: Statement, done: QueryResult<unknown>): boolean =>
   writes && (kind === 'other' || (hasRows ? done.rows.length > 0 : done.numAffectedRows !== 0n))
 
-/** The same list when all of it can be bound as it is. */
+/** Returns the same list when every value can be bound as it is. */
 function bound(parameters: readonly unknown[]): readonly unknown[] {
   for (let index = 0; index < parameters.length; index++) {
     const value = parameters[index]
@@ -130,7 +140,10 @@ function bound(parameters: readonly unknown[]): readonly unknown[] {
   return parameters
 }
 
-/** better-sqlite3 binds no booleans, and numbers beyond 32 bits only as floats; the rest it refuses is our defect. */
+/**
+ * better-sqlite3 binds no booleans, and whole numbers beyond 32 bits only as floats. Any other type
+ * is a programming error.
+ */
 export function bindable(value: unknown, index: number): string | number | bigint | Uint8Array | null {
   if (value === null || typeof value === 'string' || typeof value === 'bigint') return value
   if (typeof value === 'boolean') return value ? 1 : 0

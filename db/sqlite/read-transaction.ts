@@ -1,20 +1,23 @@
-// What a connection that only reads sees at one time. Its statements of one turn of the event loop share a transaction: beginning one
-// takes as long as a simple query, and every statement outside of one begins its own.
+// The read transaction of the connection that only reads. All statements of one turn of the event
+// loop share it, because beginning one takes as long as a simple query.
 
 import type Database from 'better-sqlite3'
 
 export interface ReadTransaction {
-  /** What is read from now on is of one moment, until `end` or the end of this turn of the event loop. */
+  /** Later reads see one moment, until `end` or the end of this turn of the event loop. */
   begin(): void
-  /** What is read after that is as new as it can be; or at least as new as so many milliseconds ago. */
+  /**
+   * Later reads are up to date. With `agoMs`, a transaction younger than that many milliseconds
+   * stays.
+   */
   end(agoMs?: number): void
-  /** Another number once a connection other than the one that writes here has committed a change. */
+  /** A number that changes once a connection other than this store's writer has committed. */
   generation(): number
 }
 
 /**
- * `onSchema`: another connection has changed the tables, so that what is known of them holds no more. `others`: another number once
- * others than the one that writes here have committed.
+ * `onSchema` is called when another connection has changed the schema. `others` changes when a
+ * connection other than this store's writer has committed.
  */
 export function createReadTransaction(
   database: Database.Database,
@@ -34,12 +37,13 @@ export function createReadTransaction(
   function end(agoMs = 0): void {
     if (!isOpen || (agoMs > 0 && since > performance.now() - agoMs)) return
     isOpen = false
-    // A disk that fails may have ended it.
+    // A failing disk may have ended the transaction.
     if (!database.open || !database.inTransaction) return
     try {
       commit?.run()
     } catch {
-      // After a damaged page SQLite fails to commit even what only read. Nothing is lost by a rollback.
+      // After a damaged page SQLite refuses to commit even a read transaction. A rollback loses
+      // nothing.
       if (database.inTransaction) database.exec('rollback')
     }
   }
@@ -52,7 +56,7 @@ export function createReadTransaction(
       try {
         end()
       } catch {
-        // Whoever reads next meets it.
+        // The next read meets the same error.
       }
     })
   }
@@ -64,19 +68,20 @@ export function createReadTransaction(
     since = performance.now()
     endSoon()
     try {
-      lookAround()
+      detectCommits()
     } catch (error) {
-      // What was not seen to the end is looked for again.
+      // The next `begin` checks again.
       end()
       throw error
     }
   }
 
-  function lookAround(): void {
-    // The first that is read: from here on it is of this moment.
+  function detectCommits(): void {
+    // The first read fixes the moment that this transaction sees.
     const now = version?.get() ?? 0
     if (now === last.version) return
-    // What others commit from here on is counted as well, and will be seen only next time: then it is counted once more.
+    // A commit between the two reads counts now but becomes visible later, so the next change
+    // counts again.
     const foreign = others()
     const tables = schema?.get() ?? 0
     const isForeign = foreign !== last.others

@@ -1,4 +1,5 @@
-// What SQLite says of foreign keys and unique keys: what belongs to a record is read from here, so no list of it can go stale.
+// Reads foreign keys, unique keys and columns from the schema, so that no list of them can go
+// stale.
 
 import { type Kysely, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../dialect.ts'

@@ -1,11 +1,12 @@
-// Long reading of a database in use. A thread reads the state of one moment, so the event loop goes on, and no write waits.
+// Long reads of a database in use. A thread reads one snapshot, so neither the event loop nor
+// writes wait.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { kyselySqliteRemote } from './kysely-driver.ts'
 import { createMaintenanceThread } from './maintenance/maintenance-thread.ts'
 
-/** Null for a database in memory. */
+/** The path of the database file; null in memory. */
 export async function mainFileOf<Tables>(db: Kysely<Tables>): Promise<string | null> {
   const { rows } = await sql<{ file: string }>`select file from pragma_database_list where name = 'main'`.execute(db)
   return rows[0]?.file || null
@@ -16,7 +17,7 @@ export const readInThread: Dialect['readInThread'] = async (db, work) => {
   if (file === null) return work(db)
   const thread = createMaintenanceThread(file, { isReading: true, isUnsafe: true })
   try {
-    // It stays open to the end of the connection.
+    // The transaction stays open until the thread closes its connection.
     await thread.run('begin')
     return await work(
       kyselySqliteRemote(async <R>({ sql: text, parameters }: { sql: string; parameters: readonly unknown[] }) => {

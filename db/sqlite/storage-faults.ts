@@ -1,38 +1,44 @@
-// The faults of a database since it was opened: damaged pages, errors of the disk, maintenance that fails. Statements report here,
-// whichever connection ran them; /readyz, /metrics and the log ask.
+// The faults of a database since it was opened: damaged pages, disk errors and failing maintenance.
+// Every connection records here; /readyz, /metrics and the log read it.
 
 import Database from 'better-sqlite3'
 import { sqliteStorageFault } from './errors.ts'
 
-/** `damaged`: a page is not what SQLite wrote. `io`: the disk refused to read, write or sync. `maintenance`: see maintenance.ts. */
+/**
+ * `damaged`: a page is not as SQLite wrote it. `io`: the disk failed to read, write or sync.
+ * `maintenance`: maintenance.ts.
+ */
 export type FaultKind = 'damaged' | 'io' | 'maintenance'
 
 export interface RecordedFault {
   kind: FaultKind
-  /** How often it was met since the database was opened. */
+  /** Occurrences since the database was opened. */
   count: number
-  /** While the fault lasts: the code of SQLite and when it was first met. Damage lasts until the database is opened again. */
+  /**
+   * While the fault lasts: SQLite's code and the first occurrence. Damage lasts until the database
+   * is opened again.
+   */
   present: { code: string; since: Date } | null
 }
 
 export interface FaultLog {
-  /** Remembers damage and errors of the disk, and passes over every other error. */
+  /** Records damage and disk errors, and ignores every other error. */
   record(error: unknown): void
-  /** Does the work, and notes what it throws. */
+  /** Runs the work and records the error that it throws. */
   recording<T>(work: () => T): T
-  /** A write has come to the disk. */
+  /** To be called when a write has reached the disk. */
   recordWrite(): void
-  /** A round of maintenance ended: with null, or with what made it fail. */
+  /** To be called after each round of maintenance, with null or the error. */
   recordMaintenance(error: unknown): void
-  /** Whether an error of the disk waits for a write that proves the disk well again. */
+  /** Whether a disk error lasts because no write has succeeded since. */
   awaitsWrite(): boolean
-  /** One of each kind. */
+  /** One entry for each kind. */
   list(): RecordedFault[]
 }
 
-/** An error of the disk is reported until a write has succeeded and no other error came for this long. */
+/** A disk error lasts until a write has succeeded and no other disk error came for this long. */
 export const ioQuietMs = 60_000
-/** Another process that holds the lock stops maintenance for a moment; one that holds it for so long is a fault. */
+/** Maintenance that another process blocks for this long is a fault. */
 export const maxBusyMs = 5 * 60_000
 
 const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : 'ERROR')
@@ -43,7 +49,7 @@ function kindOf(error: unknown): 'damaged' | 'io' | null {
   return trouble === 'uncertain' || codeOf(error).startsWith('SQLITE_IOERR') ? 'io' : null
 }
 
-/** `now`: milliseconds that never go back. */
+/** `now` returns monotonic milliseconds. */
 export function createFaultLog(now: () => number = () => performance.now()): FaultLog {
   const counts: Record<FaultKind, number> = { damaged: 0, io: 0, maintenance: 0 }
   const present = new Map<FaultKind, { code: string; since: Date }>()

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { makeFolder } from '../../db/disk.ts'
-import { migrate, migrations } from '../../db/migrate.ts'
+import { type MigrationTools, migrate, migrations } from '../../db/migrate.ts'
 import { databaseFile, openStore, type Store } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
@@ -100,8 +100,13 @@ export function getOrCreateSecret(config: Config): { secret: string; isNew: bool
 }
 
 /** Brings the database to the newest shape. The secret is looked for only when there is something to encrypt. */
-export const migrateData = (config: Config, store: Store): Promise<string[]> =>
+export const migrateData = (
+  config: Config,
+  store: Store,
+  rebuildSearch: NonNullable<MigrationTools['rebuildSearch']>,
+): Promise<string[]> =>
   migrate(store, migrations, {
+    rebuildSearch,
     seal(text) {
       const secret = presentSecret(config)
       // A database with something to encrypt had a secret before.

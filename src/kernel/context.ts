@@ -2,6 +2,7 @@
 // inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
 import { randomUUID } from 'node:crypto'
 import type { StatementCheck } from '../../db/compiled-queries.ts'
+import type { SearchIndex } from '../../db/search/search-index.ts'
 import type { Db, Store } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { operations } from '../contract/operations.gen.ts'
@@ -79,6 +80,7 @@ export interface SliceFunctions {}
 export interface Services {
   config: Config
   store: Store
+  searchIndex: SearchIndex
   events: Emitter
   /** What goes with a deleted record, by entity. */
   releases: Releases

@@ -9,12 +9,12 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
-import { indexed } from '../../db/search/documents.ts'
 import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
 import { hashPassword } from '../../src/kernel/auth/passwords.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { searchDocuments } from '../../src/operations.ts'
 import { startServer, testConfig } from '../support/app.ts'
 import { fillRows } from './fill.rows.ts'
 
@@ -185,7 +185,7 @@ async function fillSearch(database: Sqlite.Database, url: string): Promise<void>
     'insert into search_index (entity_type, entity_id, title, subtitle, body) values (?, ?, ?, ?, ?)',
   )
   const limit = 5_000
-  for (const { entity, read } of indexed) {
+  for (const { entity, read } of searchDocuments) {
     for (let after = 0; ; ) {
       const documents = await read(store.db, { after, limit })
       database.transaction(() => {

@@ -249,6 +249,27 @@ describe('imports follow one order', () => {
   })
 })
 
+describe('db', () => {
+  it('names no table of a resource: the slices hand in what depends on one', () => {
+    const generated = readFileSync(join(root, 'db/tables.gen.ts'), 'utf8')
+    const own = ['migrations', 'search_index', 'event_readers', 'locks', 'schedules']
+    const tables = [...generated.slice(generated.indexOf('export interface DB {')).matchAll(/^ {2}(\w+): /gm)]
+      .map(([, table = '']) => table)
+      .filter((table) => !own.includes(table))
+    expect(tables.length).toBeGreaterThan(30)
+    const named = new RegExp(`(['"\`]|\\b(from|join|into|update|table) )(${tables.join('|')})\\b`, 'i')
+    // The probe looks for a seeded row in a database that is not opened.
+    const strays = sources
+      .filter(({ path }) => /^db\/(?!migrations\/|seed\.ts|sqlite\/installation-probe\.ts)/.test(path))
+      .flatMap(({ path, text }) =>
+        code(text)
+          .split('\n')
+          .flatMap((line) => (named.test(line) ? [`${path}: ${line.trim()}`] : [])),
+      )
+    expect(strays).toEqual([])
+  })
+})
+
 describe('a tag, its folder and its test have one name', () => {
   const slugs = tags.map(({ slug }) => slug).sort()
 

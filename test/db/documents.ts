@@ -2,15 +2,15 @@
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
-import { finding, type Stale } from '../../db/search/search-index.ts'
-import type { Db, Store } from '../../db/store.ts'
+import type { Db, RecordRef, Store } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { store } from './grouped.ts'
 
 export const entity = 'organizations'
 const named = (name: string) => ({ name, name_key: name.toLowerCase() })
 
 /** What is to be refreshed after that is left to the caller. */
-export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<Stale> {
+export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<RecordRef> {
   const row = { ...named(name), created_at: 'now', updated_at: 'now' }
   const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()
   return { entity, id }
@@ -49,7 +49,7 @@ export async function found({ db, dialect }: Store, word: string): Promise<{ wor
 }
 
 export const whole = async (of: Store): Promise<void> => {
-  expect(await finding(of.db, of.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(of.db, of.dialect)).toBeNull()
   expect(await titles(of)).toEqual(await records(of))
 }
 

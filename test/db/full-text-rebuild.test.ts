@@ -4,8 +4,8 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { caseFold } from '../../db/schema/case-folding.ts'
-import { finding, rebuildAll } from '../../db/search/search-index.ts'
 import type { Db } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
 const count = 2_000
@@ -62,7 +62,7 @@ function otherWriter(): { write: (at: number) => void; close: () => void } {
 }
 
 it('leaves others time to write, has what they write, and ends while they do', async () => {
-  expect(await rebuildAll(store)).toBe(count)
+  expect(await searchIndex.rebuildOnline(store)).toBe(count)
   const before = await schema()
   // Words that are missing, rows that are missing, and rows that say something else.
   await sql`insert into search_index_pieces (search_index_pieces) values ('delete-all')`.execute(store.db)
@@ -74,7 +74,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   await sql`insert into search_index (entity_type, entity_id, title, subtitle, body) values ('nothing', 7, 'strange', '', '')`.execute(
     store.db,
   )
-  expect(await finding(store.db, store.dialect)).not.toBeNull()
+  expect(await searchIndex.findProblem(store.db, store.dialect)).not.toBeNull()
 
   const other = otherWriter()
   let written = 0
@@ -85,14 +85,14 @@ it('leaves others time to write, has what they write, and ends while they do', a
     return transaction.call(this) as never
   })
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
-  await rebuildAll(store)
+  await searchIndex.rebuildOnline(store)
   other.close()
   // Dropped whole they would keep others from writing for long.
   for (const index of store.dialect.fullText.rebuild.indexes('search_index'))
     expect(String(asked.mock.calls)).toContain(`delete from ${index}_old_data`)
   vi.restoreAllMocks()
   expect(written).toBeGreaterThan(100)
-  expect(await finding(store.db, store.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()
   expect(await schema()).toEqual(before)
 }, 120_000)
 
@@ -102,9 +102,9 @@ it('goes on after one that was cut off', async () => {
   const [index = ''] = renewal.indexes('search_index')
   await alone((db) => renewal.begin(db as never, 'search_index', index))
   expect(await schema()).not.toEqual(before)
-  expect(await rebuildAll(store)).toBe(count)
+  expect(await searchIndex.rebuildOnline(store)).toBe(count)
   expect(await schema()).toEqual(before)
-  expect(await finding(store.db, store.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()
 })
 
 it('mends an index that lacks a table of its own', async () => {
@@ -114,7 +114,7 @@ it('mends an index that lacks a table of its own', async () => {
   raw.unsafeMode()
   raw.exec(`drop table ${words}_idx; drop table ${pieces}_docsize`)
   raw.close()
-  expect(await rebuildAll(store)).toBe(count)
+  expect(await searchIndex.rebuildOnline(store)).toBe(count)
   expect(await schema()).toEqual(before)
-  expect(await finding(store.db, store.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()
 })

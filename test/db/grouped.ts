@@ -6,6 +6,7 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore, type Store } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 
 export let folder: string
 export let file: string
@@ -21,6 +22,7 @@ export async function openAnew(): Promise<void> {
   // Where tests share the disk it may be slow.
   store = openStore(`sqlite:${file}`, { groupMs, slowSyncMs: Number.POSITIVE_INFINITY })
   await migrate(store)
+  store.beforeGroupCommit(searchIndex.update)
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   other = new Database(file, { readonly: true })
 }

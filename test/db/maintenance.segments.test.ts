@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { until } from '../support/until.ts'
 import { found, make, records, whole } from './documents.ts'
 import { alone, file, store, turn, write } from './grouped.ts'
@@ -92,6 +93,7 @@ describe('the index of words', () => {
   it('is put together in memory as well', async () => {
     const memory = openStore('sqlite::memory:')
     await migrate(memory)
+    memory.beforeGroupCommit(searchIndex.update)
     const count = () =>
       sql<{ count: number }>`select count(distinct segid) as count from search_index_words_idx`.execute(memory.db)
     for (let made = 0; made < 70; made++)

@@ -5,8 +5,8 @@ import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { type MockInstance, vi } from 'vitest'
-import { refresh, type Stale } from '../../db/search/search-index.ts'
-import type { DatabaseSnapshot } from '../../db/store.ts'
+import type { DatabaseSnapshot, RecordRef } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { insert } from './documents.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
 
@@ -65,9 +65,9 @@ export function makeMuch(): Promise<void> {
   }
   return alone(async (db) => {
     for (let count = 0; count < 60; count++) {
-      const stale: Stale[] = []
+      const stale: RecordRef[] = []
       for (let each = 0; each < 10; each++) stale.push(await insert(db, Array.from({ length: 300 }, word).join(' ')))
-      await refresh(db, stale)
+      await searchIndex.update(db, stale)
     }
   })
 }

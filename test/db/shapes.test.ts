@@ -3,8 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'
-import { finding, rebuildAll } from '../../db/search/search-index.ts'
 import { openStore, type Store } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
+import { migrateWithSearch } from '../support/search-index.ts'
 
 const rowsOf = async (store: Store, text: string) =>
   (await sql.raw<Record<string, unknown>>(text).execute(store.db)).rows
@@ -93,7 +94,7 @@ describe('a database', () => {
       await onlyMigrations(store, migrations.length)
       const shape = await shapeOf(store)
       expect(shape).toEqual(await fresh())
-      await rebuildAll(store)
+      await searchIndex.rebuildOnline(store)
       expect(await shapeOf(store)).toEqual(shape)
     }))
 
@@ -115,9 +116,9 @@ describe('a database', () => {
           .values({ name: 'Anvils', name_key: 'anvils', ...stamps })
           .execute()
       }
-      await migrate(store)
+      await migrateWithSearch(store)
       expect(await shapeOf(store)).toEqual(await fresh())
-      expect(await finding(store.db, store.dialect)).toBeNull()
+      expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()
     }),
   )
 })

@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { finding } from '../../db/search/search-index.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { checkSearch } from '../../src/resources/system/housekeeping.ts'
 import { make } from './documents.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
@@ -22,7 +22,7 @@ afterEach(async () => {
 /** What is found while another process holds the write lock. */
 const found = () => {
   other.exec('begin immediate')
-  return finding(store.db, store.dialect)
+  return searchIndex.findProblem(store.db, store.dialect)
 }
 
 it('finds nothing wrong in an index that is whole', { timeout: 60_000 }, async () => {
@@ -38,7 +38,7 @@ it.each([
     'corruption|malformed',
   ],
   ['a table of it is gone', 'drop table search_index_words_docsize', 'no such table'],
-  ['pieces are gone', 'delete from search_index_pieces where rowid = 1', 'some have no pieces'],
+  ['pieces are gone', 'delete from search_index_pieces where rowid = 1', 'some have no trigrams'],
 ])('finds that %s', async (_, damage, said) => {
   other.exec(damage)
   expect(await found()).toMatch(new RegExp(`^its words are not those of the records \\(.*(${said})`))
@@ -48,7 +48,7 @@ it('checks on a thread, by a connection that cannot write', { timeout: 60_000 },
   const texts = vi.spyOn(Database.prototype, 'prepare')
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   const before = other.pragma('data_version')
-  expect(await finding(store.db, store.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()
   expect(asked.mock.calls.filter(([text]) => String(text).includes('integrity-check'))).toHaveLength(1)
   expect(texts.mock.calls.filter(([text]) => text.includes('integrity-check'))).toEqual([])
   expect(other.pragma('data_version')).toEqual(before)
@@ -59,6 +59,6 @@ it('takes a check that cannot be made for no damage', { timeout: 60_000 }, async
     if (message === null) void this.terminate()
     else queueMicrotask(() => this.emit('message', { failure: 'database or disk is full', code: 'SQLITE_FULL' }))
   })
-  const checked = checkSearch.run({ db: store.db, services: { store } } as never, {} as never, {} as never)
+  const checked = checkSearch.run({ db: store.db, services: { store, searchIndex } } as never, {} as never, {} as never)
   await expect(checked).rejects.toThrow('database or disk is full')
 })

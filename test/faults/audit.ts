@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { finding } from '../../db/search/search-index.ts'
 import { type Db, openStore } from '../../db/store.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { type Answer, call, type Door, type Lead, type Load, patiently, sha256 } from './load.ts'
 
 export interface Audit {
@@ -22,7 +22,7 @@ export async function audit(dataDir: string, load: Load): Promise<Audit> {
   const store = openStore(`sqlite:${join(dataDir, 'accord.db')}`)
   try {
     const { db, dialect } = store
-    const search = await finding(db, dialect)
+    const search = await searchIndex.findProblem(db, dialect)
     return {
       lost: [...(await lostLeads(db, load.leads)), ...(await lostFiles(db, dataDir, load))],
       half: [...(await halves(db, dataDir)), ...(await refusedButThere(db, load))],

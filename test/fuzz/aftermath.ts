@@ -1,6 +1,6 @@
 // Checks the state after a round: the database is intact, the search index is complete, and every
 // record can still be listed, shown, exported and read in the event log.
-import { finding as searchFinding } from '../../db/search/search-index.ts'
+import { searchIndex } from '../../src/operations.ts'
 import type { World } from '../contract/support.ts'
 import { facts } from '../support/schema.ts'
 import { findingsOf, isJson, lists } from './check.ts'
@@ -18,7 +18,7 @@ export async function aftermath({ server }: World, logged: () => string[]): Prom
   found.push(...logged())
   const { store } = server
   found.push(...(await store.dialect.integrityProblems(store.db as never)).map((each) => `The database: ${each}`))
-  const search = await searchFinding(store.db as never, store.dialect)
+  const search = await searchIndex.findProblem(store.db as never, store.dialect)
   if (search !== null) found.push(`The search: ${search}`)
   const caller = await server.as(await anAdministrator(server))
   const ask = async (url: string): Promise<{ body: any } | undefined> => {

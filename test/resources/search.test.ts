@@ -3,10 +3,10 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { migrate } from '../../db/migrate.ts'
-import { finding, rebuild } from '../../db/search/search-index.ts'
+import { searchIndex } from '../../src/operations.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { migrateWithSearch } from '../support/search-index.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   await server.keep()
 })
 afterEach(async () => {
-  expect(await finding(server.store.db, server.store.dialect)).toBeNull()
+  expect(await searchIndex.findProblem(server.store.db, server.store.dialect)).toBeNull()
   await server.rewind()
 })
 afterAll(() => server.close())
@@ -134,7 +134,7 @@ describe('what matches', () => {
     const scores = hits.map(({ score }) => score)
     expect(scores).toEqual([...scores].sort((one, other) => other - one))
     expect(scores[0]).toBe(scores[1])
-    await rebuild(server.store.db, server.store.dialect)
+    await searchIndex.rebuild(server.store.db, server.store.dialect)
     expect(await search('falcon')).toEqual(hits)
   })
 
@@ -230,7 +230,7 @@ describe('what matches', () => {
       )
       .returning(['id', 'name'])
       .execute()
-    await rebuild(db, server.store.dialect)
+    await searchIndex.rebuild(db, server.store.dialect)
     await fc.assert(
       fc.asyncProperty(text, async (q) => {
         const words = q
@@ -418,12 +418,12 @@ describe('the index', () => {
         ...stamps,
       })
       .execute()
-    expect(await finding(db, server.store.dialect)).toMatch(/^it has 0 of 1 (quotes|emails)\.$/)
+    expect(await searchIndex.findProblem(db, server.store.dialect)).toMatch(/^it has 0 of 1 (quotes|emails)\.$/)
 
     await server.store.dialect.fullText.drop(db as never, 'search_index')
     await sql`drop table search_index`.execute(db)
     await db.deleteFrom('migrations').where('name', '=', '0016_search').execute()
-    expect(await migrate(server.store)).toContain('0016_search')
+    expect(await migrateWithSearch(server.store)).toContain('0016_search')
     const rows = await db.selectFrom('search_index').selectAll().orderBy('entity_type').execute()
     const of = (type: string) => rows.find(({ entity_type }) => entity_type === type)
     expect(of('quotes')).toMatchObject({ title: 'Nimbus offer', subtitle: 'Ödön Őrsi', body: 'Ödön Őrsi' })
@@ -440,7 +440,7 @@ describe('the index', () => {
     await deal()
     const all = await db.selectFrom('search_index').selectAll().execute()
     await db.deleteFrom('search_index').where('entity_type', '=', 'leads').execute()
-    expect(await finding(db, dialect)).toBe('it has 0 of 1 leads.')
+    expect(await searchIndex.findProblem(db, dialect)).toBe('it has 0 of 1 leads.')
     await dialect.fullText.drop(db as never, 'search_index')
     await dialect.fullText.create(db as never, 'search_index')
     await sql`drop trigger search_index_words_insert`.execute(db)
@@ -448,8 +448,8 @@ describe('the index', () => {
       .insertInto('search_index')
       .values(all.filter(({ entity_type }) => entity_type === 'leads'))
       .execute()
-    expect(await finding(db, dialect)).toMatch(/^its words are not those of the records/)
-    await rebuild(db, dialect)
+    expect(await searchIndex.findProblem(db, dialect)).toMatch(/^its words are not those of the records/)
+    await searchIndex.rebuild(db, dialect)
   })
 })
 
@@ -495,7 +495,7 @@ describe('who finds what', () => {
         .insertInto('leads')
         .values(Array.from({ length: 1500 }, () => ({ ...row, title: 'Gannet', title_key: 'gannet', user_id: 1 })))
         .execute()
-      await rebuild(db, server.store.dialect)
+      await searchIndex.rebuild(db, server.store.dialect)
       counts.push((await statementsOf(() => search('gannet', {}, own))).length)
     }
     expect(counts[3]).toBe(counts[1])

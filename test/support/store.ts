@@ -1,27 +1,37 @@
 // A store that stands for another one, which a test may replace while a server runs.
-import type { Store } from '../../db/store.ts'
+import type { DeferredWork, Store } from '../../db/store.ts'
 
-export const storeOf = (current: () => Store): Store => ({
-  get db() {
-    return current().db
-  },
-  dialect: current().dialect,
-  url: current().url,
-  health: () => current().health(),
-  retryWrite: () => current().retryWrite(),
-  faults: () => current().faults(),
-  commitGeneration: () => current().commitGeneration(),
-  whenDurable: () => current().whenDurable(),
-  verifyFiles: () => current().verifyFiles(),
-  lostFiles: () => current().lostFiles(),
-  assertFiles: () => current().assertFiles(),
-  renewReadTransaction: (agoMs) => current().renewReadTransaction(agoMs),
-  onGroupCommit: (writes) => current().onGroupCommit(writes),
-  deferToCommit: (stale) => current().deferToCommit(stale),
-  walBytes: () => current().walBytes(),
-  onCommit: (listener) => current().onCommit(listener),
-  maintain: () => current().maintain(),
-  image: () => current().image(),
-  snapshot: () => current().snapshot(),
-  close: () => current().close(),
-})
+export function storeOf(current: () => Store): Store {
+  let deferredWork: DeferredWork | undefined
+  return {
+    get db() {
+      return current().db
+    },
+    dialect: current().dialect,
+    url: current().url,
+    health: () => current().health(),
+    retryWrite: () => current().retryWrite(),
+    faults: () => current().faults(),
+    commitGeneration: () => current().commitGeneration(),
+    whenDurable: () => current().whenDurable(),
+    verifyFiles: () => current().verifyFiles(),
+    lostFiles: () => current().lostFiles(),
+    assertFiles: () => current().assertFiles(),
+    renewReadTransaction: (agoMs) => current().renewReadTransaction(agoMs),
+    onGroupCommit: (writes) => current().onGroupCommit(writes),
+    beforeGroupCommit: (work) => {
+      deferredWork = work
+    },
+    deferToCommit: (records) => {
+      // The store may be another one by now.
+      if (deferredWork) current().beforeGroupCommit(deferredWork)
+      current().deferToCommit(records)
+    },
+    walBytes: () => current().walBytes(),
+    onCommit: (listener) => current().onCommit(listener),
+    maintain: () => current().maintain(),
+    image: () => current().image(),
+    snapshot: () => current().snapshot(),
+    close: () => current().close(),
+  }
+}

@@ -1,4 +1,5 @@
-// A group: the transactions that share one commit, and the requests that wait in line for the connection.
+// A group: the transactions that share one commit, and the requests that wait in line for the
+// connection.
 
 export interface Group<Deferred> {
   /** It has one member and takes no other. */
@@ -15,8 +16,9 @@ export interface Group<Deferred> {
 }
 
 /**
- * `member`: shares its commit with others. `own group`: has a commit of its own, for long work. `own group in parts`: the same for a
- * sequence of savepoints that each change little. `exclusive`: has the connection outside any transaction.
+ * `member`: shares its commit with others. `own group`: has a commit of its own, for long work.
+ * `own group in parts`: the same for a sequence of savepoints that each change little. `exclusive`:
+ * has the connection outside any transaction.
  */
 export type Membership = 'member' | 'own group' | 'own group in parts' | 'exclusive'
 
@@ -30,11 +32,19 @@ export interface WaitingRequest {
 export interface GroupCommitOptions<Deferred> {
   /** How long a transaction waits for a lock that another process holds, in milliseconds. */
   readonly maxWaitMs: number
-  /** A group this old takes no further member and waits for none. 0: each transaction has its own commit. */
+  /**
+   * A group this old takes no further member and waits for none. 0: each transaction has its own
+   * commit.
+   */
   readonly maxGroupMs: number
-  /** Whether further writes are about to come. Waiting for them saves commits; a commit costs as much CPU as a small change. */
+  /**
+   * Whether further writes are about to come. Waiting for them saves commits; a commit costs as
+   * much CPU as a small change.
+   */
   isWriteComing(): boolean
-  /** Does the deferred work inside the group's transaction. If it rejects, the whole group fails. */
+  /**
+   * Does the deferred work inside the group's transaction. If it rejects, the whole group fails.
+   */
   beforeCommit(deferred: readonly Deferred[]): Promise<void>
   /** Settles once everything committed so far is on the disk; null when it already is. */
   whenDurable(): Promise<void> | null

@@ -1,8 +1,11 @@
-// The states of the write queue and the transitions between them. README.md explains each transition.
+// The states of the write queue and the transitions between them. README.md explains each
+// transition.
 
 import type { Group } from './group.ts'
 
-/** A group stands in the states in which its transaction is open and can take further statements. */
+/**
+ * A group stands in the states in which its transaction is open and can take further statements.
+ */
 export type State<Deferred> =
   | { readonly name: 'idle' }
   | { readonly name: 'preparing' }

@@ -5,9 +5,15 @@ import type { SqlQuery } from '../prepared-statements.ts'
 import type { Membership } from './group.ts'
 
 export interface WriteQueue<Deferred> {
-  /** Begins a transaction once the connection is free. Rejects when the queue is closed or the lock stays busy. */
+  /**
+   * Begins a transaction once the connection is free. Rejects when the queue is closed or the lock
+   * stays busy.
+   */
   begin(as: Exclude<Membership, 'exclusive'>): Promise<WriteTransaction>
-  /** Runs one statement that changes rows, as a transaction of its own that joins a group like any other. */
+  /**
+   * Runs one statement that changes rows, as a transaction of its own that joins a group like any
+   * other.
+   */
   write<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** Runs one statement outside any transaction. */
   runOutside<R>(query: SqlQuery): Promise<QueryResult<R>>
@@ -15,9 +21,15 @@ export interface WriteQueue<Deferred> {
   exclusive(): Promise<ExclusiveConnection>
   /** Whether no request waits, no transaction is open and no commit is due. */
   isIdle(): boolean
-  /** Leaves work for the moment before the commit of the transaction that runs. Throws when none does. */
+  /**
+   * Leaves work for the moment before the commit of the transaction that runs. Throws when none
+   * does.
+   */
   defer(work: readonly Deferred[]): void
-  /** Commits the members that have ended, undoes the one that has not, and refuses every later request. */
+  /**
+   * Commits the members that have ended, undoes the one that has not, and refuses every later
+   * request.
+   */
   close(): Promise<void>
 }
 
@@ -26,7 +38,10 @@ export interface WriteTransaction {
   run<R>(query: SqlQuery): QueryResult<R>
   /** Settles once the group is on the disk. */
   commit(): Promise<void>
-  /** Undoes the changes at once. Settles with the group, because the member may have read changes of other members. */
+  /**
+   * Undoes the changes at once. Settles with the group, because the member may have read changes of
+   * other members.
+   */
   rollback(): Promise<void>
 }
 

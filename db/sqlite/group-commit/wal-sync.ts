@@ -1,43 +1,51 @@
-// Brings what was committed to the disk without holding up the event loop. A commit of the connection that writes ends in the log (WAL)
-// and is not synced by SQLite (`synchronous = NORMAL`). `fdatasync` runs on a thread of libuv, and nothing is answered before it has
-// returned. The order of writes stays SQLite's: each frame of the log carries a checksum over all before it, and a checkpoint syncs the
-// log before it touches the database file.
+// Syncs commits to the disk off the event loop. With `synchronous = NORMAL` SQLite writes a commit
+// to the log (WAL) without a sync. `fdatasync` runs on a thread of libuv, and a write is answered
+// after it. The order of writes stays SQLite's: each frame of the log has a checksum over all
+// frames before it, and a checkpoint syncs the log before it changes the database file.
 
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import { createMaintenanceThread } from '../maintenance/maintenance-thread.ts'
 
-/** It is committed, and may not survive a power cut. */
+/** The commit is in the log, but a power cut may undo it. */
 export class UnconfirmedCommitError extends Error {}
 
 export interface WalSync {
-  /** To be called with each commit that has written. */
+  /** To be called after each commit that wrote something. */
   markDirty(): void
-  /** Settles once all that was committed until now is on the disk. Null when it is there already. Rejects with `NotOnDisk`. */
+  /**
+   * Settles once every commit so far is on the disk; null when it is. Rejects with
+   * UnconfirmedCommitError.
+   */
   whenDurable(): Promise<void> | null
   /**
-   * Null unless the next transaction would begin the log again, for which SQLite syncs the header of the log within the commit, and the
-   * disk is slow: then a thread begins it. To be asked before a transaction begins. Never rejects.
+   * To be called before a transaction begins. When the transaction would restart the log, SQLite
+   * syncs the new header inside its commit. On a slow disk a thread restarts the log first; the
+   * promise settles after that. Null when there is nothing to wait for. Never rejects.
    */
   prepareLog(): Promise<void> | null
   close(): Promise<void>
 }
 
-interface Told {
-  /** A disk that takes longer to sync is slow. */
+interface WalSyncOptions {
+  /** A disk whose last sync took longer is slow. */
   slowMs: number
-  /** The disk did not confirm a sync. */
+  /** Called when the disk does not confirm a sync. */
   onFailure: (error: UnconfirmedCommitError) => void
 }
 
-export function createWalSync(connection: Database.Database, file: string, { slowMs, onFailure }: Told): WalSync {
+export function createWalSync(
+  connection: Database.Database,
+  file: string,
+  { slowMs, onFailure }: WalSyncOptions,
+): WalSync {
   const log = connection.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw()
   const thread = createMaintenanceThread(file)
   let handle: Promise<FileHandle> | null = null
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
-  // The process that wrote what is in the log may have been killed before it synced.
+  // A killed process may have left commits in the log that it had not synced.
   let isDirty = true
   let isBroken = false
   let isSlow = false
@@ -49,7 +57,7 @@ export function createWalSync(connection: Database.Database, file: string, { slo
       else await (await opened()).datasync()
     } catch (cause) {
       isBroken = true
-      // A commit can be read before its sync, so replies that depend on it wait for the disk as well.
+      // Other transactions may have read the commit, so they must wait for the next sync.
       isDirty = true
       const error = new UnconfirmedCommitError('The disk did not confirm what was committed.', { cause })
       onFailure(error)
@@ -59,7 +67,7 @@ export function createWalSync(connection: Database.Database, file: string, { slo
     }
   }
 
-  /** Opened once it is there. */
+  /** SQLite creates the log with the first write, so it is opened late. */
   async function opened(): Promise<FileHandle> {
     handle ??= openLog(file)
     try {
@@ -71,9 +79,10 @@ export function createWalSync(connection: Database.Database, file: string, { slo
   }
 
   /**
-   * After a failed sync the system may have dropped pages that were never written, and a further sync would not say so. All of the log
-   * comes into the database file instead, and both are synced. Answers whether the log begins anew: while somebody reads it, commits are
-   * appended, and a power cut would lose those behind a page that was dropped.
+   * After a failed sync the kernel may have dropped dirty pages, and a second sync would not report
+   * it. So a checkpoint copies the log into the database file and syncs both. Returns whether the
+   * log then restarts. It cannot while a reader uses it; later commits would stand behind a dropped
+   * page, and a power cut would lose them.
    */
   async function repair(): Promise<boolean> {
     const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row
@@ -90,19 +99,19 @@ export function createWalSync(connection: Database.Database, file: string, { slo
     return running
   }
 
-  /** The page that holds the version is written again as it is. */
-  async function beginLog(): Promise<void> {
+  /** Writes the page with the version unchanged, which restarts the log. */
+  async function restartLog(): Promise<void> {
     try {
       const [version] = (await thread.run('pragma user_version')).row
       await thread.run(`pragma user_version = ${version ?? 0}`)
     } catch {
-      // Another process writes, or the disk fails. The transaction that comes next meets it too.
+      // Another process has the lock, or the disk fails. The next transaction meets the same error.
     } finally {
       thread.idle()
     }
   }
 
-  function isLogDone(): boolean {
+  function isLogCheckpointed(): boolean {
     const [, pages = 0, done = 0] = log.get() ?? []
     return pages <= done
   }
@@ -112,7 +121,7 @@ export function createWalSync(connection: Database.Database, file: string, { slo
       isDirty = true
     },
     whenDurable() {
-      // Between the end of one sync and the beginning of the next there is none under way.
+      // `running` is null for a moment between two syncs, so `next` counts first.
       if (next !== null) return next
       if (running === null) return isDirty ? begin() : null
       if (!isDirty) return running
@@ -122,7 +131,7 @@ export function createWalSync(connection: Database.Database, file: string, { slo
       })
       return next
     },
-    prepareLog: () => (isSlow && isLogDone() ? beginLog() : null),
+    prepareLog: () => (isSlow && isLogCheckpointed() ? restartLog() : null),
     async close() {
       await (next ?? running)?.catch(nothing)
       await thread.end()
@@ -132,7 +141,7 @@ export function createWalSync(connection: Database.Database, file: string, { slo
   }
 }
 
-/** Its name in the folder is brought to the disk as well. */
+/** Syncs the folder too, so that the name of the log survives a power cut. */
 async function openLog(file: string): Promise<FileHandle> {
   const folder = await open(dirname(file), 'r')
   try {

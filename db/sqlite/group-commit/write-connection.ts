@@ -1,5 +1,6 @@
-// The connection that writes, inside and outside of transactions. When the disk is full or fails, SQLite may undo one statement or the
-// whole transaction. The rest of such a transaction must not be committed alone, so nothing of it is.
+// The connection that writes, inside and outside of transactions. When the disk is full or fails,
+// SQLite may undo one statement or the whole transaction. The rest of such a transaction must not
+// be committed alone, so nothing of it is.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -26,7 +27,9 @@ export type UndoStorage = 'file' | 'memory'
 
 export interface WriteConnection {
   run<R>(query: SqlQuery): QueryResult<R>
-  /** For an exclusive caller: `begin`, `commit` and `rollback` are statements that it runs itself. */
+  /**
+   * For an exclusive caller: `begin`, `commit` and `rollback` are statements that it runs itself.
+   */
   runExclusive<R>(query: SqlQuery): QueryResult<R>
   /** Use `file` for a transaction that may change much of the database. */
   begin(undoStorage: UndoStorage): void
@@ -37,7 +40,10 @@ export interface WriteConnection {
   savepoint(): void
   releaseSavepoint(): void
   rollbackToSavepoint(): void
-  /** Whether the transaction takes no further member, because it cannot be committed any more or has changed the schema. */
+  /**
+   * Whether the transaction takes no further member, because it cannot be committed any more or has
+   * changed the schema.
+   */
   isClosedToMembers(): boolean
 }
 
@@ -45,11 +51,17 @@ export interface Callbacks {
   readonly health: SqliteHealth
   /** The schema has changed, so prepared statements are out of date. */
   onSchemaChange(): void
-  /** Runs before a begin, a commit and a statement outside a transaction: an old read transaction would block the checkpoint. */
+  /**
+   * Runs before a begin, a commit and a statement outside a transaction: an old read transaction
+   * would block the checkpoint.
+   */
   onWrite(): void
   /** Runs after a commit that changed something, with the number of full-text segments it added. */
   onCommit(segments: number): void
-  /** Runs when a transaction begins that may see commits of another process that are not on the disk yet. */
+  /**
+   * Runs when a transaction begins that may see commits of another process that are not on the disk
+   * yet.
+   */
   onForeignCommit(): void
   /** Changes whenever another connection has committed. */
   foreignCommits(): number
@@ -169,7 +181,10 @@ class SqliteWriteConnection implements WriteConnection {
     this.#attempt(() => prepared.run(), text === 'commit')
   }
 
-  /** Runs the work and records a storage fault. Inside a transaction such a fault is fatal for all of it. */
+  /**
+   * Runs the work and records a storage fault. Inside a transaction such a fault is fatal for all
+   * of it.
+   */
   #attempt<T>(work: () => T, isWrite: boolean): T {
     try {
       return work()
@@ -185,7 +200,10 @@ class SqliteWriteConnection implements WriteConnection {
     }
   }
 
-  /** Throws the error that spoiled the transaction. SQLite can also have ended it without a failing statement. */
+  /**
+   * Throws the error that spoiled the transaction. SQLite can also have ended it without a failing
+   * statement.
+   */
   #assertCommittable(): void {
     if (!this.#isInTransaction) return
     if (this.#fatal === undefined && !this.#database.inTransaction)
@@ -198,7 +216,8 @@ class SqliteWriteConnection implements WriteConnection {
     this.#hasDataChanges ||= isChange && !isHousekeeping
     if (isChange && addsSegment) this.#segments++
     this.#hasSchemaChanges ||= isSchema
-    // Now, because the next statement may name a new column; and again when the transaction ends, which may undo the change.
+    // Now, because the next statement may name a new column; and again when the transaction ends,
+    // which may undo the change.
     if (isSchema) this.#callbacks.onSchemaChange()
   }
 
@@ -224,7 +243,10 @@ class SqliteWriteConnection implements WriteConnection {
     this.#hasSchemaChanges = false
   }
 
-  /** By default SQLite writes each original page to a file on its own, which is slow for many small savepoints. */
+  /**
+   * By default SQLite writes each original page to a file on its own, which is slow for many small
+   * savepoints.
+   */
   #setUndoStorage(undoStorage: UndoStorage): void {
     if (undoStorage === this.#undoStorage) return
     this.#database.pragma(`temp_store = ${undoStorage}`)

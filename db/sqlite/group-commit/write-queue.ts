@@ -1,5 +1,6 @@
-// The queue for the one connection that writes: first come, first served. Transactions that arrive together form a group, which has one
-// commit; each member is answered once the group is on the disk. README.md describes the states.
+// The queue for the one connection that writes: first come, first served. Transactions that arrive
+// together form a group, which has one commit; each member is answered once the group is on the
+// disk. README.md describes the states.
 
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
@@ -9,12 +10,18 @@ import { type State, transitions } from './states.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { WriteConnection } from './write-connection.ts'
 
-/** When another process has held the write lock for longer than this, the queue takes a bounded number of requests. */
+/**
+ * When another process has held the write lock for longer than this, the queue takes a bounded
+ * number of requests.
+ */
 const briefLockMs = 250
 /** More waiting writes would fill the admission queue of http/load-shedding, which reads share. */
 const maxWaiting = 100
 
-/** How long another process has held the write lock, as the attempts to begin a transaction found it. */
+/**
+ * How long another process has held the write lock, as the attempts to begin a transaction found
+ * it.
+ */
 interface Contention {
   readonly since: number
   readonly tries: number
@@ -116,7 +123,9 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return group
   }
 
-  /** Waits in line and then runs `start` with the connection. Resolves or rejects as `start` does. */
+  /**
+   * Waits in line and then runs `start` with the connection. Resolves or rejects as `start` does.
+   */
   #inLine<T>(as: Membership, start: () => T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, refuse) => {
       this.#enqueue({
@@ -146,7 +155,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return this.#waiting.length >= maxWaiting && performance.now() - since > briefLockMs
   }
 
-  /** Starts waiting requests for as long as the connection is free, and ends groups that take no further member. */
+  /**
+   * Starts waiting requests for as long as the connection is free, and ends groups that take no
+   * further member.
+   */
   #dispatch(): void {
     if (this.#isDispatching) return
     this.#isDispatching = true
@@ -276,7 +288,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
       const result = this.#connection.run<R>(query)
       return group.done.then(() => result)
     } catch (error) {
-      // SQLite has undone the statement. The error may be due to changes of other members, so it waits for their commit.
+      // SQLite has undone the statement. The error may be due to changes of other members, so it
+      // waits for their commit.
       if (isFirst && !this.#connection.isClosedToMembers()) this.#abandon(group)
       return group.done.then(() => Promise.reject(error))
     } finally {
@@ -294,7 +307,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     else if (this.#state.name === 'exclusive') this.#moveTo({ name: 'idle' })
   }
 
-  /** Commits after the requests of this turn of the event loop, or of the next few turns while more are coming. */
+  /**
+   * Commits after the requests of this turn of the event loop, or of the next few turns while more
+   * are coming.
+   */
   #scheduleCommit(): void {
     if (this.#isCommitScheduled) return
     this.#isCommitScheduled = true

@@ -1,28 +1,28 @@
-// A thread with a connection of its own to a file: what it runs keeps nobody in this one from going on.
+// A worker thread with a connection of its own to the database file. Its statements do not block
+// the event loop.
 
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { maxWalBytes } from '../connection.ts'
 
-interface Done {
-  /** What a pragma answers. */
+interface Result {
+  /** The values of the first row, as pragmas return them. */
   row: number[]
   rows: Record<string, unknown>[]
-  /** How many rows were changed, those of tables that an index keeps for itself as well. */
+  /** The number of changed rows, including those of FTS5's own tables. */
   changed: number
 }
 
-/** Who runs statements, one at a time. */
 export interface MaintenanceThread {
-  /** Rejects when it fails. */
-  run(text: string, parameters?: readonly unknown[]): Promise<Done>
-  /** There is nothing to do for now. */
+  /** Runs a statement; one at a time. Rejects with its error. */
+  run(text: string, parameters?: readonly unknown[]): Promise<Result>
+  /** Tells the thread that no work follows; it ends after a while. */
   idle(): void
   end(): Promise<void>
 }
 
-/** Run in the thread; of this program it has what it is given. For another process it waits a moment. */
+/** The code of the thread. It waits up to 100 ms for a lock of another process. */
 const program = `
 const { parentPort, workerData: { library, file, longest, isReading, isUnsafe } } = require('node:worker_threads')
 let database
@@ -61,17 +61,18 @@ interface Failed {
   code?: string
 }
 
-interface Told extends Failed {
-  done?: Done
+interface Message extends Failed {
+  done?: Result
 }
 
-/** An error of SQLite keeps its code. */
+/** Restores the error class of SQLite, so that its code is kept. */
 const errorOf = ({ failure = '', code = '' }: Failed): Error =>
   code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
 
 /**
- * Begun when it is needed, and again after it has ended: when it has rested for so long, because it takes some megabytes. With
- * `isReading` the file is opened read-only. `isUnsafe`: the tables that full text keeps for itself can be changed.
+ * The worker starts with the first statement and ends after `idleMs` without work, because it takes
+ * some megabytes; a later statement starts it again. `isReading` opens the file read-only.
+ * `isUnsafe` allows changes in FTS5's own tables.
  */
 export function createMaintenanceThread(
   file: string,
@@ -81,11 +82,11 @@ export function createMaintenanceThread(
   let ending: Promise<unknown> = Promise.resolve()
   let idle: NodeJS.Timeout | undefined
 
-  function begun(): Worker {
+  function startWorker(): Worker {
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
     const workerData = { library, file, longest: maxWalBytes, isReading, isUnsafe }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
-    // Whoever asked it for something is told; otherwise nobody misses it.
+    // A running statement rejects through its own listener; without one the error does not matter.
     made.on('error', () => undefined)
     made.once('exit', () => {
       if (worker === made) worker = null
@@ -108,14 +109,14 @@ export function createMaintenanceThread(
   return {
     async run(text, parameters = []) {
       clearTimeout(idle)
-      worker ??= begun()
+      worker ??= startWorker()
       const one = worker
       one.ref()
       const listening = new AbortController()
       const { signal } = listening
       try {
-        return await new Promise<Done>((resolve, reject) => {
-          const told = ({ done, ...failed }: Told): void => (done ? resolve(done) : reject(errorOf(failed)))
+        return await new Promise<Result>((resolve, reject) => {
+          const told = ({ done, ...failed }: Message): void => (done ? resolve(done) : reject(errorOf(failed)))
           const gone = (): void => reject(new Error('The thread has ended.'))
           const listeners = { message: told, error: reject, exit: gone }
           for (const [name, listener] of Object.entries(listeners)) {

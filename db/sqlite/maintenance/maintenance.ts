@@ -1,5 +1,5 @@
-// Runs the work that SQLite would otherwise do inside a commit: WAL checkpoints and merges of full-text segments. A thread with its own
-// connection does it, while the process goes on reading.
+// Runs the work that SQLite would otherwise do inside a commit: WAL checkpoints and merges of
+// full-text segments. A thread with its own connection does it, while the process goes on reading.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -8,18 +8,30 @@ import type { ExclusiveConnection } from '../group-commit/types.ts'
 import { createMaintenanceThread, type MaintenanceThread } from './maintenance-thread.ts'
 
 export interface Maintenance {
-  /** To be called after each commit, with the number of segments it added. Begins a round in the background when one is due. */
+  /**
+   * To be called after each commit, with the number of segments it added. Begins a round in the
+   * background when one is due.
+   */
   afterCommit(segments: number): void
-  /** Waits for the round that runs, and runs another one if work is left. Never rejects; a failed round is repeated later. */
+  /**
+   * Waits for the round that runs, and runs another one if work is left. Never rejects; a failed
+   * round is repeated later.
+   */
   run(): Promise<void>
   /** Waits for the current step. No further step begins. */
   close(): Promise<void>
 }
 
 export interface MaintenanceOptions {
-  /** Keeps the writes of this process waiting until `release`. Rejects once the database is being closed. */
+  /**
+   * Keeps the writes of this process waiting until `release`. Rejects once the database is being
+   * closed.
+   */
   readonly exclusive: () => Promise<ExclusiveConnection>
-  /** One statement for each index that merges a little; it changes at least two rows unless nothing is left to merge. */
+  /**
+   * One statement for each index that merges a little; it changes at least two rows unless nothing
+   * is left to merge.
+   */
   readonly merges: readonly string[]
   /** Receives null after a successful round, or the error. */
   readonly onRound: (error: unknown) => void
@@ -33,9 +45,15 @@ const maxSegments = 64
 const commitsAfterFailure = 64
 /** Under constant writes merging never ends, and the log must not wait for it. */
 const maxMergeSteps = 50
-/** A log this long can restart only when all of it is in the file, so writes wait for the checkpoint. */
+/**
+ * A log this long can restart only when all of it is in the file, so writes wait for the
+ * checkpoint.
+ */
 const maxPages = 3 * checkpointPages
-/** Between two merges. A process that waits for the write lock tries for it at least ten times a second. */
+/**
+ * Between two merges. A process that waits for the write lock tries for it at least ten times a
+ * second.
+ */
 const pauseMs = 120
 
 /** Reports the length of the log and checkpoints nothing. */
@@ -116,7 +134,9 @@ class ThreadedMaintenance implements Maintenance {
     return (open !== null && open - this.#leftPages >= checkpointPages) || this.#segments >= maxSegments
   }
 
-  /** Null inside a transaction, or when the disk fails; the next write then meets the same error. */
+  /**
+   * Null inside a transaction, or when the disk fails; the next write then meets the same error.
+   */
   #openPages(): number | null {
     try {
       return logStatusOf(this.#ownStatus.get() ?? []).open
@@ -125,7 +145,10 @@ class ThreadedMaintenance implements Maintenance {
     }
   }
 
-  /** In the next turn of the event loop, so that the callers who wait for the commit are answered first. */
+  /**
+   * In the next turn of the event loop, so that the callers who wait for the commit are answered
+   * first.
+   */
   #scheduleRound(): void {
     this.#isRoundScheduled = true
     setImmediate(() => {
@@ -208,7 +231,10 @@ class ThreadedMaintenance implements Maintenance {
   }
 }
 
-/** For a database in memory, which has no log and one connection: merges inside the commit that adds the last segment. */
+/**
+ * For a database in memory, which has no log and one connection: merges inside the commit that adds
+ * the last segment.
+ */
 export function createInMemoryMaintenance(connection: Database.Database, merges: readonly string[]): Maintenance {
   const totalChanges = connection.prepare<[], number>('select total_changes()').pluck()
   let segments = 0

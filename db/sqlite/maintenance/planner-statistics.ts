@@ -1,31 +1,40 @@
-// What SQLite knows of the sizes of tables when it plans a query. It notes them now and then and believes them until the next time: a
-// table that had two rows then is read from end to end, however long it has become. Of small ones it is better told nothing.
+// The statistics of the query planner. SQLite trusts stored sizes until the next analysis: it scans
+// a table that had two rows then, however long it is now. So small tables have no statistics.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 
-const fewest = 1000
+const minRows = 1000
 
-/** To be run after `analyze`. The second makes this connection believe it; others do when they read the tables anew. */
+/**
+ * To be run after `analyze`. The second statement makes this connection reload the statistics;
+ * others reload with the schema.
+ */
 export const discardSmallTableStatistics: readonly string[] = [
-  // An index of some rows says how many these are; the table has as many as the longest.
-  `delete from sqlite_stat1 where tbl in (select tbl from sqlite_stat1 group by tbl having max(cast(stat as integer)) < ${fewest})`,
+  // A partial index covers only some rows, so the largest number counts for the table.
+  `delete from sqlite_stat1 where tbl in (select tbl from sqlite_stat1 group by tbl having max(cast(stat as integer)) < ${minRows})`,
   'analyze sqlite_schema',
 ]
 
-/** Rows of an index that are looked at, as SQLite recommends it: a large table takes milliseconds. */
+/**
+ * The rows of an index that SQLite samples, as its documentation recommends; a large table takes
+ * milliseconds.
+ */
 const maxRows = 400
-/** Others write between two tables; they try for the lock every 10 ms at most. */
+/** Other processes write between two tables; they try for the lock at least every 10 ms. */
 const gapMs = 15
-/** Asks which tables are due, as statements, and does nothing. */
-const asking = 'pragma optimize(0xffff)'
-/** FTS5 and SQLite read these by their keys alone: their sizes decide nothing, and to count them takes long. */
+/** Returns the `ANALYZE` statements that are due, and runs none. */
+const listDue = 'pragma optimize(0xffff)'
+/**
+ * FTS5 reads its own tables by key alone, so their statistics would be slow to collect and never
+ * used.
+ */
 const shadows = `select shadow.name from pragma_table_list as shadow where shadow.type = 'shadow'`
 
-/** One table after another: nobody writes while one is looked at. */
+/** Analyzes one table after another, because writes wait during each. */
 export async function updatePlannerStatistics<Tables>(db: Kysely<Tables>): Promise<void> {
   await sql.raw(`pragma analysis_limit = ${maxRows}`).execute(db)
-  const { rows: due } = await sql.raw<Record<string, string>>(asking).execute(db)
+  const { rows: due } = await sql.raw<Record<string, string>>(listDue).execute(db)
   const { rows: unread } = await sql.raw<{ name: string }>(shadows).execute(db)
   for (const text of due.flatMap(Object.values<string>)) {
     if (!text.startsWith('ANALYZE ') || unread.some(({ name }) => text.endsWith(`."${name}"`))) continue

@@ -1,13 +1,12 @@
 // What the doctor asks of the rows: whether the engine trusts its own file, and whether what happens by itself does happen.
 import type { Kysely } from 'kysely'
 import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
-import { finding as searchFinding } from '../../../db/search/search-index.ts'
 import type { Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { findLoss, restoreAdvice } from '../../installation/installation.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { isProcessGone } from '../../kernel/runtime/process-identity.ts'
-import { sights } from '../../operations.ts'
+import { searchIndex, sights } from '../../operations.ts'
 import { fullAccessUsers } from '../../resources/roles/permission-ceiling.ts'
 import { describeWebhook, webhookStates } from '../../resources/system/webhook-health.ts'
 import { type CheckResult, Hint } from './check-result.ts'
@@ -54,7 +53,7 @@ async function exampleAddress({ db }: Store): Promise<CheckResult> {
 }
 
 export async function checkSearchIndex({ db, dialect }: Store): Promise<CheckResult> {
-  const found = await searchFinding(db, dialect)
+  const found = await searchIndex.findProblem(db, dialect)
   return found === null ? null : `the index is not that of the records: ${found} Run: accord search rebuild`
 }
 

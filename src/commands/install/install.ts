@@ -15,6 +15,7 @@ import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.
 import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
+import { rebuildSearch } from '../rebuild-search.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
@@ -60,7 +61,7 @@ export async function install(
   const done: string[] = []
   if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
   if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
-  const migrated = await migrateData(config, store)
+  const migrated = await migrateData(config, store, rebuildSearch)
   const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
   if (isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
   if (migrated.length > 0)

@@ -57,6 +57,7 @@ function resourceOf(d: AnyDefinition) {
     ...facts,
     sight: sightOfRecords(parts),
     assertVisible: reader.assertVisible,
+    searchDocument: d.searchDocument,
     visibleIds: reader.visibleIds,
     get: reader.get,
     getMany: reader.getMany,

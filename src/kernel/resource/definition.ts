@@ -1,6 +1,7 @@
 // The two types around `defineResource`: what a slice says about its table (Definition), and what
 // the slice and other slices get back (Resource).
 import type { RawBuilder, SqlBool } from 'kysely'
+import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
@@ -34,6 +35,8 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
   /** The fields that `q` searches. */
   search: readonly SearchField[]
+  /** The document that `GET /search` finds a record by; it holds the text of every field in `search`. */
+  searchDocument?: SearchDocumentSource
   /** Body to row. Checks the rules beyond the schema and returns only the columns that were sent. */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
   /** Fields that decide what others mean: while one of them is invalid, no rule of `toRow` runs. */
@@ -107,6 +110,7 @@ export interface Resource<Reply, Write> {
   getOperation: OperationFact
   /** The operation that lists records: its permission and ability decide who may find one. */
   listOperation: OperationFact
+  searchDocument?: SearchDocumentSource | undefined
   /** Names of its events. */
   events: { create: EventBase; update: EventBase; delete: EventBase }
   /** Throws 404 for a record out of sight, 412 for another version than If-Match names. */

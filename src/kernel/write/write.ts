@@ -1,8 +1,7 @@
 // The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
 // after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
 import { textOnly } from '../../../db/compiled-queries.ts'
-import { refresh, type Stale } from '../../../db/search/search-index.ts'
-import type { Db } from '../../../db/store.ts'
+import type { Db, RecordRef } from '../../../db/store.ts'
 import type { EventBase } from '../../contract/types.ts'
 import { author, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -21,7 +20,7 @@ export interface Unit {
   /** The records archived in it so far (archive.ts), in their order. */
   readonly archived: { entity: string; id: number; event: number }[]
   /** The records whose words for search may have changed. */
-  readonly stale: Stale[]
+  readonly stale: RecordRef[]
   /** Whether work for the background was enqueued in it. */
   wakes: boolean
 }
@@ -106,13 +105,13 @@ const freshAtOnce = 100
 async function updateSearchIndex(
   { services }: Pick<Context, 'services'>,
   db: Db,
-  stale: readonly Stale[],
+  stale: readonly RecordRef[],
   isLong: boolean,
 ): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
   if (!isLong && each.length <= freshAtOnce) return services.store.deferToCommit(each)
   for (let from = 0; from < each.length; from += freshAtOnce) {
-    await refresh(db, each.slice(from, from + freshAtOnce), isLong ? yieldIfDue : undefined)
+    await services.searchIndex.update(db, each.slice(from, from + freshAtOnce), isLong ? yieldIfDue : undefined)
     if (isLong) await yieldIfDue()
   }
 }

@@ -13,6 +13,7 @@ import { gatherFiles, settleFiles } from './files.ts'
 import { gatherLinks, type Noun, settleLinks, visibleActivity } from './links.ts'
 import { gatherParticipants, settleParticipants } from './participants.ts'
 import { type Body, columnsOf, type Type } from './rules.ts'
+import { searchDocument } from './search-document.ts'
 
 const linkedTo = (noun: Noun) => linked(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
 const attendedBy = (column: 'user_id' | 'person_id') =>
@@ -60,6 +61,7 @@ export const activities = defineResource({
     schedule_from: time('activities.schedule_from'),
     schedule_to: time('activities.schedule_to'),
   }),
+  searchDocument,
   search: [
     { indexed: 'activities' },
     { key: 'activities.title_key' },

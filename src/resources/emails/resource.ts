@@ -17,6 +17,7 @@ import { gatherAttachments, settleAttachments } from './attachments.ts'
 import { type Body, checkComplete, contentColumns, type Stored } from './content.ts'
 import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
 import { checkAtRest, queuedAgain, queueIfDue } from './queue.ts'
+import { searchDocument } from './search-document.ts'
 import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { visibleEmail, wasInOpenFolder } from './visibility.ts'
 
@@ -138,6 +139,7 @@ export const emails = defineResource({
     tag_id: linked('email_tags', 'emails.id', 'email_id', 'tag_id'),
     sent_at: time('emails.sent_at'),
   }),
+  searchDocument,
   search: [
     { indexed: 'emails' },
     { key: 'emails.subject_key' },

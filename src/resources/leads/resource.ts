@@ -34,6 +34,7 @@ import {
 } from './product-lines.ts'
 import { includeQuotes, quotesCount } from './quotes.ts'
 import { rottenDays, rottenFilter } from './rotting.ts'
+import { searchDocument } from './search-document.ts'
 import { defaultVocabularyId, expandStages, mendLead, planStageChange } from './stage-change.ts'
 import { outcomeEvents } from './stages.ts'
 
@@ -123,6 +124,7 @@ export const leads = defineResource(
       stage_changed_at: time('leads.stage_changed_at'),
       ...(await rottenFilter(ctx, query)),
     }),
+    searchDocument,
     search: [
       { indexed: 'leads' },
       { key: 'leads.title_key' },

@@ -20,6 +20,7 @@ import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { organizationColumns } from './columns.ts'
+import { searchDocument } from './search-document.ts'
 
 export const organizations = defineResource(
   withAttributes('organizations', {
@@ -57,6 +58,7 @@ export const organizations = defineResource(
       }),
       tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),
     }),
+    searchDocument,
     search: [
       { indexed: 'organizations' },
       { key: 'organizations.name_key' },

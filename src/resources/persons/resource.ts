@@ -18,6 +18,7 @@ import { users } from '../users/resource.ts'
 import { checkUniquePoints, cleanContactPoints, contactFilters, mendPerson, saveUniquePoints } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
+import { searchDocument } from './search-document.ts'
 import { loadUnsubscribedAt } from './unsubscribed.ts'
 
 type Row = { id: number; organization_id: number | null; user_id: number | null }
@@ -136,6 +137,7 @@ export const persons = defineResource(
       user_id: value('persons.user_id'),
       tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
     }),
+    searchDocument,
     search: [
       { indexed: 'persons' },
       { key: 'persons.name_key' },

@@ -11,6 +11,7 @@ import { fromScaled, scaled } from '../../kernel/values/money.ts'
 import { withAttributes } from '../attributes/values.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { loadInventories } from './inventories.ts'
+import { searchDocument } from './search-document.ts'
 
 export const products = defineResource(
   withAttributes('products', {
@@ -46,6 +47,7 @@ export const products = defineResource(
       warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
       tag_id: linked('product_tags', 'products.id', 'product_id', 'tag_id'),
     }),
+    searchDocument,
     search: [
       { indexed: 'products' },
       { key: 'products.sku_key' },

@@ -21,6 +21,7 @@ import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
 import { loadItems, type PlannedItem, planItems, presentItem, saveItems } from './items.ts'
 import { isLinked, linkLead, loadLeadRefs } from './lead-links.ts'
+import { searchDocument } from './search-document.ts'
 import { quoteTotals } from './totals.ts'
 
 type Body = Schema<'QuoteUpdate'>
@@ -168,6 +169,7 @@ export const quotes = defineResource(
       grand_total: money('quotes.grand_total'),
       expired_at: value('quotes.expired_at'),
     }),
+    searchDocument,
     search: [
       { indexed: 'quotes' },
       { key: 'quotes.subject_key' },

@@ -1,6 +1,6 @@
 // Nightly jobs (DOMAIN 25.1): prune old rows, optimize the database, check the search index.
 import { sql } from 'kysely'
-import { finding, isRebuildLeft } from '../../../db/search/search-index.ts'
+import { isRebuildLeft } from '../../../db/search/rebuild.ts'
 import { defineJob, enqueue } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -93,8 +93,8 @@ export const optimize = defineJob<Due>({
 export const checkSearch = defineJob<Due>({
   kind: 'system.check-search',
   async run(ctx) {
-    const { log, store } = ctx.services
-    const found = await finding(ctx.db, store.dialect)
+    const { log, searchIndex, store } = ctx.services
+    const found = await searchIndex.findProblem(ctx.db, store.dialect)
     if (found === null) {
       await discardKilledRebuild(ctx)
       return

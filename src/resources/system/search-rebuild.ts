@@ -1,6 +1,6 @@
 // Rebuilds the search index under a lock in the database, so that two processes never rebuild at
 // once.
-import { discardRebuild, rebuildAll } from '../../../db/search/search-index.ts'
+import { discardRebuild } from '../../../db/search/rebuild.ts'
 import { acquireLock, releaseLock } from '../../jobs/locks.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
 import { newOwnerId } from '../../kernel/runtime/process-identity.ts'
@@ -30,7 +30,7 @@ async function withRebuildLock<T>(ctx: Context, work: () => Promise<T>): Promise
  * null when another rebuild runs.
  */
 export const rebuildSearch = (ctx: Context): Promise<number | null> =>
-  withRebuildLock(ctx, () => rebuildAll(ctx.services.store))
+  withRebuildLock(ctx, () => ctx.services.searchIndex.rebuildOnline(ctx.services.store))
 
 /** Removes the leftovers of a killed rebuild, whose triggers slow down every write. */
 export const discardKilledRebuild = (ctx: Context): Promise<unknown> =>

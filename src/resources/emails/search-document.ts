@@ -1,0 +1,20 @@
+// What `q` and the search find an email by (DOMAIN 5.4).
+import { firstWords, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
+
+export const searchDocument: SearchDocumentSource = {
+  entity: 'emails',
+  async read(db, range) {
+    const emails = () =>
+      db.selectFrom('emails').select(['id', 'subject', 'name', 'text', 'from', 'reply_to', 'cc', 'bcc'])
+    return (await readRange(db, 'emails', range, emails)).map((row) => {
+      const from = valuesIn(row.from)
+      const recipients = [row.reply_to, row.cc, row.bcc].flatMap(valuesIn)
+      return {
+        id: row.id,
+        title: row.subject ?? firstWords(row.text),
+        subtitle: row.name ?? from[0] ?? '',
+        body: joinText(row.name, ...from, ...recipients, row.text),
+      }
+    })
+  },
+}
