@@ -1,15 +1,16 @@
-// Jobs of a clock that was ahead and has been set back: without this they would wait until the wrong time comes, as would their leases.
+// Reschedules jobs after the clock was set back. Their times and leases were written by a clock
+// that was ahead, so they would wait until that time comes.
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 import { leaseMs } from './leases.ts'
 
-/** Clocks of several processes differ a little. */
+/** The clocks of several processes differ a little. */
 const toleranceMs = 60_000
 const batch = 200
 
-/** Jobs that were changed in the future keep their delay, counted from now. */
+/** A job that was updated in the future keeps its delay, counted from now. */
 export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
   const future = stamp(new Date(ctx.time.getTime() + toleranceMs))
   for (let found = batch; found === batch; )
@@ -32,7 +33,7 @@ export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
       }
       return rows.length
     })
-  // A worker that lives renews its lease; the lease of one that does not ends.
+  // A live worker renews its leases; those of a dead worker expire.
   const leaseEnd = stamp(new Date(ctx.time.getTime() + leaseMs))
   await ctx.db
     .updateTable('jobs')

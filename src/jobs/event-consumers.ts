@@ -1,6 +1,6 @@
-// Consumers of the event log (DESIGN 6): what follows an event is decided here, in the transaction that moves the reader on, so each
-// event is seen exactly once by each reader, whatever ends the process. Each reader goes on by itself, in steps of a bounded number
-// of rows, between which others may write.
+// Consumers of the event log (DESIGN 6). A consumer handles events in the transaction that stores
+// its position, so it sees each event exactly once, even after a crash. Each consumer proceeds on
+// its own, in steps of a bounded number of rows; other writes go on in between.
 import { type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
@@ -12,7 +12,7 @@ import { createStorageRetry } from './storage-retry.ts'
 
 type Row = Selectable<DB['events']>
 
-/** A row of the event log, read. */
+/** A row of the event log with its JSON parsed. */
 export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 'restored'> {
   before: Snapshot | null
   after: Snapshot | null
@@ -20,30 +20,39 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
   restored: boolean
 }
 
-/** An event as readers hear of it: without its snapshots, which are large and which only few of them need. */
+/** An event without its snapshots, which are large and which few consumers need. */
 export type EventSummary = Pick<
   StoredEvent,
   'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'workflow_run_id' | 'restored' | 'created_at'
 >
 
 export interface EventConsumer {
-  /** How its place is stored; a migration begins it, at the end of the log. */
+  /** The key of its stored position. A migration inserts the row, at the end of the log. */
   name: string
-  /** Types of records whose events mean something to it now; null for all of them. What it passes over it never sees. */
+  /**
+   * The entity types whose events it wants now; null for all. It never sees the events of other
+   * types.
+   */
   entityTypes(ctx: Context): Promise<readonly string[] | null>
   /**
-   * Events in their order. Writes rows and jobs, and calls nobody: it runs in a transaction. Answers the last event it is through
-   * with; those behind it come again.
+   * Handles events in order, inside a transaction: it writes rows and jobs and makes no outside
+   * calls. Returns the id of the last event it has handled; later ones come again.
    */
   consume(ctx: Context, events: readonly EventSummary[]): Promise<number>
 }
 
-/** As many events at a time as take a moment; of fewer than that the commit would cost more. */
-const fewest = 25
-const most = 100
+/**
+ * Events in one step. The number adapts to the time they take; with fewer the commit would cost
+ * more.
+ */
+const minEvents = 25
+const maxEvents = 100
 const maxRows = 200
 
-/** What the first events ask for, as many as fit into one transaction, the first one in any case; and the last of these events. */
+/**
+ * The items that the first events require, up to 200; the first event always counts. `last` is the
+ * last event included.
+ */
 export function takeWithinLimit<Asked>(
   events: readonly EventSummary[],
   askedBy: (event: EventSummary) => readonly Asked[],
@@ -71,98 +80,113 @@ export function parseEvent(row: Row): StoredEvent {
 }
 
 export interface EventDispatcher {
-  /** Takes every reader one step on. True when there was something. */
+  /** Lets every consumer take one step. True when there was an event for one of them. */
   dispatch(): Promise<boolean>
 }
 
-/** How long a reader that wants nothing may stay behind, so that a server unhandled rejection to does not write twice. */
+/**
+ * An idle consumer stores its position this late, so that a server without consumers of an event
+ * does not write twice.
+ */
 const idleMs = 5000
-/** And by how much. No more events than these are looked through at once for those that mean something. */
+/**
+ * A position is stored at the latest after this many skipped events. One query scans no more of
+ * them.
+ */
 const maxPassed = 1000
 
-/** Events behind `after`, up to `to`, of those that a reader hears of. */
-interface Stretch {
+/** Events after `after`, up to `to`, of the types that a consumer wants. */
+interface EventRange {
   after: number
   to: number
   types: readonly string[] | null
 }
 
-export function createEventDispatcher(services: Services, readers: readonly EventConsumer[]): EventDispatcher {
-  /** How far there was nothing for a reader, and since when that is not written down. */
+export function createEventDispatcher(services: Services, consumers: readonly EventConsumer[]): EventDispatcher {
+  /**
+   * The position up to which a consumer had no event, and the time since which it is not stored.
+   */
   const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
-  /** They wait until the others are through. */
+  /** Consumers that failed wait until the others have no events left. */
   const failing = new Set<EventConsumer>()
-  const steps = new Map(readers.map((reader) => [reader, adaptiveBatches(fewest, most, most)]))
-  const { isTransient: isPassing } = createStorageRetry(services, () => false)
+  const steps = new Map(consumers.map((consumer) => [consumer, adaptiveBatches(minEvents, maxEvents, maxEvents)]))
+  const { isTransient } = createStorageRetry(services, () => false)
 
-  async function feed(): Promise<boolean> {
+  async function dispatch(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
-    // Another database has another log.
+    // Another database has another event log.
     if (ctx.db !== known) passed.clear()
     known = ctx.db
-    // Before it is asked what readers hear of: who begins to listen later wants nothing of what there was by then.
+    // Read before `entityTypes`: a consumer that wants a type from now on must not see older events
+    // of it.
     const newest = await newestEvent(ctx)
     let found = false
     let isDue = false
-    for (const [reader, step] of steps) {
-      const place = await placeOf(ctx, reader)
-      if (failing.has(reader) || place >= newest) continue
-      const after = Math.max(place, passed.get(reader)?.id ?? 0)
+    for (const [consumer, step] of steps) {
+      const position = await positionOf(ctx, consumer)
+      if (failing.has(consumer) || position >= newest) continue
+      const after = Math.max(position, passed.get(consumer)?.id ?? 0)
       const to = Math.min(newest, after + maxPassed)
-      const types = after < to ? await attempt(reader, () => reader.entityTypes(ctx)) : []
+      const types = after < to ? await attempt(consumer, () => consumer.entityTypes(ctx)) : []
       if (types === undefined) continue
-      const stretch = { after, to, types }
-      if (await isHeard(ctx, stretch)) {
-        const taken = await attempt(reader, () => transaction(ctx, (ctx) => give(ctx, reader, stretch, step)))
+      const range = { after, to, types }
+      if (await hasEvents(ctx, range)) {
+        const taken = await attempt(consumer, () => transaction(ctx, (ctx) => consumeStep(ctx, consumer, range, step)))
         found = taken === true || found
-        // Who waits for the database, or for an answer, is not kept waiting by all of the log.
+        // A long backlog must not delay requests.
         await yieldToEventLoop()
       } else {
-        isDue = pass(ctx, reader, place, to) || isDue
+        isDue = skip(ctx, consumer, position, to) || isDue
         found = to < newest || found
       }
     }
-    if (isDue) await writeDown(ctx)
+    if (isDue) await storePositions(ctx)
     if (!found) failing.clear()
     return found
   }
 
-  /** Nothing up to there means anything to a reader. Answers whether that is to be written down now. */
-  function pass({ time }: Context, reader: EventConsumer, place: number, to: number): boolean {
-    const earlier = passed.get(reader)
-    const since = earlier && earlier.id > place ? earlier.since : time.getTime()
-    passed.set(reader, { id: to, since })
-    return time.getTime() - since >= idleMs || to - place >= maxPassed
+  /**
+   * Notes that a consumer has no event up to `to`. Returns whether the position is to be stored
+   * now.
+   */
+  function skip({ time }: Context, consumer: EventConsumer, position: number, to: number): boolean {
+    const earlier = passed.get(consumer)
+    const since = earlier && earlier.id > position ? earlier.since : time.getTime()
+    passed.set(consumer, { id: to, since })
+    return time.getTime() - since >= idleMs || to - position >= maxPassed
   }
 
-  async function writeDown(ctx: Context): Promise<void> {
+  async function storePositions(ctx: Context): Promise<void> {
     await transaction(ctx, async (ctx) => {
-      for (const [reader, { id }] of passed) await moveOn(ctx, reader, id)
+      for (const [consumer, { id }] of passed) await storePosition(ctx, consumer, id)
     })
     passed.clear()
   }
 
-  /** One reader that fails stays where it is, and does not hold up the others: undefined. */
-  async function attempt<T>(reader: EventConsumer, work: () => Promise<T>): Promise<T | undefined> {
+  /**
+   * A consumer that fails keeps its position and does not block the others; the result is then
+   * undefined.
+   */
+  async function attempt<T>(consumer: EventConsumer, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()
     } catch (cause) {
-      failing.add(reader)
-      if (!isPassing(cause))
-        services.log.error({ err: cause, reader: reader.name }, 'A reader of the event log failed.')
+      failing.add(consumer)
+      if (!isTransient(cause))
+        services.log.error({ err: cause, consumer: consumer.name }, 'A consumer of the event log failed.')
       return undefined
     }
   }
 
-  return { dispatch: feed }
+  return { dispatch }
 }
 
-async function give(ctx: Context, reader: EventConsumer, stretch: Stretch, step: Portions): Promise<boolean> {
-  // Another process may have been here.
-  const after = Math.max(stretch.after, await placeOf(ctx, reader))
+async function consumeStep(ctx: Context, consumer: EventConsumer, range: EventRange, step: Portions): Promise<boolean> {
+  // Another process may have advanced the position.
+  const after = Math.max(range.after, await positionOf(ctx, consumer))
   const size = step.size()
-  const rows = await eventsOf(ctx, { ...stretch, after })
+  const rows = await eventsOf(ctx, { ...range, after })
     .select(['id', 'name', 'entity_type', 'entity_id', 'changed', 'workflow_run_id', 'restored', 'created_at'])
     .limit(size)
     .execute()
@@ -174,26 +198,27 @@ async function give(ctx: Context, reader: EventConsumer, stretch: Stretch, step:
     }),
   )
   const last = events.at(-1)?.id
-  const place = last === undefined ? stretch.to : await step.taking(events.length, () => reader.consume(ctx, events))
-  const isThrough = place === last && events.length < size
-  // What has come since then is not passed over: it may be of a type that the reader hears of by now.
-  await moveOn(ctx, reader, isThrough ? stretch.to : place)
+  const handled = last === undefined ? range.to : await step.taking(events.length, () => consumer.consume(ctx, events))
+  const isThrough = handled === last && events.length < size
+  // Events after `to` are not skipped, because the consumer may want their type by now.
+  await storePosition(ctx, consumer, isThrough ? range.to : handled)
   return last !== undefined
 }
 
-async function isHeard(ctx: Context, stretch: Stretch): Promise<boolean> {
-  if (stretch.types === null) return true
-  if (stretch.types.length === 0) return false
-  return (await eventsOf(ctx, stretch).select('id').limit(1).executeTakeFirst()) !== undefined
+async function hasEvents(ctx: Context, range: EventRange): Promise<boolean> {
+  if (range.types === null) return true
+  if (range.types.length === 0) return false
+  return (await eventsOf(ctx, range).select('id').limit(1).executeTakeFirst()) !== undefined
 }
 
-function eventsOf({ db }: Context, { after, to, types }: Stretch) {
+function eventsOf({ db }: Context, { after, to, types }: EventRange) {
   const events = db.selectFrom('events').where('id', '>', after).where('id', '<=', to).orderBy('id')
-  // An expression, so that SQLite goes on from a place in the log instead of sorting all events of these types by the index.
+  // The expression keeps SQLite from using the index on types and sorting all events of these
+  // types.
   return types === null ? events : events.where(sql<SqlBool>`(entity_type || '') in (${sql.join([...types])})`)
 }
 
-async function moveOn({ db }: Context, { name }: EventConsumer, to: number): Promise<void> {
+async function storePosition({ db }: Context, { name }: EventConsumer, to: number): Promise<void> {
   await db
     .updateTable('event_readers')
     .set({ last_event_id: to })
@@ -202,8 +227,8 @@ async function moveOn({ db }: Context, { name }: EventConsumer, to: number): Pro
     .execute()
 }
 
-async function placeOf({ db }: Context, { name }: EventConsumer): Promise<number> {
+async function positionOf({ db }: Context, { name }: EventConsumer): Promise<number> {
   const row = await db.selectFrom('event_readers').select('last_event_id').where('name', '=', name).executeTakeFirst()
-  if (!row) throw new Error(`No migration begins the reader ${name}.`)
+  if (!row) throw new Error(`No migration inserts the consumer ${name}.`)
   return row.last_event_id
 }

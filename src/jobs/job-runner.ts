@@ -1,4 +1,5 @@
-// Runs one claimed job: renews its lease, stores its outcome, and retries or buries it when it fails.
+// Runs one claimed job: renews its lease, stores its outcome, and retries or buries it when it
+// fails.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
 import { bury, finish, holdsLease, type JobRow, leaseMs, postpone, renew } from './leases.ts'

@@ -1,5 +1,5 @@
-// The rows of jobs and the leases on them: claiming, finishing, failing, burying. A row is changed only by the claim that holds its
-// lease, so two workers never end the same run, nor two runs of one worker.
+// The rows of jobs and their leases: claiming, finishing, postponing, burying. Only the claim that
+// holds the lease changes the row, so two runs never end the same job.
 import { randomUUID } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
@@ -14,13 +14,13 @@ export type JobRow = Selectable<DB['jobs']>
 export const leaseMs = 60_000
 
 interface ReleaseOptions {
-  /** What this worker still runs, whose lease has ended while the machine slept. */
+  /** Jobs that this worker still runs, though their lease expired while the machine slept. */
   running?: ReadonlySet<number>
-  /** Also what dead processes hold while its lease still runs. */
+  /** Also releases unexpired leases of processes that are gone. */
   isThorough?: boolean
 }
 
-/** Jobs whose worker is gone wait again. That is no failed try; how often it happened is counted by itself. */
+/** Jobs of dead workers wait again. This counts as a crash and not as a failed attempt. */
 export async function releaseExpired(
   ctx: Context,
   { running = new Set(), isThorough = false }: ReleaseOptions = {},
@@ -48,7 +48,10 @@ export async function releaseExpired(
   }
 }
 
-/** Up to `most` jobs of the kinds that are due, oldest first, now held by `own`, without `running`. Their attempts count this one. */
+/**
+ * Claims up to `most` due jobs for the owner `own`, oldest first, except `running`. Their attempts
+ * include this one.
+ */
 export async function claim(
   ctx: Context,
   own: string,
@@ -68,19 +71,20 @@ export async function claim(
       .orderBy('run_at')
       .orderBy('id')
       .limit(most)
-  // Nothing is due most of the time: that is found out without a transaction.
+  // Most polls find nothing due, and a query without a transaction is cheaper.
   if ((await due(ctx.db).execute()).length === 0) return []
   return transaction(ctx, async (ctx) => {
     const slots = new Map(free)
     const rows = (await due(ctx.db).execute()).filter(({ id, kind }) => {
-      // Somebody else had it and gave it back before this worker saw that its own run of it had lost the lease.
+      // Another worker may have claimed and released it before this worker noticed that its lease
+      // was lost.
       if (running.has(id)) return false
       const left = slots.get(kind) ?? 0
       slots.set(kind, left - 1)
       return left > 0
     })
     if (rows.length === 0) return []
-    // The claim has a name of its own: the same worker may claim the same job again.
+    // Each claim has its own name, because the same worker may claim the same job again.
     const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
     await ctx.db
       .updateTable('jobs')
@@ -97,7 +101,7 @@ export async function claim(
 
 const leaseEnd = (ctx: Context): string => stamp(new Date(ctx.time.getTime() + leaseMs))
 
-/** False when somebody else has the job by now. */
+/** Extends the lease. False when the claim is lost. */
 export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<boolean> {
   const { numUpdatedRows } = await ctx.db
     .updateTable('jobs')
@@ -108,13 +112,13 @@ export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<bo
   return numUpdatedRows > 0n
 }
 
-/** Whether the claim still stands. */
+/** Whether the claim still holds the job. */
 export async function holdsLease({ db }: Context, { id, locked_by }: JobRow): Promise<boolean> {
   const held = db.selectFrom('jobs').select('id').where('id', '=', id).where('locked_by', '=', locked_by)
   return (await held.executeTakeFirst()) !== undefined
 }
 
-/** The job is done: its row goes, and the next of its sequence may run. */
+/** Deletes the row of a job that is done, and unblocks the next one of its sequence. */
 export const finish = (ctx: Context, job: JobRow): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const { numDeletedRows } = await ctx.db
@@ -125,7 +129,10 @@ export const finish = (ctx: Context, job: JobRow): Promise<void> =>
     if (numDeletedRows > 0n) await unblock(ctx, job.sequence)
   })
 
-/** It waits for another run. Whatever it came to, it did not crash. */
+/**
+ * The job waits until `until` for its next run. The run ended without a crash, so the count of
+ * crashes restarts.
+ */
 export async function postpone(
   ctx: Context,
   job: JobRow,
@@ -148,12 +155,12 @@ export async function postpone(
     .execute()
 }
 
-/** It is given up. `also` runs in the same transaction, when the job was still ours. */
+/** Gives the job up. `also` runs in the same transaction if the claim still holds the job. */
 export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Context) => Promise<void>): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const { numUpdatedRows } = await ctx.db
       .updateTable('jobs')
-      // Its key is free for another: whoever retries this one decides that it is wanted.
+      // Its key is free for a new job; a user who retries this one decides that it is still wanted.
       .set({
         state: 'buried',
         dedupe_key: null,
@@ -170,7 +177,7 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
     await unblock(ctx, job.sequence)
   })
 
-/** Whether another of its sequence is to be done or being done; one that begins anew waits for it. */
+/** Whether another job of the sequence is unfinished. A revived job then waits behind it. */
 export async function isSequenceBusy(
   { db }: Context,
   { id, sequence }: Pick<JobRow, 'id' | 'sequence'>,
@@ -184,7 +191,7 @@ export async function isSequenceBusy(
   return (await other.where('id', '<>', id).limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Said by a job that runs: those behind it in its sequence no longer wait for it. */
+/** Takes a running job out of its sequence, so that the jobs behind it no longer wait. */
 export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } }, id: number): Promise<void> {
   const jobs = ctx.db.selectFrom('jobs').select('sequence').where('id', '=', id)
   const sequence = (await jobs.executeTakeFirst())?.sequence ?? null
@@ -193,7 +200,7 @@ export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } },
   await unblock(ctx, sequence)
 }
 
-/** The first that is blocked may run, unless another of the sequence waits or runs. */
+/** Lets the first blocked job of the sequence run, unless another one waits or runs. */
 export async function unblock(ctx: Context & { unit: { wakes: boolean } }, sequence: string | null): Promise<void> {
   if (sequence === null) return
   const inState = (...states: JobRow['state'][]) =>

@@ -1,11 +1,15 @@
-// Locks with an owner and an end, for what only one process may be: the scheduler. A dead owner's lock can be taken at once.
+// Locks with an owner and an expiry, for work that only one process may do, such as scheduling. The
+// lock of a dead owner can be taken at once.
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { isProcessGone } from '../kernel/runtime/process-identity.ts'
 import { transaction } from '../kernel/write/write.ts'
 
-/** Takes a lock, or keeps it. False when another has it; `shared` ones are everybody's and only tell that somebody was here. */
+/**
+ * Takes or renews a lock. False when another owner has it. A `shared` lock is only a sign of life:
+ * any owner overwrites it.
+ */
 export const acquireLock = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
     const lock = await ctx.db.selectFrom('locks').selectAll().where('name', '=', name).executeTakeFirst()
@@ -23,7 +27,7 @@ export const acquireLock = (ctx: Context, name: string, own: string, forMs: numb
     return true
   })
 
-/** Lets go of a lock that is ours. */
+/** Releases the lock if this owner has it. */
 export async function releaseLock(ctx: Context, name: string, own: string): Promise<void> {
   await ctx.db.deleteFrom('locks').where('name', '=', name).where('locked_by', '=', own).execute()
 }

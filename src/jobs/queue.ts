@@ -1,46 +1,59 @@
-// Durable jobs (DOMAIN 25.1): a row each, written in the transaction of the write that needs the work. How they are claimed and
-// run is leases.ts and worker.ts.
+// Durable jobs (DOMAIN 25.1). A job is a row, written in the transaction of the write that needs
+// the work. leases.ts claims jobs, and worker.ts runs them.
 
 import { type Context, now, type Services } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 
-/** What a job is told of its own run. */
+/** Facts about a run, for the job. */
 export interface JobRun {
   id: number
-  /** 1 for the first try. */
+  /** Counts from 1. */
   attempt: number
-  /** Whether it is buried when this try fails. */
+  /** Whether the job is buried when this attempt fails. */
   isLast: boolean
-  /** Aborts when the worker stops, or has lost its lease. */
+  /** Aborts when the worker stops or the lease is lost. */
   signal: AbortSignal
-  /** Whether this run still holds the job. Asked in the transaction that stores an outcome: one of a lost claim counts for nothing. */
+  /**
+   * Whether this run still holds the job. A run asks in the transaction that stores its outcome,
+   * and stores nothing if not.
+   */
   holdsLease: (ctx: Context) => Promise<boolean>
 }
 
-/** It is not done, but nothing failed: it runs again then, as the same try. */
+/** The job is not done but has not failed: it runs again at that time. */
 export interface RunAgain {
   runAgainAt: Date
 }
 
 export interface JobKind<Payload extends object> {
-  /** How it is stored: `emails.send`. */
+  /** Its stored name, such as `emails.send`. */
   kind: string
-  /** How many of the kind run at once in one worker. */
+  /** Maximum number of jobs of the kind that one worker runs at once. */
   concurrency: number
-  /** Seconds behind the first, second … failed try, each varied by 10 %. It is buried after the try behind the last of them. */
+  /**
+   * Delays after the first, second … failed attempt, each varied by 10 %. One more failure buries
+   * the job.
+   */
   retryAfterSeconds: readonly number[]
-  /** Left waiting while this is false, such as mail without a server to give it to. */
+  /** Jobs of the kind wait while this is false, for example mail without a mail server. */
   isReady: (services: Services) => boolean
-  /** It mails: without a server for mail it waits, which is no fault, and what fails is a fault of that server. */
+  /**
+   * The kind sends mail: it waits while there is no mail server, and its failures count as failures
+   * of the server.
+   */
   isMail: boolean
-  // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
+  // biome-ignore lint/suspicious/noConfusingVoidType: most jobs return nothing
   run: (ctx: Context, payload: Payload, job: JobRun) => Promise<RunAgain | void>
-  /** In the transaction that buries it, or deletes it before its time. `cause` is a sentence. */
+  /**
+   * Runs in the transaction that buries the job, or deletes it before it is done. `cause` is a
+   * sentence.
+   */
   onBuried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>
   /**
-   * In the transaction in which somebody wants one that is buried done after all: takes back what `buried` did. Answers another payload
-   * when it needs one; throws 409 when there is nothing to do any more. A kind with `buried` and without this cannot be revived.
+   * Undoes `onBuried`, in the transaction that retries a buried job. Returns a new payload if the
+   * job needs one. Throws 409 when nothing is left to do. A kind with `onBuried` needs this to be
+   * revived.
    */
   revive?: (ctx: Context, payload: Payload) => Promise<Payload | undefined>
 }
@@ -58,23 +71,26 @@ export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKin
   ...job,
 })
 
-/** Thrown by a job that can never succeed: it is buried without further tries. */
+/** Thrown by a job that can never succeed. The job is buried without further attempts. */
 export class BuryJob extends Error {}
 
 export interface EnqueueOptions {
-  /** No second job is made while one with this key is unfinished. */
+  /** While a job with this key is unfinished, no second one is enqueued. */
   key?: string
-  /** Runs behind all earlier jobs of the sequence. */
+  /** The job runs after all earlier jobs of the sequence. */
   sequence?: string
   runAt?: Date
 }
 
-/** All but `buried`: named, so that those who look for one by its sequence find it in the index. */
+/** All states but `buried`, listed so that a query by sequence can use the partial index. */
 export const unfinishedStates = ['running', 'waiting', 'blocked'] as const
 
 type Wanted<Payload extends object> = { payload: Payload } & EnqueueOptions
 
-/** Enqueues in the transaction `ctx` is in, or in one of its own. Answers the id; null when there is one with the key. */
+/**
+ * Enqueues in the transaction of `ctx`, or in a new one. Returns the id, or null when a job with
+ * the key is unfinished.
+ */
 export const enqueue = async <Payload extends object>(
   ctx: Context,
   job: Pick<JobKind<Payload>, 'kind'>,
@@ -83,8 +99,8 @@ export const enqueue = async <Payload extends object>(
 ): Promise<number | null> => (await enqueueAll(ctx, job, [{ payload, ...options }]))[0] ?? null
 
 /**
- * Many of one kind, in their order, with a few statements for all of them. Those whose key is taken are left out; answers the ids of
- * the others.
+ * Enqueues many jobs of one kind, in order, with few statements. Jobs whose key is taken are left
+ * out. Returns the ids of the others.
  */
 export const enqueueAll = <Payload extends object>(
   ctx: Context,
@@ -93,8 +109,8 @@ export const enqueueAll = <Payload extends object>(
 ): Promise<number[]> =>
   transaction(ctx, async (ctx) => {
     const ids: number[] = []
-    for (let from = 0; from < wanted.length; from += atOnce)
-      ids.push(...(await insertAll(ctx, job.kind, wanted.slice(from, from + atOnce))))
+    for (let from = 0; from < wanted.length; from += batchSize)
+      ids.push(...(await insertAll(ctx, job.kind, wanted.slice(from, from + batchSize))))
     if (ids.length > 0) ctx.unit.wakes = true
     return ids
   })
@@ -125,14 +141,14 @@ async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<obj
   return (await ctx.db.insertInto('jobs').values(rows).returning('id').execute()).map(({ id }) => id)
 }
 
-/** Keys of jobs that are unfinished; one that is buried has none. */
+/** The keys that unfinished jobs have. A buried job has none. */
 async function takenOf({ db }: Context, keys: readonly string[]): Promise<Set<string | null>> {
   if (keys.length === 0) return new Set()
   const rows = await db.selectFrom('jobs').select('dedupe_key').where('dedupe_key', 'in', keys).execute()
   return new Set(rows.map(({ dedupe_key: key }) => key))
 }
 
-/** Sequences that have an unfinished job. */
+/** The sequences with an unfinished job. */
 async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Set<string | null>> {
   if (sequences.length === 0) return new Set()
   const rows = await db
@@ -145,21 +161,23 @@ async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Se
   return new Set(rows.map(({ sequence }) => sequence))
 }
 
-/** Keys in one statement, and rows. */
-const atOnce = 500
+/** Maximum number of keys or rows in one statement. */
+const batchSize = 500
 
-/** Said by a job that begins: what is enqueued with its key from now on is not for it. */
+/** Frees the key when a job begins, so that later changes enqueue a new job. */
 export const releaseDedupeKey = async ({ db }: Context, jobId: number): Promise<void> =>
   void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
-/** Jobs with these keys that wait for a later time than `at` run then; their order in a sequence stays. */
+/**
+ * Waiting jobs with these keys run at `at` if they were due later. Their order in a sequence stays.
+ */
 export const expedite = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
-    for (let from = 0; from < keys.length; from += atOnce)
+    for (let from = 0; from < keys.length; from += batchSize)
       await ctx.db
         .updateTable('jobs')
         .set({ run_at: stamp(at), updated_at: now(ctx) })
-        .where('dedupe_key', 'in', keys.slice(from, from + atOnce))
+        .where('dedupe_key', 'in', keys.slice(from, from + batchSize))
         .where('state', 'in', ['waiting', 'blocked'])
         .where('run_at', '>', stamp(at))
         .execute()

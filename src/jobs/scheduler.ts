@@ -1,6 +1,7 @@
-// The scheduler: each minute the process with the lock enqueues every job that has become due, once, however often it was missed.
-// node-cron says when the next minute begins, in UTC, where no minute is skipped or doubled. The timer is ours: a started task of
-// node-cron walks through every minute that a clock which jumps ahead leaves out, and freezes the server.
+// The scheduler: each minute the process with the lock enqueues every due job, once, however many
+// times it was missed. node-cron computes the next minute in UTC, where no minute is skipped or
+// repeated. The timer is the scheduler's own: after a jump of the clock a node-cron task would run
+// for every skipped minute.
 import { createTask, type ScheduledTask } from 'node-cron'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { stamp, systemClock } from '../kernel/runtime/clock.ts'
@@ -15,14 +16,14 @@ import { lastDue, type Schedule } from './schedules.ts'
 export interface Scheduler {
   start(): void
   stop(): Promise<void>
-  /** Looks once. False when another process is the scheduler. */
+  /** Enqueues the due jobs once. False when another process is the scheduler. */
   tick(): Promise<boolean>
 }
 
 export const schedulerLock = 'scheduler'
-/** From one look on; a scheduler that looks each minute keeps it. */
+/** Longer than the minute between two ticks, so that a live scheduler keeps the lock. */
 export const schedulerLockMs = 90_000
-/** However far the clock jumps, the next look is never later than this. Timers do not follow the clock of the day. */
+/** The longest pause between two ticks, because timers do not follow jumps of the wall clock. */
 const maxPauseMs = 60_000
 
 export function createScheduler(services: Services, schedules: readonly Schedule[]): Scheduler {
@@ -35,42 +36,42 @@ export function createScheduler(services: Services, schedules: readonly Schedule
   async function tick(): Promise<boolean> {
     if (!(await acquireLock(context(), schedulerLock, own, schedulerLockMs))) return false
     const at = services.clock.now().getTime()
-    // Also with the first: the clock may have been set back while nobody looked.
+    // On the first tick too, because the clock may have been set back while no scheduler ran.
     if (at < lastTickAt) await rescheduleFutureJobs(context())
     lastTickAt = at
     for (const each of schedules) if (each.isWanted?.(services) ?? true) await enqueueDue(context(), each)
     return true
   }
 
-  const guarded = (): Promise<void> =>
+  const tickSafely = (): Promise<void> =>
     tick().then(
       () => undefined,
-      (cause: unknown) => services.log.error({ err: cause }, 'The scheduler failed; it looks again in a minute.'),
+      (cause: unknown) => services.log.error({ err: cause }, 'The scheduler failed; it tries again in a minute.'),
     )
 
-  async function look(): Promise<void> {
-    await guarded()
-    if (task !== undefined) timer = setTimeout(() => void look(), pauseOf(task))
+  async function run(): Promise<void> {
+    await tickSafely()
+    if (task !== undefined) timer = setTimeout(() => void run(), pauseOf(task))
   }
 
   return {
     tick,
     start() {
-      task = createTask('* * * * *', guarded, { timezone: 'UTC' })
-      void look()
+      task = createTask('* * * * *', tickSafely, { timezone: 'UTC' })
+      void run()
     },
     async stop() {
       clearTimeout(timer)
       const last = task
       task = undefined
       await last?.destroy()
-      // Of a process that has ended it can be taken at once.
+      // Best effort: another process can take the lock of an ended one at once.
       await bestEffort(() => releaseLock(context(), schedulerLock, own))
     },
   }
 }
 
-/** Until the next minute begins. */
+/** Milliseconds until the next minute begins. */
 function pauseOf(task: ScheduledTask): number {
   const [next] = task.getNextRuns(1)
   const ms = next === undefined ? maxPauseMs : next.getTime() - systemClock.now().getTime()
@@ -85,11 +86,11 @@ const enqueueDue = (ctx: Context, schedule: Schedule): Promise<void> =>
       .select('last_due_at')
       .where('name', '=', schedule.name)
       .executeTakeFirst()
-    // What was due before there was an installation is not caught up.
+    // A new schedule starts now: earlier due times are not caught up.
     if (!known) await ctx.db.insertInto('schedules').values({ name: schedule.name, last_due_at: due }).execute()
     else if (known.last_due_at !== due) {
       await ctx.db.updateTable('schedules').set({ last_due_at: due }).where('name', '=', schedule.name).execute()
-      // After a clock was set back this has been done already.
+      // A time before the last one means that the clock was set back, and the job has run already.
       if (known.last_due_at < due) await enqueue(ctx, schedule.job, { due }, { key: `schedule:${schedule.name}` })
     }
   })

@@ -1,22 +1,22 @@
-// When something runs by itself (DOMAIN 25.1): at a time of day in the installation's time zone, or every so many minutes. Pure: the
-// scheduler asks when it was due last.
+// Schedules (DOMAIN 25.1): a time of day in the installation's time zone, or an interval in
+// minutes. Pure functions; the scheduler asks when a schedule was due last.
 import { DateTime } from 'luxon'
 import type { Services } from '../kernel/context.ts'
 import type { JobKind } from './queue.ts'
 
 export interface Schedule {
-  /** How its last run is stored. */
+  /** The key of its stored last run. */
   name: string
-  /** `HH:MM`, each day; or a number of minutes that divides an hour. */
+  /** `HH:MM` for each day, or a number of minutes that divides an hour. */
   at: string | number
   job: JobKind<{ due: string }>
-  /** Left out while this is false. */
+  /** The schedule is skipped while this is false. */
   isWanted?: (services: Services) => boolean
 }
 
 /**
- * The last moment at or before `now` at which it was due. A time of day that a day skips for daylight saving is due when the
- * clocks have gone forward, one that comes twice only the first time: every day has exactly one.
+ * The last due time at or before `now`. Every day has exactly one: a time that daylight saving
+ * skips is due right after the gap, and a time that occurs twice is due the first time.
  */
 export function lastDue({ at }: Pick<Schedule, 'at'>, now: Date, zone: string): Date {
   if (typeof at === 'number') {
@@ -31,7 +31,7 @@ export function lastDue({ at }: Pick<Schedule, 'at'>, now: Date, zone: string): 
 function moment(day: DateTime, at: string): DateTime {
   const [hour = 0, minute = 0] = at.split(':').map(Number)
   const { year, month, day: date } = day
-  // luxon moves a time that is skipped forward by the length of the gap.
+  // luxon moves a skipped time forward by the length of the gap.
   const found = DateTime.fromObject({ year, month, day: date, hour, minute }, { zone: day.zone })
   return DateTime.min(found, ...found.getPossibleOffsets())
 }

@@ -1,43 +1,51 @@
-// Patience with a database that is locked, or whose disk is full or fails: what cannot be done now is done later, once for all that
-// it holds up it is said why, and nothing counts as a failed try.
+// Retries background work while the database is locked or its disk is full or failing. Such an
+// error does not count as a failed attempt, and the log mentions it once a minute.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Services } from '../kernel/context.ts'
 
 const pauseMs = 1000
-/** Said again after that. */
-const saidMs = 60_000
+/** The minimum time between two log lines about the same fault. */
+const logIntervalMs = 60_000
 
 export interface StorageRetry {
-  /** Whether an error is of that kind. Says so in the log now and then. */
+  /** Whether the error is a storage fault that may pass. Logs it at most once a minute. */
   isTransient(error: unknown): boolean
-  /** Tries until it is stored, or nobody waits for it any more: what was done must not be done twice for want of a row that says so. */
+  /**
+   * Repeats the work until it is stored or the worker stops, so that a finished job does not run
+   * twice for lack of a row.
+   */
   untilStored(work: () => Promise<void>): Promise<void>
 }
 
 export function createStorageRetry({ log, clock }: Services, isOver: () => boolean): StorageRetry {
-  let saidAt = Number.NEGATIVE_INFINITY
+  let loggedAt = Number.NEGATIVE_INFINITY
 
-  function isPassing(error: unknown): boolean {
-    const trouble = storageFaultOf(error)
+  function isTransient(error: unknown): boolean {
+    const fault = storageFaultOf(error)
     const now = clock.now().getTime()
-    // Another process may hold the database for a moment.
-    if (trouble !== null && trouble !== 'busy' && trouble !== 'damaged' && (now - saidAt >= saidMs || now < saidAt)) {
-      saidAt = now
-      log.error({ err: error, trouble }, 'Nothing can be written at the moment; work in the background waits.')
+    // A lock is not worth a log line, because another process may hold it for a moment.
+    if (
+      fault !== null &&
+      fault !== 'busy' &&
+      fault !== 'damaged' &&
+      (now - loggedAt >= logIntervalMs || now < loggedAt)
+    ) {
+      loggedAt = now
+      log.error({ err: error, fault }, 'The database cannot be written at the moment; background work waits.')
     }
-    // A damaged database does not mend itself, and one job must not hold up all others.
-    return trouble !== null && trouble !== 'damaged'
+    // Damage does not pass, and one job must not block all others.
+    return fault !== null && fault !== 'damaged'
   }
 
   return {
-    isTransient: isPassing,
+    isTransient,
     async untilStored(work) {
       for (;;) {
         try {
           return await work()
         } catch (error) {
-          if (!isPassing(error) || isOver()) throw error
+          if (!isTransient(error) || isOver()) throw error
           await sleep(pauseMs)
         }
       }

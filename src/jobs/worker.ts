@@ -1,5 +1,6 @@
-// The worker (DOMAIN 25.1): dispatches events to their consumers, claims due jobs and runs them, as many at once as each kind allows.
-// Commits of its own process wake it; it polls once a second for commits of others.
+// The worker (DOMAIN 25.1): dispatches events to their consumers, claims due jobs and runs them, as
+// many at once as each kind allows. Commits of its own process wake it; it polls once a second for
+// commits of others.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
 import { createEventDispatcher, type EventConsumer, type EventDispatcher } from './event-consumers.ts'
@@ -11,7 +12,10 @@ import { createStorageRetry, type StorageRetry } from './storage-retry.ts'
 
 export interface Worker {
   start(): void
-  /** Claims no more, aborts the running jobs, and waits for them up to `graceMs`. Another worker runs the rest. */
+  /**
+   * Claims no more, aborts the running jobs, and waits for them up to `graceMs`. Another worker
+   * runs the rest.
+   */
   stop(graceMs?: number): Promise<void>
   /** Tells the worker that something may be due. */
   wake(): void

@@ -33,7 +33,7 @@ afterEach(() => server.close())
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const jobs = () => server.store.db.selectFrom('jobs').select(['state', 'attempts', 'crashes', 'last_error']).execute()
 const setReadOnly = (isOn: boolean) => sql`pragma query_only = ${sql.lit(isOn ? 1 : 0)}`.execute(server.store.db)
-const said = () => lines.filter((line) => line.includes('work in the background waits')).length
+const said = () => lines.filter((line) => line.includes('background work waits')).length
 
 describe('a job', () => {
   it('that was done is done once, though that cannot be written down for a while', async () => {

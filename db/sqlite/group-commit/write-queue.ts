@@ -10,18 +10,12 @@ import { type State, transitions } from './states.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { WriteConnection } from './write-connection.ts'
 
-/**
- * When another process has held the write lock for longer than this, the queue takes a bounded
- * number of requests.
- */
+/** The number of waiting requests is bounded once a foreign lock lasts longer than this. */
 const briefLockMs = 250
 /** More waiting writes would fill the admission queue of http/load-shedding, which reads share. */
 const maxWaiting = 100
 
-/**
- * How long another process has held the write lock, as the attempts to begin a transaction found
- * it.
- */
+/** Failed attempts to begin, because another process holds the write lock. */
 interface Contention {
   readonly since: number
   readonly tries: number
@@ -123,9 +117,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return group
   }
 
-  /**
-   * Waits in line and then runs `start` with the connection. Resolves or rejects as `start` does.
-   */
+  /** Waits in line, runs `start` with the connection, and settles as it does. */
   #inLine<T>(as: Membership, start: () => T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, refuse) => {
       this.#enqueue({
@@ -155,10 +147,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return this.#waiting.length >= maxWaiting && performance.now() - since > briefLockMs
   }
 
-  /**
-   * Starts waiting requests for as long as the connection is free, and ends groups that take no
-   * further member.
-   */
+  /** Starts waiting requests while the connection is free, and ends groups that are full. */
   #dispatch(): void {
     if (this.#isDispatching) return
     this.#isDispatching = true
@@ -307,10 +296,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     else if (this.#state.name === 'exclusive') this.#moveTo({ name: 'idle' })
   }
 
-  /**
-   * Commits after the requests of this turn of the event loop, or of the next few turns while more
-   * are coming.
-   */
+  /** Commits after this turn of the event loop, or later while more writes are coming. */
   #scheduleCommit(): void {
     if (this.#isCommitScheduled) return
     this.#isCommitScheduled = true
