@@ -35,7 +35,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
   /** The fields that `q` searches. */
   search: readonly SearchField[]
-  /** The document that `GET /search` finds a record by; it holds the text of every field in `search`. */
+  /** What `GET /search` finds a record by; it holds the text of every field in `search`. */
   searchDocument?: SearchDocumentSource
   /** Body to row. Checks the rules beyond the schema and returns only the columns that were sent. */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>

@@ -1,4 +1,5 @@
-// What `q` and the search find a lead by (DOMAIN 5.4). The organization is that of its person, whose document quotes it too.
+// What `q` and the search find a lead by (DOMAIN 5.4). The organization is that of its person,
+// whose document quotes it too.
 import { joinLine, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {
