@@ -26,20 +26,20 @@ const graceMs = 8_000
 const maxUnaccepted = 4_096
 const warmUpAfterMs = 300
 /** The interval of database maintenance. */
-const tendMs = 30_000
+const maintenanceMs = 30_000
 /** A partial file of this age was left by a process that has ended. */
 const leftoverMs = 60 * 60_000
 
 export interface Running {
   app: App
   store: Store
-  /** Base URL as a person on this machine opens it, or ACCORD_APP_URL. */
+  /** The base URL that a user on this machine can open, or ACCORD_APP_URL. */
   url: string
-  /** Stops accepting, waits for requests in progress, closes the database. */
+  /** Stops accepting connections, waits for requests in progress, closes the database. */
   close(): Promise<void>
 }
 
-/** `store`: one that is already open, such as the one an installation has just filled. */
+/** `store`: a store that is already open, such as the one an installation has just filled. */
 export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
   let app: App | undefined
   try {
@@ -59,8 +59,7 @@ export async function startServer(config: Config, store: Store = openData(config
     const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
-    // SQLite syncs the header of an empty log within the first commit. Nobody has to wait for that
-    // yet.
+    // SQLite syncs the header of an empty log within the first commit; here no caller waits for it.
     await bestEffort(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
@@ -70,7 +69,7 @@ export async function startServer(config: Config, store: Store = openData(config
         {},
         'ACCORD_INBOUND_OPEN is on: anybody can post e-mails to POST /admin/mail/inbound-parse. `accord install` prints the address with the secret; give it to the mail service and set ACCORD_INBOUND_OPEN=off.',
       )
-    const timers = [warmUpSoon(app), watchStorage(app), setInterval(() => void store.maintain(), tendMs).unref()]
+    const timers = [warmUpSoon(app), watchStorage(app), setInterval(() => void store.maintain(), maintenanceMs).unref()]
     if (config.worker) startWork(app)
     return { app, store, url, close: closer(app, store, timers) }
   } catch (error) {
@@ -81,10 +80,9 @@ export async function startServer(config: Config, store: Store = openData(config
 }
 
 /**
- * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. After an error nobody has
- * caught nothing can be relied on: it closes as well, and says with its exit code that it is to be
- * started again; those that follow are only logged. A promise that failed unheard harms nobody
- * else.
+ * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. An uncaught exception leaves
+ * an unknown state, so it closes the server too, with an exit code that asks for a restart; later
+ * ones are only logged. An unhandled rejection is only logged.
  */
 export function closeOnSignals(running: Running): void {
   const { log } = running.app.http
@@ -112,12 +110,12 @@ export function closeOnSignals(running: Running): void {
     })
   }
   process.on('uncaughtException', (cause) => {
-    // Such as a log that has no room for another line.
+    // A full disk, for example, on which the log has no room for another line.
     if (storageFaultOf(cause) !== null) return
     log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
     close(1)
   })
-  process.on('unhandledRejection', (cause) => log.error({ err: cause }, 'A promise failed and nobody had asked.'))
+  process.on('unhandledRejection', (cause) => log.error({ err: cause }, 'A promise was rejected without a handler.'))
 }
 
 async function sweepLeftovers({ services }: App): Promise<void> {
@@ -155,7 +153,7 @@ function listenError(cause: unknown, host: string, port: number): unknown {
   return cause
 }
 
-/** Where a person finds the server: an address that means "all" is not one to open. */
+/** The URL that a user can open; an address for all interfaces is not one. */
 function urlOf(app: App, config: Config): string {
   const address = app.http.server.address()
   const port = typeof address === 'object' && address !== null ? address.port : config.port
@@ -180,14 +178,14 @@ function reportContract({ http: { log } }: App, contract: Record<string, unknown
   }
 }
 
-/** What happens by itself, in this process. */
+/** Starts the background work of this process. */
 export function startWork({ worker, scheduler }: App): void {
   worker.start()
   scheduler.start()
 }
 
 /**
- * Not at once: whoever waited for the server gets the first answer, then the validators are
+ * Delayed, because the request that waited for the server is answered before the validators are
  * compiled.
  */
 function warmUpSoon(app: App): NodeJS.Timeout {
@@ -198,8 +196,8 @@ function warmUpSoon(app: App): NodeJS.Timeout {
 }
 
 /**
- * What runs is told to stop; what does not is taken up by the next worker. All of it is stopped,
- * whatever fails.
+ * Running jobs are told to stop; the next worker takes up those that do not. Every part is stopped,
+ * whichever fails.
  */
 export async function stopWork({ worker, scheduler, services }: App): Promise<void> {
   const stopped = await Promise.allSettled([scheduler.stop(), worker.stop(graceMs)])
@@ -211,7 +209,7 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     for (const each of timers) clearTimeout(each)
-    // Nothing new is begun while requests come to their end.
+    // No job starts while the last requests end.
     const stopped = await Promise.allSettled([closeHttp(app), stopWork(app)])
     await store.close()
     throwFirst(stopped)
@@ -223,8 +221,8 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
 }
 
 /**
- * Idle connections go at once, others with their answer (request-guards.ts); what is still busy
- * after the grace is cut off.
+ * Idle connections close at once, others after their response (request-guards.ts). After the grace
+ * period the rest are cut off.
  */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)

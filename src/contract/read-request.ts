@@ -6,7 +6,10 @@ import { filesAsText } from './input/form.ts'
 import { intakeOf, normalizeBody, type Shape, types } from './input/normalize.ts'
 import { type Parameters, readQuery } from './input/query.ts'
 
-/** Throws a `Problem` for an unreadable request. `exchange.found` gets errors that no schema describes. */
+/**
+ * Throws a `Problem` for an unreadable request. `exchange.found` gets the errors that no schema
+ * describes.
+ */
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
   const { query, body } = exchange.found

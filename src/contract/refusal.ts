@@ -9,8 +9,8 @@ import { type FieldErrors, Problem } from './output/problems.ts'
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
 
 /**
- * Throws 422. When only the body is wrong, the record in the path is checked first, so a missing record
- * is a 404.
+ * Throws 422. When only the body is wrong, the record in the path is checked first, so a missing
+ * record is a 404.
  */
 export async function refuse(
   api: OpenAPIBackend,

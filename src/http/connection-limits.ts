@@ -50,7 +50,7 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
   // A proxy may send an absolute URL (RFC 9112, 3.2.2).
   rewriteUrl: ({ url = '/' }) => url.replace(/^https?:\/\/[^/?#]*\/?/i, '/'),
   clientErrorHandler: (error, socket) => {
-    if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is no valid HTTP.')
+    if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is not valid HTTP.')
   },
 })
 
@@ -65,7 +65,7 @@ export function limitConnections(http: FastifyInstance, config: Config): void {
   server.maxConnections = connectionsWithin(maxDescriptors())
   closeIdleOnShutdown(http)
   // CONNECT is refused, and every other Expect header than `100-continue` is ignored.
-  server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is no proxy.'))
+  server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is not a proxy.'))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 

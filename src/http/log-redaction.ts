@@ -73,7 +73,7 @@ function told(error: Error, isForPeople: boolean, cause: Told | undefined): Told
 
 /** A SyntaxError quotes the text that is not JSON. */
 const wordsOf = ({ message }: Error): string =>
-  / is not valid JSON$/.test(message) ? 'What was read is not valid JSON' : message.slice(0, 2000)
+  / is not valid JSON$/.test(message) ? 'The text is not valid JSON' : message.slice(0, 2000)
 
 const framesOf = ({ stack = '' }: Error): string[] => stack.split('\n').filter((line) => /^\s+at /.test(line))
 

@@ -78,7 +78,7 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
     request.releasePlace = release
     onRequestEnd(request, release)
   })
-  // What is left depends on how fast the client reads.
+  // The remaining time depends on how fast the client reads.
   http.addHook('onSend', (request, _reply, _payload, done) => {
     request.releasePlace?.()
     done()
