@@ -108,7 +108,6 @@ export interface Exchange {
   readonly request: MatchedRequest
   /** Errors that no schema describes; reported together with those of the schemas. */
   readonly found: { readonly query: Finding[]; readonly body: Finding[] }
-  authentication?: Promise<true>
 }
 
 /** Depends on the contract alone, so the servers of one process share it. */
@@ -126,7 +125,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   sharedByContract.set(document, shared)
   const { api, shapes } = await shared
   return {
-    async handle(call) {
+    handle(call) {
       const { operation: operationId, fact, path, headers } = call
       const request = { operationId, method: fact.method, path, headers: { ...headers }, params: {}, query: {} }
       const found = { query: [], body: [] }
@@ -151,16 +150,15 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
   }
 }
 
-const noShapes: RequestShapes = { params: {}, query: {}, body: undefined }
+const noShapes: RequestShapes = { ids: [], query: {}, body: undefined }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)
-  // openapi-backend asks both schemes for every request; the pipeline answers for both at once.
-  const authenticate = (_context: BackendContext, exchange: Exchange): Promise<true> => {
-    exchange.authentication ??= exchange.pipeline.authenticate(exchange.call).then(() => true as const)
-    return exchange.authentication
-  }
-  for (const scheme of ['bearer', 'session']) api.registerSecurityHandler(scheme, authenticate)
+  // request-definition.ts leaves one scheme; the pipeline accepts tokens and sessions.
+  api.registerSecurityHandler('bearer', async (_context: BackendContext, { call, pipeline }: Exchange) => {
+    await pipeline.authenticate(call)
+    return true
+  })
   api.register({
     async postSecurityHandler({ security }: BackendContext, exchange: Exchange) {
       const { call, pipeline } = exchange
@@ -170,7 +168,7 @@ async function createShared(document: object): Promise<Shared> {
       await readRequest(exchange)
     },
     unauthorizedHandler({ security }: BackendContext) {
-      throw Object.values(security ?? {}).find(isRejection)?.error ?? new Problem('unauthenticated')
+      throw (security?.bearer as { error?: unknown } | undefined)?.error ?? new Problem('unauthenticated')
     },
     validationFail: ({ validation }: BackendContext, exchange: Exchange) =>
       refuse(api, exchange, validation?.errors ?? []),
@@ -185,9 +183,6 @@ async function createShared(document: object): Promise<Shared> {
     .map((each) => [each.operationId ?? '', requestShapes(each as RequestOperation)] as const)
   return { api, shapes: new Map(shapes) }
 }
-
-const isRejection = (result: unknown): result is { error: unknown } =>
-  typeof result === 'object' && result !== null && 'error' in result
 
 function handle({ api, request }: BackendContext, exchange: Exchange): Promise<unknown> {
   const { call, pipeline, found } = exchange

@@ -3,8 +3,8 @@
 import type { Call, Exchange } from './backend.ts'
 import { type Body, bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
-import { intakeOf, normalizeBody, type Shape, types } from './input/normalize.ts'
-import { type Parameters, readQuery } from './input/query.ts'
+import { intakeOf, normalizeBody } from './input/normalize.ts'
+import { readQuery } from './input/query.ts'
 
 /**
  * Throws a `Problem` for an unreadable request. `exchange.found` gets the errors that no schema
@@ -15,7 +15,7 @@ export async function readRequest(exchange: Exchange): Promise<void> {
   const { query, body } = exchange.found
   if (ignoresDryRun(call))
     query.push(['header.Accord-Dry-Run', 'This operation cannot be tried: send the request without it.'])
-  request.params = readParams(call.params, shapes.params)
+  request.params = readParams(call.params, shapes.ids)
   request.query = readQuery(call.query, shapes.query, reading, query)
   const sent = call.stream ? await pipeline.receive(call, call.stream, shapes.body ?? {}) : readBody(call)
   if (sent === undefined) return
@@ -38,15 +38,13 @@ function normalize({ call, reading, shapes: { body: shape }, found: { body: foun
  * An id is written in plain digits (DOMAIN 3.1). Ajv would coerce `0x1` and `1e3` as well, so such
  * a text becomes a list, which Ajv refuses.
  */
-function readParams(sent: Readonly<Record<string, string>>, shapes: Parameters): Record<string, unknown> {
-  const isNumber = (shape: Shape | undefined): boolean =>
-    shape !== undefined && (types(shape).includes('integer') || types(shape).includes('number'))
-  return Object.fromEntries(
-    Object.entries(sent).map(([name, text]) => [
-      name,
-      isNumber(shapes[name]) && String(Number(text)) !== text ? [text] : text,
-    ]),
-  )
+function readParams(sent: Readonly<Record<string, string>>, ids: readonly string[]): Record<string, unknown> {
+  const params: Record<string, unknown> = { ...sent }
+  for (const name of ids) {
+    const text = sent[name]
+    if (text !== undefined && String(Number(text)) !== text) params[name] = [text]
+  }
+  return params
 }
 
 /** An operation without dry runs would carry out the write that the caller only wanted to try. */

@@ -1,6 +1,6 @@
 // The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks
 // replies against the original document.
-import type { Shape } from './input/normalize.ts'
+import { type Shape, types } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
 export interface Definition {
@@ -18,7 +18,8 @@ export interface RequestOperation {
 
 /** The schemas of an operation's parameters and body. */
 export interface RequestShapes {
-  params: Parameters
+  /** The parameters of the path that are numbers. */
+  ids: readonly string[]
   query: Parameters
   body: Shape | undefined
 }
@@ -27,7 +28,8 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
   const shapesIn = (place: string): Parameters =>
     Object.fromEntries(parameters.filter((each) => each.in === place).map(({ name, schema }) => [name, schema]))
   const [body] = Object.values(requestBody?.content ?? {})
-  return { params: shapesIn('path'), query: shapesIn('query'), body: body?.schema }
+  const ids = Object.entries(shapesIn('path')).filter(([, shape]) => !types(shape).includes('string'))
+  return { ids: ids.map(([name]) => name), query: shapesIn('query'), body: body?.schema }
 }
 
 /**
@@ -35,7 +37,7 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
  * dereferencing. read-request.ts splits lists in the query, so `explode` is removed.
  */
 export function requestDefinition(contract: object): Definition {
-  const { components, paths, ...document } = contract as Contract
+  const { components, paths, security, ...document } = contract as Contract
   const used: Record<string, unknown> = {}
   const copy = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(copy)
@@ -65,6 +67,8 @@ export function requestDefinition(contract: object): Definition {
   }
   return {
     ...document,
+    // The schemes are alternatives that the pipeline decides about at once, so one stands for all.
+    security: security.slice(0, 1),
     paths: Object.fromEntries(Object.entries(paths).map(([url, methods]) => [url, path(methods)])),
     components: { ...others, parameters: sent, schemas: used },
   }
@@ -87,6 +91,7 @@ interface Taking {
 }
 
 interface Contract {
+  security: readonly Record<string, string[]>[]
   paths: Record<string, Record<string, object>>
   components: {
     parameters: Record<string, { explode?: boolean; schema?: Parts & { items?: SortNames } }>
