@@ -33,7 +33,7 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
   const [lead, again] = [await create(), await create()]
   if (lead.error || again.error) throw new Error('The lead was refused.')
 
-  // Every lead of a thousand or more, over as many pages as that takes.
+  // Every lead of a thousand or more, page after page.
   const titles: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) cursor = await turn(cursor)
   async function turn(cursor: string): Promise<string | null> {
