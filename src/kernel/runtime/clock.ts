@@ -1,4 +1,4 @@
-// Time as the server sees it. Nothing else asks the system for the time, so that a test can set it.
+// The server's clock. Only this file asks the system for the time, so that a test can set it.
 export interface Clock {
   now(): Date
 }
@@ -13,13 +13,13 @@ export const daysAfter = (time: Date, days: number): string => stamp(new Date(ti
 
 export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000
 
-/** Starts to measure how long something takes: answers the milliseconds since. No clock of the day, which may be set meanwhile. */
+/** Starts a stopwatch; the function answers the whole milliseconds since. It does not depend on the time of day. */
 export function stopwatch(): () => number {
   const elapsed = fineStopwatch()
   return () => Math.round(elapsed())
 }
 
-/** The same with parts of milliseconds. */
+/** The same with fractions of milliseconds. */
 export function fineStopwatch(): () => number {
   const start = performance.now()
   return () => performance.now() - start

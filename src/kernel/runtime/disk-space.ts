@@ -1,4 +1,4 @@
-// Whether there is room for what is to be stored: asked of the file system itself, by writing a little, and at most every few seconds.
+// Whether the disk has room, found by writing a small file, at most every few seconds.
 import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Store } from '../../../db/store.ts'
@@ -13,7 +13,7 @@ export interface Room {
   size: number
 }
 
-/** A file system, as far as this asks it; a test brings one that is full. */
+/** The file system operations used here, so that a test can pass a full disk. */
 export interface Volume {
   room(folder: string): Promise<Room>
   /** Writes this many bytes and removes them. Rejects when it cannot. */
@@ -22,13 +22,13 @@ export interface Volume {
 
 export interface Disk {
   state(): Promise<DiskState>
-  /** Where there is least; undefined where the system does not tell. */
+  /** The folder with the least room; undefined where the system does not report it. */
   room(): Promise<Room | undefined>
 }
 
 const lowBytes = 1024 ** 3
 const lowShare = 0.05
-/** As much as one change needs in the log of the database; after one had no room there must be more than that. */
+/** The room one change needs in the write-ahead log. After a full disk more is required, so that writes do not flap. */
 const probeBytes = 64 * 1024
 const probeBytesAfterTrouble = 1024 * 1024
 const holdsMs = 3000
@@ -39,7 +39,7 @@ export const realVolume: Volume = {
     return { free: bavail * bsize, size: blocks * bsize }
   },
   async probe(folder, bytes) {
-    // Of this process: another one may look at the same time.
+    // By process id, because another process may probe at the same time.
     const path = join(folder, `.probe-${process.pid}`)
     try {
       await writeFile(path, Buffer.alloc(bytes, 1), { flush: true })
@@ -49,10 +49,10 @@ export const realVolume: Volume = {
   },
 }
 
-/** Of the database: why it could not write the last time it tried, or null; and whether it can by now. */
+/** The last write error of the database, and a new attempt. */
 type Written = Pick<Store, 'health' | 'retryWrite'>
 
-/** `folders`: all that data is written to. The worst of them counts. */
+/** `folders`: every folder that data is written to. The worst of them decides. */
 export function createDisk(
   folders: readonly string[],
   { clock, store, volume = realVolume }: { clock: Clock; store: Written; volume?: Volume | undefined },
@@ -62,7 +62,7 @@ export function createDisk(
   async function look(): Promise<DiskState> {
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
     const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
-    // Where there is room the database may not be written all the same, and nobody else may try.
+    // The database can be unwritable although there is room.
     if (states.includes('full') || (await store.retryWrite()) !== null) return 'full'
     return states.includes('low') ? 'low' : 'ok'
   }
@@ -71,7 +71,7 @@ export function createDisk(
     try {
       await volume.probe(folder, bytes)
     } catch (cause) {
-      // A folder that is made when the first file comes.
+      // The folder is created with the first file.
       return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
     }
     const { free, size } = await volume.room(folder)

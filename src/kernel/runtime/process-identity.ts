@@ -1,5 +1,5 @@
-// Names for processes that hold a job or a lock, by which others can tell that such a process is gone. Only of processes whose
-// numbers mean the same here is anything known: two containers each have a process 1.
+// Owner ids of processes that hold a job or a lock, so that another process can tell when the owner is gone.
+// Process ids are compared only within one pid namespace, because two containers each have a process 1.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -8,23 +8,23 @@ interface Owner {
   host: string
   place: string
   pid: number
-  /** When it began, in ticks of the machine; empty where that cannot be known. */
+  /** Its start time in clock ticks since boot; empty where the system does not report it. */
   began: string
 }
 
-/** A name for one worker or scheduler of this process. */
+/** An id for one worker or scheduler of this process. */
 export const newOwnerId = (): string => nameOf(self, randomUUID())
 
 export const nameOf = ({ host, place, pid, began }: Owner, unique: string): string =>
   [host, place, pid, began, unique].join(':')
 
-/** Whether the owner was a process that is gone. Of one that cannot be seen from here nothing is known: its lease ends by itself. */
+/** Whether the owner's process has certainly ended. False for a process of another namespace; its lease expires. */
 export function isProcessGone(owner: string): boolean {
   const [host, place, number, began = ''] = owner.split(':')
   const pid = Number(number)
   if (host !== self.host || place !== self.place || !Number.isSafeInteger(pid) || pid < 1) return false
   const found = beginning(pid)
-  // Another process has the number by now.
+  // Another process may have the pid now.
   if (found !== null && began !== '') return found !== began
   try {
     process.kill(pid, 0)
@@ -34,10 +34,7 @@ export function isProcessGone(owner: string): boolean {
   }
 }
 
-/**
- * What is known of the owner of something without a lease. 'gone' as well when the machine has been started again since; 'unknown' on
- * another machine or in another container.
- */
+/** The state of an owner without a lease: 'gone' also after a reboot, 'unknown' on another machine or in another container. */
 export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
   const [host, place = ''] = owner.split(':')
   if (host !== self.host) return 'unknown'
@@ -49,8 +46,8 @@ export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
 const bootOf = (place: string): string | null => /^(.+)\/\d+$/.exec(place)?.[1] ?? null
 
 /**
- * Where numbers of processes mean the same: one run of a kernel, and there one namespace. A namespace that is gone may have left its
- * number to another, but then its processes are gone as well. Elsewhere than on Linux there is one for each machine.
+ * The scope in which a pid is unique: the boot and the pid namespace. A namespace number can be reused, but only after its
+ * processes have ended. Other systems than Linux have one scope for each machine.
  */
 function placeHere(): string {
   if (process.platform !== 'linux') return 'machine'
@@ -58,16 +55,16 @@ function placeHere(): string {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return `${boot}/${readlinkSync('/proc/self/ns/pid').replaceAll(/\D/g, '')}`
   } catch {
-    // Like no other place.
+    // Unlike any other scope.
     return randomUUID()
   }
 }
 
-/** Null where the system does not say, or there is no such process. One that has ended and was not yet waited for counts as none. */
+/** The start time of a process; 'ended' for a zombie, null without such a process or without /proc. */
 function beginning(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name of the program, which may hold anything, ends with the last bracket.
+    // The program name can contain anything, so fields are counted from the last bracket.
     const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return state === 'Z' || state === 'X' ? 'ended' : (rest[18] ?? null)
   } catch {

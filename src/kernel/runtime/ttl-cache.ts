@@ -1,11 +1,11 @@
-// What costs to find out is not found out for everybody who asks: an answer holds for a while, also while it is still on its way.
+// A TTL cache for expensive lookups; concurrent callers share one pending promise.
 
 interface Options {
-  /** Ask again at once after a failure; else that is the answer as long as any other. */
+  /** A rejected lookup is repeated by the next call. Without this it is cached like a result. */
   forgetsFailures?: boolean
 }
 
-/** Answers what was found out about `subject` less than `forMs` ago, else asks. */
+/** Answers the result for `subject` if it is younger than `forMs`; else calls `ask`. */
 export function ttlCache<T>(forMs: number, { forgetsFailures = false }: Options = {}) {
   const kept = new WeakMap<object, { at: number; answer: Promise<T> }>()
   return (subject: object, now: number, ask: () => Promise<T>): Promise<T> => {

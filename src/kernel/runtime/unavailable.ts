@@ -1,5 +1,5 @@
-// What a caller is told when the data cannot be read or written at the moment (DOMAIN 4.2, 503): a reason to come again, not a
-// defect. And what is written for the record only: it must not keep anybody from reading.
+// Storage errors as 503 (DOMAIN 4.2): the caller should try again later. Also optional writes, whose
+// failure must not fail a request.
 import { storageFaultOf, type Trouble } from '../../../db/storage-errors.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -14,7 +14,7 @@ const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: strin
   damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 
-/** The 503 for an error of the place where the data is; null for any other, and for a problem that says itself what it is. */
+/** The 503 for a storage error; null for any other error and for a Problem. */
 export function toUnavailableProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return null
   const trouble = storageFaultOf(error)
@@ -26,8 +26,8 @@ export function toUnavailableProblem(error: unknown): Problem | null {
 const aside = new WeakMap<Services['store'], Set<string>>()
 
 /**
- * Writes what no answer depends on, such as when a token was used last, and does not wait for it: a read must not wait for a write. One
- * write of a name is under way at a time.
+ * Starts an optional write, such as the last use of a token, without waiting for it: a read must not wait for a write. While a
+ * write of that name is under way, another one is dropped.
  */
 export function writeAside(
   { store, log }: Pick<Services, 'store' | 'log'>,
@@ -39,12 +39,12 @@ export function writeAside(
   if (underWay.has(name)) return
   underWay.add(name)
   bestEffort(work)
-    // The database may be closed by now.
+    // The database may be closed already.
     .catch((error: unknown) => log.warn({ err: error }, 'What was to be noted beside a request was not written.'))
     .finally(() => underWay.delete(name))
 }
 
-/** Writes what nobody waits for, such as when a token was used last. Where that cannot be written, all goes on without. */
+/** Runs an optional write. A storage error is ignored, any other error is thrown. */
 export async function bestEffort(work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
