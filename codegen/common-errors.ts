@@ -1,6 +1,6 @@
-// Replaces `default` of an operation by the exact statuses of the errors that many operations share. The file stays
-// short, and clients that are generated from the served contract still get one type for each status.
-import type { Document, Operation } from './read.ts'
+// Replaces `default` of an operation by the exact statuses of the errors that operations share.
+// openapi.yaml stays short, and generated clients still get one type for each status.
+import type { ContractDocument, Operation } from './read.ts'
 
 /** The component that `default` of an operation refers to. It is not in the served contract. */
 export const commonErrors = 'CommonErrors'
@@ -29,12 +29,12 @@ export function commonErrorsOf(method: string, operation: Operation): Record<str
 }
 
 /** The document with exact statuses; the one given stays as it is. */
-export function withCommonErrors(document: Document): Document {
+export function withCommonErrors(document: ContractDocument): ContractDocument {
   const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
   const components = mapValues(document.components, (section, parts) =>
     section === 'responses' ? mapValues(parts, (name, part) => (name === commonErrors ? undefined : part)) : parts,
   )
-  return { ...document, ...(paths && { paths }), ...(components && { components }) } as Document
+  return { ...document, ...(paths && { paths }), ...(components && { components }) } as ContractDocument
 }
 
 function withExactStatuses(method: string, part: unknown): unknown {
@@ -44,7 +44,10 @@ function withExactStatuses(method: string, part: unknown): unknown {
   return { ...operation, responses: { ...commonErrorsOf(method, operation), ...own } }
 }
 
-/** Every entry changed; undefined leaves it out. What is no object stays as it is, for the lint to refuse. */
+/**
+ * Changes each entry; undefined removes it. Other types pass unchanged, because the lint refuses
+ * them.
+ */
 function mapValues<Value>(entries: Record<string, Value> | undefined, change: (key: string, value: Value) => unknown) {
   if (typeof entries !== 'object' || entries === null || Array.isArray(entries)) return entries
   const changed = Object.entries(entries).map(([key, value]) => [key, change(key, value)] as const)

@@ -1,5 +1,6 @@
-// `npm run dev`: serve a scratch data folder, with a folder for a mailbox; when openapi.yaml is saved, regenerate and start again.
-// The folder is watched rather than the file, because editors save by putting a new file in its place.
+// `npm run dev`: serves a scratch data folder and writes its e-mails to a folder. Each time
+// openapi.yaml is saved, it regenerates and restarts. It watches the folder, not the file, because
+// editors replace the file when they save.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ let server: ChildProcess | undefined
 let timer: NodeJS.Timeout | undefined
 let work = Promise.resolve()
 
-/** False when the contract has findings: then the server that runs keeps running. */
+/** False if the contract has findings; the running server then stays up. */
 async function refresh(): Promise<boolean> {
   try {
     const { written, findings } = await regenerate({ root, check: false })

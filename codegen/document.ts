@@ -1,5 +1,5 @@
-// src/contract/document.gen.json: the contract as the server, the docs UI and openapi-backend read it at start.
-// The hash lets a starting server notice that openapi.yaml has changed since.
+// src/contract/document.gen.json: the contract that the server, the docs UI and openapi-backend
+// read. The hash lets a starting server detect that openapi.yaml has changed since.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 

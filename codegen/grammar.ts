@@ -1,13 +1,14 @@
-// One table of the keys that OpenAPI 3.1 and our own vocabulary allow, by the kind of object that holds them,
-// and a walk over a contract that follows the table. Any other key is refused: a misspelled key looks as if it worked.
-import { type Document, isObject, type Path } from './read.ts'
+// One table of the keys that OpenAPI 3.1 and our vocabulary allow in each kind of object, and a
+// walk over a contract that follows the table. Any other key is refused, because a misspelled key
+// would silently do nothing.
+import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
 const valued = 'schema:schema content:{mediaType} example! examples:{example}'
 
 /**
- * `name` a value · `name!` data that the walk skips · `name:kind` one part · `name:[kind]` a list · `name:{kind}` a map.
- * The order of the keys here is their order in openapi.yaml (rules/style.ts).
+ * `name` a value · `name!` data that the walk skips · `name:kind` one part · `name:[kind]` a list ·
+ * `name:{kind}` a map. The order of the keys here is their order in openapi.yaml (rules/style.ts).
  */
 const table = {
   document: `openapi jsonSchemaDialect info:info servers:[server] security! tags:[tag] paths:{pathItem}
@@ -21,7 +22,7 @@ const table = {
   components: `securitySchemes:{scheme} headers:{header} x-headers:{header} responses:{response} parameters:{parameter}
     requestBodies:{requestBody} examples:{example} schemas:{schema}`,
   scheme: '$ref type scheme bearerFormat in name flows! openIdConnectUrl description',
-  // Parameters stand in the operations: some generators drop those of a path.
+  // No parameters: some generators drop those of a path, so operations list them.
   pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
   operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
@@ -45,20 +46,20 @@ const table = {
   discriminator: 'propertyName mapping!',
 } as const
 
-export type Kind = keyof typeof table
+export type PartKind = keyof typeof table
 
 interface Key {
   name: string
-  /** How the value is made: of one part, a list of parts, or parts by name. */
+  /** Whether the value is data, one part, a list of parts or a map of parts. */
   holds: 'value' | 'one' | 'list' | 'names'
-  kind: Kind | undefined
+  kind: PartKind | undefined
 }
 
 function parse(row: string): Map<string, Key> {
   return new Map(
     row.split(/\s+/).map((word) => {
       const [, name = '', , shape = ''] = /^([^:!]+)(!|:(.+))?$/.exec(word) ?? []
-      const kind = /\w+/.exec(shape)?.[0] as Kind | undefined
+      const kind = /\w+/.exec(shape)?.[0] as PartKind | undefined
       const holds =
         kind === undefined ? 'value' : shape.startsWith('[') ? 'list' : shape.startsWith('{') ? 'names' : 'one'
       return [name, { name, holds, kind }]
@@ -66,24 +67,27 @@ function parse(row: string): Map<string, Key> {
   )
 }
 
-export const grammar = new Map(Object.entries(table).map(([kind, row]) => [kind as Kind, parse(row)]))
+export const grammar = new Map(Object.entries(table).map(([kind, row]) => [kind as PartKind, parse(row)]))
 
 export const extensionKeys = [...grammar].flatMap(([kind, keys]) =>
   [...keys.keys()].filter((name) => name.startsWith('x-')).map((name) => ({ name, kind })),
 )
 
-export interface Part {
-  kind: Kind
+export interface ContractPart {
+  kind: PartKind
   node: Record<string, unknown>
   at: Path
 }
 
-/** Every object of the contract that the grammar knows, with its kind and place; $refs are not followed. */
-export function* partsOf(document: Document): Generator<Part> {
+/**
+ * Every object of the contract that the grammar knows, with its kind and path. Does not follow
+ * $refs.
+ */
+export function* partsOf(document: ContractDocument): Generator<ContractPart> {
   yield* walk('document', document, [])
 }
 
-export function* walk(kind: Kind, node: unknown, at: Path): Generator<Part> {
+export function* walk(kind: PartKind, node: unknown, at: Path): Generator<ContractPart> {
   if (!isObject(node)) return
   yield { kind, node, at }
   for (const [name, value] of Object.entries(node)) {
@@ -98,8 +102,8 @@ export function* walk(kind: Kind, node: unknown, at: Path): Generator<Part> {
   }
 }
 
-/** Keys of a part that the grammar does not know; names chosen by us (properties, headers) are not keys. */
-export function* unknownKeys({ kind, node, at }: Part): Generator<{ name: string; at: Path }> {
+/** Keys that the grammar does not know. The names of properties and headers are not keys. */
+export function* unknownKeys({ kind, node, at }: ContractPart): Generator<{ name: string; at: Path }> {
   const keys = grammar.get(kind)
   for (const [name, value] of Object.entries(node)) {
     const key = keys?.get(name)

@@ -1,38 +1,47 @@
-// Declares the headers of components.x-headers in the replies that carry them. `x-carried-by` of a header names those replies, by status,
-// by operationId or by one of the words below; written out by hand they would be a quarter of openapi.yaml.
-import { type Body, type Document, isObject, type Operation, resolve, type Schema, schemaOf } from './read.ts'
+// Declares the headers of components.x-headers in the responses that carry them. `x-carried-by`
+// names those responses by status, by operationId or by one of the words below. Written by hand,
+// the declarations would be a quarter of openapi.yaml.
+import {
+  type BodyOrResponse,
+  type ContractDocument,
+  isObject,
+  type Operation,
+  resolve,
+  type SchemaObject,
+  schemaOf,
+} from './read.ts'
 
 interface Reply {
-  document: Document
+  document: ContractDocument
   method: string
   path: string
   operation: Operation
   status: number
-  reply: Body
+  reply: BodyOrResponse
 }
 
-/** Whether a reply carries the header: always, or in one of its forms only. */
+/** Whether a response carries the header: always, or only for some media types or requests. */
 type Carried = 'always' | 'sometimes' | false
 
 const takes = (parameter: string, { document, operation }: Reply): boolean =>
   (operation.parameters ?? []).some((each) => resolve(document, each)?.name === parameter)
 
 const types = ({ reply }: Reply): string[] => Object.keys(reply.content ?? {})
-const propertiesOf = ({ document, reply }: Reply): Record<string, Schema> =>
+const propertiesOf = ({ document, reply }: Reply): Record<string, SchemaObject> =>
   resolve(document, schemaOf(reply))?.properties ?? {}
 const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
 const lists = (status: number, { operation }: Reply): boolean => operation.responses?.[String(status)] !== undefined
 
-/** What is neither JSON nor a page, a script or a text for programs. */
+/** Neither JSON, nor a page, a script or a text for programs. */
 const isFile = (type: string): boolean => !/json$|^text\/(html|plain|javascript|event-stream)$|yaml$/.test(type)
 const isFileOrLines = (type: string): boolean => isFile(type) || type === 'application/x-ndjson'
 
 /** The words of `x-carried-by`. */
 export const carriers: Record<string, (reply: Reply) => Carried> = {
   every: () => 'always',
-  /** Replies of operations that count calls. */
+  /** Responses of operations that count calls. */
   limited: (reply) => (lists(429, reply) ? 'always' : false),
-  /** What is read, unless it is a stream, and records with a version. */
+  /** Responses of GET except streams, and records with a version. */
   tagged(reply) {
     if (!isSuccess(reply)) return false
     if (lists(304, reply)) return types(reply).includes('text/event-stream') ? 'sometimes' : 'always'
@@ -40,7 +49,7 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     const isVersioned = resolve(reply.document, data)?.properties?.version !== undefined
     return data !== undefined && (reply.method === 'get' || isVersioned) ? 'always' : false
   },
-  /** The creation of a record that has a path of its own. */
+  /** The creation of a record that has its own path. */
   located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
   paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),
   keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
@@ -52,8 +61,10 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
   },
 }
 
-/** Whether a record made at the path can be had at a path of its own; a link cannot. */
-export const isShown = (document: Document, path: string): boolean =>
+/**
+ * Whether a record created at the path has its own GET operation; a link between records has none.
+ */
+export const isShown = (document: ContractDocument, path: string): boolean =>
   Object.entries(document.paths ?? {}).some(
     ([each, item]) => each !== path && each.replace(/\/\{\w+\}$/, '') === path && item.get !== undefined,
   )
@@ -64,13 +75,16 @@ interface Header {
   [key: string]: unknown
 }
 
-/** The contract with every header declared where it is carried, as it is served; the document given is left as it is. */
-export function withHeaders(document: Document): Document {
+/**
+ * The served contract: each header is declared in the responses that carry it. Does not change the
+ * input.
+ */
+export function withHeaders(document: ContractDocument): ContractDocument {
   const made = structuredClone(document)
   const { 'x-headers': carried = {}, headers: others = {}, ...components } = made.components ?? {}
   const headers = { ...others, ...carried } as Record<string, Header>
   if (Object.keys(headers).length > 0) made.components = { headers, ...components }
-  const declare = (reply: Body, name: string, carried: Carried): void => {
+  const declare = (reply: BodyOrResponse, name: string, carried: Carried): void => {
     const header = headers[name]
     if (!carried || !header) return
     const declared = (reply.headers ?? {}) as Record<string, unknown>
@@ -82,7 +96,7 @@ export function withHeaders(document: Document): Document {
   for (const [path, item] of Object.entries(made.paths ?? {})) {
     for (const [method, operation] of Object.entries(item) as [string, Operation][]) {
       if (!isObject(operation.responses)) continue
-      for (const [code, reply] of Object.entries(operation.responses as Record<string, Body>)) {
+      for (const [code, reply] of Object.entries(operation.responses as Record<string, BodyOrResponse>)) {
         if (reply.$ref !== undefined) continue
         const about = { document, method, path, operation, status: Number(code), reply }
         for (const [name, words] of rules) {
@@ -94,8 +108,11 @@ export function withHeaders(document: Document): Document {
       }
     }
   }
-  // What many operations share is what they refuse with: it carries what each of its statuses does, and what all do.
-  for (const [component, reply] of Object.entries((made.components?.responses ?? {}) as Record<string, Body>)) {
+  // Shared responses are errors: they carry the headers of their status and those of every
+  // response.
+  for (const [component, reply] of Object.entries(
+    (made.components?.responses ?? {}) as Record<string, BodyOrResponse>,
+  )) {
     const status = statusOf(document, component)
     for (const [name, words] of rules)
       declare(reply, name, words.some((word) => word === status || word === 'every' || word === 'limited') && 'always')
@@ -104,8 +121,8 @@ export function withHeaders(document: Document): Document {
   return made
 }
 
-/** The status that operations answer a shared response with; the first of them speaks for all. */
-export function statusOf(document: Document, component: string): string | undefined {
+/** The status of a shared response, taken from the first operation that uses it. */
+export function statusOf(document: ContractDocument, component: string): string | undefined {
   const $ref = `#/components/responses/${component}`
   for (const item of Object.values(document.paths ?? {}))
     for (const operation of Object.values(item) as Operation[])

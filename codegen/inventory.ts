@@ -1,4 +1,5 @@
-// test/contract/inventory.txt: the whole API on one page. A review starts here: each line is a promise to clients.
+// test/contract/inventory.txt: the whole API on one page, for reviewers. Each line is a promise to
+// clients.
 import { type Contract, contractFile, listOperations } from './read.ts'
 
 export function renderInventory({ document }: Contract): string {

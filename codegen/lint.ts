@@ -1,5 +1,5 @@
-// The linter of openapi.yaml: runs the house rules over the contract and adds the line to each finding.
-// The rules live in rules/, one small function each. @redocly/cli checks the rules of OpenAPI itself.
+// The linter of openapi.yaml: runs the house rules and adds the line to each finding. The rules
+// live in rules/, one small function each. @redocly/cli checks the rules of OpenAPI itself.
 import { type Contract, contractFile, listOperations } from './read.ts'
 import type { Knowledge, LintContext, Rule } from './rule.ts'
 import * as access from './rules/access.ts'
@@ -10,7 +10,7 @@ import * as paths from './rules/paths.ts'
 import * as shapes from './rules/shapes.ts'
 import * as style from './rules/style.ts'
 
-/** Every finding as `openapi.yaml:<line> <where>: <what, why, what to do>`, from top to bottom; none is good. */
+/** All findings from top to bottom, as `openapi.yaml:<line> <where>: <what, why, what to do>`. */
 export function lint(contract: Contract, knowledge: Knowledge): string[] {
   if (contract.problems.length > 0) return contract.problems
   const found = new Map<string, number>()
@@ -60,11 +60,12 @@ const rules: readonly Rule[] = [
   examples.examplesAreTrue,
 ]
 
-/** Only for a file: the served document has no text, and its keys stand as the server adds them. */
+/** Only for the file: the served document has no text, and the server appends keys. */
 const styleRules: readonly Rule[] = [
   style.linesAreNarrow,
   style.descriptionsStandAlone,
   style.partsStandAlone,
   style.keysAreInOrder,
   style.commonErrorsAreShared,
+  style.longListsAreAliased,
 ]

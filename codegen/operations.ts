@@ -1,16 +1,17 @@
-// src/contract/operations.gen.ts: what the running server needs to know of each operation, as plain facts.
-// Also computes which reply-only keys a client may send back (`ignorable`), so that a GET can be PUT back.
+// src/contract/operations.gen.ts: the facts about each operation that the running server needs. One
+// of them is `ignorable`, the read-only keys that a client may send back, so that it can PUT what
+// it got.
 import { isShown } from './headers.ts'
 import {
-  type Body,
+  type BodyOrResponse,
   type Contract,
-  type Document,
+  type ContractDocument,
   dataOf,
   type Listed,
   listOperations,
   type Operation,
   resolve,
-  type Schema,
+  type SchemaObject,
   schemaOf,
   successOf,
   widestOf,
@@ -20,7 +21,7 @@ import { generatedLine } from './schema.ts'
 export interface Ignorable {
   keys: string[]
   nested: Record<string, Ignorable>
-  /** What to send instead, by key, where something else is to be sent. */
+  /** What to send instead of a key, if another key replaces it. */
   hints?: Record<string, string>
 }
 
@@ -28,7 +29,7 @@ const types = `
 export interface Ignorable {
   readonly keys: readonly string[]
   readonly nested: { readonly [property: string]: Ignorable }
-  /** What to send instead, by key, where something else is to be sent. */
+  /** What to send instead of a key, if another key replaces it. */
   readonly hints?: { readonly [key: string]: string }
 }
 
@@ -37,40 +38,40 @@ export interface OperationFact {
   readonly path: string
   readonly tag: string
   readonly summary: string
-  /** The status of success; statuses may hold 206 beside it, and 200 for a dry run. */
+  /** The status of success. Besides it, the statuses may have 206, and 200 for a dry run. */
   readonly status: number
   readonly statuses: readonly number[]
-  /** Media types of a successful reply, JSON first; none when it has no body. */
+  /** Media types of a successful response, JSON first; empty without a body. */
   readonly produces: readonly string[]
   readonly consumes: readonly string[]
   readonly bodyRequired: boolean
-  /** Bytes of a form with files, all of it; null when it takes none. */
-  readonly longestForm: number | null
-  /** Whether the texts of a form are bytes, whatever they were written in (x-bytes). */
+  /** Maximum size of a multipart form in bytes; null if the operation takes no form. */
+  readonly maxFormBytes: number | null
+  /** Whether the texts of a form are bytes in any character set (x-bytes). */
   readonly takesBytes: boolean
-  /** Whether it can be tried; else the header Accord-Dry-Run is refused. */
+  /** Whether the operation supports a dry run; otherwise the header Accord-Dry-Run is refused. */
   readonly dryRun: boolean
   readonly public: boolean
   readonly permission: string | null
   readonly ability: string | null
-  /** Event base names, the operation's own first. */
+  /** Event base names, the main event first. */
   readonly events: readonly EventBase[]
   readonly servedBy: 'handler' | 'docs'
-  /** Whether the reply names the new record in a Location header. */
+  /** Whether the response has a Location header with the new record. */
   readonly location: boolean
   /** Whether scripts of any page may call it, without credentials (x-any-origin). */
   readonly isForAnyOrigin?: true
   /** Keys of the record that follow from other fields, other records or the clock (x-derived). */
   readonly derivedKeys?: readonly string[]
   readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
-  /** Keys of the reply that the body lacks: refused in a POST, dropped from a PUT. Null when there are none. */
+  /** Keys of the response that the body lacks: refused in a POST, dropped from a PUT. */
   readonly ignorable: Ignorable | null
 }
 
 export type OperationId = keyof typeof operations
 `
 
-/** As TypeScript for the sources, or as the JavaScript a compiled server reads. */
+/** TypeScript for the sources, or the JavaScript that a compiled server reads. */
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
   const { document } = contract
   const listed = listOperations(document)
@@ -99,7 +100,7 @@ export function slugOf(tag: string): string {
 }
 
 function factOf(
-  document: Document,
+  document: ContractDocument,
   { id, method, path, operation, parameters, isPublic }: Listed,
   listed: readonly Listed[],
 ) {
@@ -120,7 +121,7 @@ function factOf(
     produces: [...produced.filter(isJson), ...produced.filter((type) => !isJson(type))],
     consumes: Object.keys(body?.content ?? {}),
     bodyRequired: body?.required === true,
-    longestForm: maxFormLength(document, body),
+    maxFormBytes: maxFormLength(document, body),
     takesBytes: resolve(document, schemaOf(body))?.['x-bytes'] === true,
     dryRun: parameters.some(({ part }) => part.name === 'Accord-Dry-Run'),
     public: isPublic,
@@ -146,19 +147,19 @@ function factOf(
   }
 }
 
-function derivedKeysOf(document: Document, reply: Body | undefined): { derivedKeys?: string[] } {
+function derivedKeysOf(document: ContractDocument, reply: BodyOrResponse | undefined): { derivedKeys?: string[] } {
   const properties = Object.entries(dataOf(document, reply)?.properties ?? {})
   const derivedKeys = properties.flatMap(([name, schema]) => (schema['x-derived'] === true ? [name] : []))
   return derivedKeys.length > 0 ? { derivedKeys } : {}
 }
 
 /** The keys a role can hold, parents before children: the schema PermissionKey. */
-export const permissionKeysOf = (document: Document): string[] =>
-  ((document.components?.schemas?.PermissionKey as Schema | undefined)?.enum ?? []) as string[]
+export const permissionKeysOf = (document: ContractDocument): string[] =>
+  ((document.components?.schemas?.PermissionKey as SchemaObject | undefined)?.enum ?? []) as string[]
 
 /** The areas of a token's abilities: `x-areas` of the abilities of a new token. */
-export const abilityAreasOf = (document: Document): string[] => {
-  const { properties } = (document.components?.schemas?.TokenCreate ?? {}) as Schema
+export const abilityAreasOf = (document: ContractDocument): string[] => {
+  const { properties } = (document.components?.schemas?.TokenCreate ?? {}) as SchemaObject
   return (properties?.abilities?.['x-areas'] ?? []) as string[]
 }
 
@@ -166,10 +167,10 @@ const KiB = 1024
 const MiB = 1024 * KiB
 
 /**
- * As long as its longest file, and a little more for the rest; a list of files shares what one may have. A form of nothing but short
- * texts has no more than a few KiB.
+ * The maximum size of a multipart form in bytes: its largest file plus 1 MiB for the other fields.
+ * A list of files shares the limit of one file. A form of enums only has a few KiB.
  */
-function maxFormLength(document: Document, body: Body | undefined): number | null {
+function maxFormLength(document: ContractDocument, body: BodyOrResponse | undefined): number | null {
   if (body?.content?.['multipart/form-data'] === undefined) return null
   const files = Object.values(propertiesOf(document, widestOf(body)) ?? {}).map((each) => resolve(document, each))
   if (files.every((each) => each?.type === 'string' && each.enum !== undefined)) return 4 * KiB
@@ -177,7 +178,7 @@ function maxFormLength(document: Document, body: Body | undefined): number | nul
   return Math.max(25 * MiB, ...lengths) + MiB
 }
 
-function queryType(document: Document, schema: Schema | undefined): string {
+function queryType(document: ContractDocument, schema: SchemaObject | undefined): string {
   const found = resolve(document, schema)
   const type = [found?.type ?? []].flat().find((each) => each !== 'null')
   if (type !== undefined) return type
@@ -185,16 +186,25 @@ function queryType(document: Document, schema: Schema | undefined): string {
   return branch ? queryType(document, branch) : 'string'
 }
 
-/** What the reply has of the body: the record, or a list of what the body has as its one list. */
-function shownBy(document: Document, body: Body | undefined, reply: Body | undefined): Schema | undefined {
+/**
+ * The part of the response that corresponds to the body: the record, or the only list of the body.
+ */
+function shownBy(
+  document: ContractDocument,
+  body: BodyOrResponse | undefined,
+  reply: BodyOrResponse | undefined,
+): SchemaObject | undefined {
   const data = resolve(document, resolve(document, schemaOf(reply))?.properties?.data)
   if (data?.items === undefined) return dataOf(document, reply)
   const lists = Object.entries(propertiesOf(document, schemaOf(body)) ?? {}).filter(([, each]) => each.items)
   return lists[0] === undefined ? undefined : { properties: { [lists[0][0]]: data } }
 }
 
-/** With what only the reply to its creation shows, such as a secret: that can be sent back too. */
-function withCreated(document: Document, shown: Schema | undefined, creation: Operation | undefined) {
+/**
+ * Adds the keys that only the response to the creation has, such as a secret; they can be sent back
+ * too.
+ */
+function withCreated(document: ContractDocument, shown: SchemaObject | undefined, creation: Operation | undefined) {
   const [known, created] = [shown, creation && dataOf(document, successOf(document, creation)?.reply)].map((each) =>
     propertiesOf(document, each),
   )
@@ -202,15 +212,15 @@ function withCreated(document: Document, shown: Schema | undefined, creation: Op
   return isMore ? { properties: { ...created, ...known } } : shown
 }
 
-/** Only these take back what they reply; elsewhere (moveLead, login) a key of the reply in the body is a mistake. */
+/** Only these operations accept read-only keys. For a verb (moveLead, login) they are a mistake. */
 const returnsRecord = /^(create|update)[A-Z]/
 
-/** What the reply has and the body lacks, at every depth where both are objects or lists of objects. */
+/** Keys that the response has and the body lacks, at any depth where both are objects or lists. */
 export function ignorableOf(
-  document: Document,
-  body: Schema | undefined,
-  reply: Schema | undefined,
-  open: readonly Schema[] = [],
+  document: ContractDocument,
+  body: SchemaObject | undefined,
+  reply: SchemaObject | undefined,
+  open: readonly SchemaObject[] = [],
 ): Ignorable | null {
   const writable = propertiesOf(document, body)
   const shown = propertiesOf(document, reply)
@@ -229,8 +239,14 @@ export function ignorableOf(
   return { keys, nested: Object.fromEntries(nested), ...(hints.length > 0 && { hints: Object.fromEntries(hints) }) }
 }
 
-/** What a reply-only key follows from: `x-hint`, else the key of the body that holds its id or ids. */
-function hintFor(key: string, shown: Schema | undefined, writable: Record<string, Schema>): string | undefined {
+/**
+ * What to send instead of a read-only key: `x-hint`, else the key of the body with its id or ids.
+ */
+function hintFor(
+  key: string,
+  shown: SchemaObject | undefined,
+  writable: Record<string, SchemaObject>,
+): string | undefined {
   const hint = shown?.['x-hint']
   if (typeof hint === 'string') return hint
   const ids = [`${key}_id`, `${key}_file_id`, `${key.replace(/s$/, '')}_ids`]
@@ -238,8 +254,11 @@ function hintFor(key: string, shown: Schema | undefined, writable: Record<string
   return name === undefined ? undefined : `send ${name}`
 }
 
-/** Properties of an object, of the elements of a list, or of all object branches of a choice together. */
-function propertiesOf(document: Document, schema: Schema | undefined): Record<string, Schema> | undefined {
+/** Properties of an object, of the items of a list, or of all object branches of a choice. */
+function propertiesOf(
+  document: ContractDocument,
+  schema: SchemaObject | undefined,
+): Record<string, SchemaObject> | undefined {
   const found = resolve(document, schema)
   if (!found) return undefined
   if (found.properties) return found.properties

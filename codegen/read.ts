@@ -1,5 +1,5 @@
-// Reads openapi.yaml: its text, hash, parsed document and the line every part of it stands on.
-// Also the few questions all generators ask of a document: follow a $ref, list the operations.
+// Reads openapi.yaml: its text, hash, parsed document and the line of each part. Also the helpers
+// that all generators use: follow a $ref, list the operations.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -15,16 +15,16 @@ export interface Reference {
   $ref?: string
 }
 
-export interface Schema extends Reference {
+export interface SchemaObject extends Reference {
   type?: string | string[]
   format?: string
   description?: string
-  properties?: Record<string, Schema>
-  additionalProperties?: boolean | Schema
-  items?: Schema
-  oneOf?: Schema[]
-  anyOf?: Schema[]
-  allOf?: Schema[]
+  properties?: Record<string, SchemaObject>
+  additionalProperties?: boolean | SchemaObject
+  items?: SchemaObject
+  oneOf?: SchemaObject[]
+  anyOf?: SchemaObject[]
+  allOf?: SchemaObject[]
   maximum?: number
   example?: unknown
   examples?: unknown[]
@@ -33,7 +33,7 @@ export interface Schema extends Reference {
 }
 
 export interface MediaType {
-  schema?: Schema
+  schema?: SchemaObject
   example?: unknown
 }
 
@@ -41,10 +41,10 @@ export interface Parameter extends Reference {
   name?: string
   in?: string
   required?: boolean
-  schema?: Schema
+  schema?: SchemaObject
 }
 
-export interface Body extends Reference {
+export interface BodyOrResponse extends Reference {
   required?: boolean
   content?: Record<string, MediaType>
   headers?: Record<string, unknown>
@@ -56,8 +56,8 @@ export interface Operation {
   summary?: string
   description?: string
   parameters?: Parameter[]
-  requestBody?: Body
-  responses?: Record<string, Body>
+  requestBody?: BodyOrResponse
+  responses?: Record<string, BodyOrResponse>
   security?: unknown[]
   'x-permission'?: string
   'x-any-user'?: string
@@ -68,7 +68,7 @@ export interface Operation {
   [key: string]: unknown
 }
 
-export interface Document {
+export interface ContractDocument {
   openapi?: string
   tags?: { name: string; description?: string }[]
   security?: Record<string, unknown>[]
@@ -81,17 +81,17 @@ export interface Contract {
   text: string
   hash: string
   /** The document as it is served, with the exact statuses of errors. */
-  document: Document
+  document: ContractDocument
   /** The document as it is written. */
-  source: Document
-  /** Sentences of the YAML parser; when there are any, the document is not to be trusted. */
+  source: ContractDocument
+  /** Errors of the YAML parser. If there are any, the document is unusable. */
   problems: string[]
-  /** Objects and lists of the document that are written with braces or brackets; an empty one does not count. */
+  /** Non-empty objects and lists that are written with braces or brackets. */
   flowParts: WeakSet<object>
   lineOf: (path: Path) => number
 }
 
-/** The folder that holds package.json and openapi.yaml, seen from the sources as well as from dist. */
+/** The folder with package.json and openapi.yaml, from the sources and from dist. */
 export function findRoot(from = dirname(fileURLToPath(import.meta.url))): string {
   for (let folder = from; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && existsSync(join(folder, contractFile))) return folder
@@ -108,7 +108,7 @@ export function parseContract(source: string | Buffer): Contract {
   const lines = new LineCounter()
   const parsed = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const value = parsed.errors.length === 0 ? parsed.toJS() : {}
-  const written: Document = isObject(value) ? value : {}
+  const written: ContractDocument = isObject(value) ? value : {}
   const flowParts = new WeakSet<object>()
   collectFlowParts(parsed.contents, written, flowParts)
   return {
@@ -158,7 +158,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Where a local $ref points: `#/components/schemas/Lead` is `['components', 'schemas', 'Lead']`. */
+/**
+ * Where a local $ref points: `#/components/schemas/Lead` is `['components', 'schemas', 'Lead']`.
+ */
 export function refPath($ref: string): string[] {
   return $ref
     .replace(/^#\//, '')
@@ -166,14 +168,14 @@ export function refPath($ref: string): string[] {
     .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The part itself, or what its $ref leads to; undefined when it leads nowhere or in a circle. */
-export function resolve<T extends Reference>(document: Document, part: T | undefined): T | undefined {
+/** The part itself, or the target of its $ref; undefined if the $ref is dangling or circular. */
+export function resolve<T extends Reference>(document: ContractDocument, part: T | undefined): T | undefined {
   return locate(document, part, [])?.part
 }
 
-/** Like resolve, and tells where the part found stands, so that a finding can point there. */
+/** Like resolve, with the path of the part found, so that a finding can point there. */
 export function locate<T extends Reference>(
-  document: Document,
+  document: ContractDocument,
   part: T | undefined,
   at: Path,
 ): { part: T; at: Path } | undefined {
@@ -196,13 +198,13 @@ export interface Listed {
   path: string
   operation: Operation
   at: Path
-  /** Each followed to its definition. */
+  /** The definitions; $refs are followed. */
   parameters: { part: Parameter; at: Path; usedAt: Path }[]
   isPublic: boolean
 }
 
-/** Every operation in the order of the contract. */
-export function listOperations(document: Document): Listed[] {
+/** All operations in the order of the contract. */
+export function listOperations(document: ContractDocument): Listed[] {
   const listed: Listed[] = []
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     if (!isObject(item)) continue
@@ -224,7 +226,7 @@ export function listOperations(document: Document): Listed[] {
   return listed
 }
 
-function parametersOf(document: Document, parameters: unknown, at: Path): Listed['parameters'] {
+function parametersOf(document: ContractDocument, parameters: unknown, at: Path): Listed['parameters'] {
   if (!Array.isArray(parameters)) return []
   return parameters.flatMap((parameter: Parameter, index) => {
     const usedAt = [...at, 'parameters', index]
@@ -233,33 +235,36 @@ function parametersOf(document: Document, parameters: unknown, at: Path): Listed
   })
 }
 
-/** The 2xx reply of an operation, followed to its definition. One that answers 201 or 202 has 200 for a dry run. */
-export function successOf(document: Document, operation: Operation): { status: number; reply: Body } | undefined {
+/** The response of success, with $refs followed. Besides 201 or 202, 200 is the dry run. */
+export function successOf(
+  document: ContractDocument,
+  operation: Operation,
+): { status: number; reply: BodyOrResponse } | undefined {
   const codes = Object.keys(operation.responses ?? {}).filter((code) => /^2\d\d$/.test(code))
   const status = codes.find((code) => code === '201' || code === '202') ?? codes[0]
   const reply = status === undefined ? undefined : resolve(document, operation.responses?.[status])
   return reply && { status: Number(status), reply }
 }
 
-/** The schema of a body: of its JSON form when it has one, else of the first. */
-export function schemaOf(body: Body | undefined): Schema | undefined {
+/** The schema of the JSON body, or of the first media type if there is no JSON. */
+export function schemaOf(body: BodyOrResponse | undefined): SchemaObject | undefined {
   const content = body?.content ?? {}
   return (content['application/json'] ?? Object.values(content)[0])?.schema
 }
 
-/** The schema of a body that says most: of its form, which has files beside what JSON has. */
-export function widestOf(body: Body | undefined): Schema | undefined {
+/** The schema with most properties: the form, which has files besides the properties of JSON. */
+export function widestOf(body: BodyOrResponse | undefined): SchemaObject | undefined {
   return body?.content?.['multipart/form-data']?.schema ?? schemaOf(body)
 }
 
-/** What a reply carries: the schema of `data`, or of one element when `data` is a list. */
-export function dataOf(document: Document, reply: Body | undefined): Schema | undefined {
+/** The schema of `data` in a response, or of its items if `data` is a list. */
+export function dataOf(document: ContractDocument, reply: BodyOrResponse | undefined): SchemaObject | undefined {
   const data = resolve(document, schemaOf(reply))?.properties?.data
   return resolve(document, data)?.items ?? data
 }
 
-/** The name people know a place by: the operation, the component, else the path. */
-export function placeOf(document: Document, at: Path): string {
+/** The name of a place for people: the operation, the component, or else the path. */
+export function namePlace(document: ContractDocument, at: Path): string {
   const [top, section, name] = at.map(String)
   if (top === 'components' && name !== undefined) return at.length > 3 ? `${name} ${at.slice(3).join('.')}` : name
   if (top === 'paths' && section !== undefined && name !== undefined) {

@@ -1,5 +1,5 @@
-// `npm run regenerate`: lint the contract, then write everything generated from it; only changed files are touched.
-// With --check nothing is written: stale files are named and the exit code is 1.
+// `npm run regenerate`: lints the contract, then writes the generated files that changed. With
+// --check it writes nothing, names the stale files and exits with code 1.
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -7,11 +7,11 @@ import { renderDocument } from './document.ts'
 import { renderInventory } from './inventory.ts'
 import { lint } from './lint.ts'
 import { abilityAreasOf, permissionKeysOf, renderOperations } from './operations.ts'
-import { type Contract, contractFile, type Document, findRoot, readContract } from './read.ts'
+import { type Contract, type ContractDocument, contractFile, findRoot, readContract } from './read.ts'
 import { renderSchema } from './schema.ts'
-import { renderTables } from './tables.ts'
+import { renderTableTypes } from './tables.ts'
 
-const knowledgeOf = (document: Document) => ({
+const knowledgeOf = (document: ContractDocument) => ({
   permissionKeys: permissionKeysOf(document),
   abilityAreas: abilityAreasOf(document),
 })
@@ -27,10 +27,10 @@ export const outputs: readonly Output[] = [
   { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },
   { path: 'src/contract/document.gen.json', render: renderDocument },
   { path: 'test/contract/inventory.txt', render: renderInventory },
-  { path: 'db/tables.gen.ts', render: renderTables },
+  { path: 'db/tables.gen.ts', render: renderTableTypes },
 ]
 
-/** What a compiled server reads: a deployment that edits its contract need not compile again. */
+/** Files of a compiled server: a deployment can edit its contract without compiling. */
 const builtOutputs: readonly Output[] = [
   { path: 'dist/src/contract/operations.gen.js', render: (contract) => renderOperations(contract, 'js') },
   { path: 'dist/src/contract/document.gen.json', render: renderDocument },
@@ -42,7 +42,7 @@ export interface Regenerated {
   findings: string[]
 }
 
-/** Findings of the lint come back before anything is written. With `check`, `stale` is filled and `written` empty. */
+/** Writes nothing if there are findings. With `check`, fills `stale` instead of `written`. */
 export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
   const contract = readContract(root)
   const result: Regenerated = { written: [], stale: [], findings: lint(contract, knowledgeOf(contract.document)) }
@@ -66,7 +66,7 @@ function outputsOf(root: string): Output[] {
   return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
-/** The command: what it prints and its exit code. */
+/** The command. Prints the result and returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const root = findRoot()
   const unknown = args.find((arg) => arg !== '--check')
@@ -84,8 +84,7 @@ export async function main(args: string[]): Promise<number> {
     return 1
   }
   for (const path of written) console.log(`wrote ${path}`)
-  for (const path of stale)
-    console.error(`${path} is stale: it no longer says what its source says. Run: npm run regenerate`)
+  for (const path of stale) console.error(`${path} is stale: it differs from its source. Run: npm run regenerate`)
   if (written.length + stale.length === 0) console.log('Every generated file is up to date.')
   return stale.length > 0 ? 1 : 0
 }

@@ -1,5 +1,5 @@
-// The type of a lint rule and of what it is given. Apart from lint.ts, which lists the rules, so that no import is circular.
-import type { Contract, Document, Listed, Path } from './read.ts'
+// The type of a lint rule. It is not in lint.ts, because lint.ts imports the rules.
+import type { Contract, ContractDocument, Listed, Path } from './read.ts'
 
 /** What the contract lists for its own rules: `permissionKeysOf` and `abilityAreasOf` of operations.ts. */
 export interface Knowledge {
@@ -9,9 +9,9 @@ export interface Knowledge {
 
 export interface LintContext extends Knowledge {
   contract: Contract
-  document: Document
+  document: ContractDocument
   operations: Listed[]
-  /** Records a finding at a part of the contract, or at a line. */
+  /** Adds a finding at a path of the contract, or at a line number. */
   report: (at: Path | number, where: string, sentence: string) => void
 }
 

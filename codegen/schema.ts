@@ -1,5 +1,6 @@
 // src/contract/schema.gen.ts: the contract as TypeScript types, by openapi-typescript.
-// Imported when needed only: a deployment without development packages can still regenerate what it serves.
+// openapi-typescript is imported on demand: a deployment without development packages can still
+// regenerate the files that it serves.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Contract, contractFile, findRoot, type Path, readContract, type Schema } from '../read.ts'
+import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type Names, namesOf } from './names.ts'
 
 /** Writes everything and returns the paths. */
@@ -60,7 +60,7 @@ function withResource(contract: Contract, names: Names): string {
     throw new Error(`The contract has ${nouns} already.`)
   const lines = contract.text.split('\n')
   const enumOf = (schema: string): Path => {
-    const values = (document.components?.schemas?.[schema] as Schema | undefined)?.enum as unknown[]
+    const values = (document.components?.schemas?.[schema] as SchemaObject | undefined)?.enum as unknown[]
     return ['components', 'schemas', schema, 'enum', values.length - 1]
   }
   const keys = [key, ...['create', 'edit', 'delete'].map((verb) => `${key}.${verb}`)]

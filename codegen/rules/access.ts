@@ -1,4 +1,4 @@
-// Rules about who may call an operation and what it tells the world: permissions, abilities, events.
+// Rules about permissions, token abilities and events of operations.
 
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { eventBases } from '../events.ts'
@@ -22,34 +22,38 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
       report(
         [...at, 'security'],
         id,
-        'its own security hides the common one; leave it out, or write [] when it is public.',
+        'its own security overrides the common one; delete it, or write [] if the operation is public.',
       )
     }
     if (permission !== undefined && permissionKeys.length > 0 && !permissionKeys.includes(permission)) {
-      report([...at, 'x-permission'], id, `no role can hold the key ${permission};${meant(permission, permissionKeys)}`)
+      report(
+        [...at, 'x-permission'],
+        id,
+        `no role can hold the key ${permission};${suggest(permission, permissionKeys)}`,
+      )
     }
     if (anyUser !== undefined && !isSentence(anyUser)) {
-      report([...at, 'x-any-user'], id, 'x-any-user holds the sentence why being signed in is enough; write it.')
+      report([...at, 'x-any-user'], id, 'x-any-user is not a sentence; say why every signed-in user may call it.')
     }
   }
 }
 
-/** Of an operation that asks about each type of record by itself: any ability to read will do to call it. */
+/** Any read ability suffices: the operation itself checks the ability for each type of record. */
 const anyReading = 'any:read'
 
 export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) => {
   for (const { id, operation, at, isPublic, method } of operations) {
     const ability = operation['x-ability']
     if (isPublic && ability === undefined) continue
-    if (isPublic) report([...at, 'x-ability'], id, 'a public operation looks at no token; delete x-ability.')
+    if (isPublic) report([...at, 'x-ability'], id, 'a public operation checks no token; delete x-ability.')
     else if (ability === undefined) {
-      report(at, id, 'no x-ability, so narrow tokens could not be kept out; write <area>:read or <area>:write.')
+      report(at, id, 'no x-ability, so every token could call it; write <area>:read or <area>:write.')
     } else {
       const [area = '', action] = String(ability).split(':')
       const expected = writing.has(method) ? 'write' : 'read'
       if (ability === anyReading && expected === 'read') continue
       if (abilityAreas.length > 0 && !abilityAreas.includes(area)) {
-        report([...at, 'x-ability'], id, `tokens know no area ${area};${meant(area, abilityAreas)}`)
+        report([...at, 'x-ability'], id, `tokens know no area ${area};${suggest(area, abilityAreas)}`)
       } else if (action !== expected) {
         report(
           [...at, 'x-ability'],
@@ -66,7 +70,7 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
     const { 'x-events': events, 'x-no-event': none } = operation
     const writes = writing.has(method)
     if (!writes && (events !== undefined || none !== undefined)) {
-      report(at, id, 'reading changes nothing and tells nobody; delete x-events or x-no-event.')
+      report(at, id, 'reading changes nothing and emits no event; delete x-events or x-no-event.')
     }
     if (writes && (events === undefined) === (none === undefined)) {
       report(
@@ -76,14 +80,14 @@ export const eventsAreSettled: Rule = ({ operations, report }) => {
       )
     }
     if (none !== undefined && !isSentence(none)) {
-      report([...at, 'x-no-event'], id, 'x-no-event holds the sentence why there is none; write it.')
+      report([...at, 'x-no-event'], id, 'x-no-event is not a sentence; say why there is no event.')
     }
     if (events !== undefined && (!Array.isArray(events) || events.length === 0)) {
-      report([...at, 'x-events'], id, 'x-events is a list of base names, the own one first; write at least one.')
+      report([...at, 'x-events'], id, 'x-events is a list of base names, the main event first; write at least one.')
     }
     for (const [index, event] of (Array.isArray(events) ? events : []).entries()) {
       if (eventBases.includes(event)) continue
-      report([...at, 'x-events', index], id, `nobody emits an event ${event};${meant(String(event), eventBases)}`)
+      report([...at, 'x-events', index], id, `the server emits no event ${event};${suggest(String(event), eventBases)}`)
     }
   }
 }
@@ -100,7 +104,7 @@ function isSentence(value: unknown): boolean {
   return typeof value === 'string' && value.trim().includes(' ')
 }
 
-export function meant(word: string | undefined, known: readonly string[]): string {
+export function suggest(word: string | undefined, known: readonly string[]): string {
   const guess = nearest(word ?? '', known)
   return guess
     ? ` did you mean ${guess}?`

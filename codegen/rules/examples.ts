@@ -1,11 +1,11 @@
-// The lint rule that examples and defaults are true: each is validated against the schema it stands in or beside.
+// The rule that each example and default is valid against its schema.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { partsOf } from '../grammar.ts'
-import { isObject, type Path, placeOf, refPath, resolve } from '../read.ts'
+import { isObject, namePlace, type Path, refPath, resolve } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
-/** Formats of our own (money, percent …) and OpenAPI's (password, binary …) are left to the server: no check here. */
+/** Ajv ignores formats that it does not know, such as money, percent, password and binary. */
 export const examplesAreTrue: Rule = ({ document, report }) => {
   const ajv = new Ajv2020({
     strict: false,
@@ -18,14 +18,14 @@ export const examplesAreTrue: Rule = ({ document, report }) => {
   ajv.addSchema(document, 'contract')
 
   const check = (schemaAt: Path, value: unknown, at: Path) => {
-    const where = placeOf(document, schemaAt)
+    const where = namePlace(document, schemaAt)
     try {
       const validate = ajv.getSchema(`contract#${pointer(schemaAt)}`)
       if (!validate || validate(value)) return
       report(
         at,
         where,
-        `the ${at.includes('default') ? 'default' : 'example'} is not valid: ${told(validate.errors?.[0])}.`,
+        `the ${at.includes('default') ? 'default' : 'example'} is not valid: ${describe(validate.errors?.[0])}.`,
       )
     } catch (error) {
       report(schemaAt, where, `the schema cannot be compiled: ${error instanceof Error ? error.message : error}.`)
@@ -54,7 +54,7 @@ function pointer(at: Path): string {
   return at.map((step) => `/${encodeURIComponent(String(step).replaceAll('~', '~0').replaceAll('/', '~1'))}`).join('')
 }
 
-function told(error: ErrorObject | undefined): string {
+function describe(error: ErrorObject | undefined): string {
   if (!error) return 'unknown reason'
   const detail = isObject(error.params) ? Object.values(error.params).flat().filter(isWord).join(', ') : ''
   return `${error.instancePath || 'it'} ${error.message}${detail && !error.message?.includes(detail) ? ` (${detail})` : ''}`

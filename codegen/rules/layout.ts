@@ -1,9 +1,9 @@
-// Rules about the file as a whole: its order, known keys, references that lead somewhere, no leftovers.
+// Rules about the whole file: its order, known keys, valid references, no unused components.
 
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
-import { extensionKeys, grammar, type Kind, partsOf, unknownKeys, walk } from '../grammar.ts'
+import { extensionKeys, grammar, type PartKind, partsOf, unknownKeys, walk } from '../grammar.ts'
 import { carriers } from '../headers.ts'
-import { isObject, locate, placeOf, refPath } from '../read.ts'
+import { isObject, locate, namePlace, refPath } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
 const order = ['openapi', 'info', 'servers', 'security', 'tags', 'paths', 'components']
@@ -21,7 +21,7 @@ export const topLevelOrder: Rule = ({ document, report }) => {
     report(
       ['openapi'],
       'document',
-      `version ${document.openapi} is not 3.1, which types and validators rely on; write 3.1.0.`,
+      `version ${document.openapi} is not 3.1, which types and validators need; write 3.1.0.`,
     )
   }
   if (!document.security?.some((scheme) => isObject(scheme) && Object.keys(scheme).length > 0)) {
@@ -32,7 +32,7 @@ export const topLevelOrder: Rule = ({ document, report }) => {
 export const keysAreKnown: Rule = ({ document, report }) => {
   for (const part of partsOf(document)) {
     for (const { name, at } of unknownKeys(part)) {
-      const where = placeOf(document, part.at) || 'document'
+      const where = namePlace(document, part.at) || 'document'
       const home = extensionKeys.find((known) => known.name === name)
       const isExtension = /^x[-_]/i.test(name)
       const known = isExtension ? extensionKeys.map((key) => key.name) : [...(grammar.get(part.kind)?.keys() ?? [])]
@@ -62,7 +62,7 @@ export const referencesLead: Rule = ({ document, report }) => {
     if (typeof node.$ref === 'string' && node.$ref.startsWith('#/components/') && locate(document, node, at)) continue
     report(
       [...at, '$ref'],
-      placeOf(document, at),
+      namePlace(document, at),
       `${node.$ref} leads nowhere in this file; define it or correct the name.`,
     )
   }
@@ -70,7 +70,7 @@ export const referencesLead: Rule = ({ document, report }) => {
 
 export const componentsAreUsed: Rule = ({ document, report }) => {
   const used = new Set<string>()
-  const follow = (root: Kind, node: unknown) => {
+  const follow = (root: PartKind, node: unknown) => {
     for (const { node: part } of walk(root, node, [])) {
       if (typeof part.$ref !== 'string' || used.has(part.$ref)) continue
       used.add(part.$ref)
@@ -86,7 +86,7 @@ export const componentsAreUsed: Rule = ({ document, report }) => {
       report(
         ['components', section, name],
         name,
-        'no operation reaches it, so nothing keeps it true; use it or delete it.',
+        'no operation uses it, so nothing keeps it correct; use it or delete it.',
       )
     }
   }
@@ -104,13 +104,13 @@ export const carriersAreKnown: Rule = ({ document, operations, report }) => {
       report(
         ['components', 'x-headers', name, 'x-carried-by'],
         name,
-        `no reply is called ${word}, so the header would be declared nowhere; write a status, an operationId or one of ${words.join(', ')}.`,
+        `no response is called ${word}, so the header would be declared nowhere; write a status, an operationId or one of ${words.join(', ')}.`,
       )
     }
   }
 }
 
-const sections: Record<string, Kind> = {
+const sections: Record<string, PartKind> = {
   schemas: 'schema',
   responses: 'response',
   parameters: 'parameter',
@@ -122,8 +122,7 @@ const sections: Record<string, Kind> = {
 export const tagsInOrder: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
   for (const [index, tag] of (document.tags ?? []).entries()) {
-    if (!tag.description)
-      report(['tags', index], tag.name, 'a tag without description; say in a sentence what it is about.')
+    if (!tag.description) report(['tags', index], tag.name, 'a tag without a description; describe it in a sentence.')
     if (!operations.some(({ operation }) => operation.tags?.[0] === tag.name)) {
       report(
         ['tags', index],
@@ -139,7 +138,7 @@ export const tagsInOrder: Rule = ({ document, operations, report }) => {
       report(
         at,
         id,
-        `${path} stands among ${tags[reached]}; paths follow the order of tags, so move it to ${tags[position]}.`,
+        `${path} comes after paths of ${tags[reached]}; paths follow the order of tags, so move it to ${tags[position]}.`,
       )
     }
     reached = Math.max(reached, position)
@@ -155,7 +154,7 @@ export const parentsFirst: Rule = ({ document, report }) => {
       report(
         ['paths', path],
         path,
-        `stands before ${parent}; people read collection, item, mass, verbs, so move it below.`,
+        `comes before ${parent}; the order is collection, item, mass, verbs, so move it below.`,
       )
     }
   }
@@ -167,7 +166,7 @@ export const openForAnEntity: Rule = ({ document, report }) => {
     report(
       ['components', 'schemas', name],
       name,
-      'it is open, yet only custom attributes are, which the served contract closes; say whose with x-entity, or close it.',
+      'it is open, but only custom attributes may be open; name their record type with x-entity, or close it.',
     )
   }
 }

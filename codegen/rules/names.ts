@@ -1,12 +1,12 @@
-// Rules about the names that generators make of the contract: a schema becomes a type, and an enum a type of its own.
+// Rules about names in generated code, where each schema and each enum becomes a type.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { partsOf } from '../grammar.ts'
-import { type Document, isObject, type Path } from '../read.ts'
+import { type ContractDocument, isObject, type Path } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
-/** Types of the standard libraries of Python, C# and Java, and classes that generators put beside their models. */
+/** Types of the standard libraries of Python, C# and Java, and helper classes of generators. */
 const taken = new Set(
   `Any Attribute AttributeError BlockingIOError BufferError Callable ClassVar Collection Configuration ConnectionError Counter
    Decimal Dict EOFError Ellipsis Enum Exception False Field FileExistsError FileNotFoundError Final Generic HttpClient IOError
@@ -23,12 +23,12 @@ export const schemasShadowNothing: Rule = ({ document, report }) => {
     report(
       ['components', 'schemas', name],
       name,
-      `a generated type ${name} would hide what languages call ${name}; say of what it is, such as ${name}Record.`,
+      `a generated type ${name} would shadow the standard type ${name}; choose a longer name, such as ${name}Record.`,
     )
   }
 }
 
-/** What a program in a browser or in Node finds under these names without importing anything. */
+/** Global names of browsers and Node. */
 function globalNames(): Set<string> {
   const names = new Set(Object.getOwnPropertyNames(globalThis))
   const declared = /^ {0,4}(?:declare )?(?:interface|type|var|const|function|class|namespace) ([A-Z]\w*)/gm
@@ -38,7 +38,7 @@ function globalNames(): Set<string> {
   return names
 }
 
-/** TypeScript is a development package: a deployment that regenerates knows the globals of Node only. */
+/** TypeScript is a development package: without it, only the globals of Node are known. */
 function typeLibraries(): string[] {
   const folder = folderOfTypeScript()
   if (folder === undefined) return []
@@ -55,7 +55,7 @@ function folderOfTypeScript(): string | undefined {
   }
 }
 
-/** Generators make a type of every component, whatever section it stands in. */
+/** Generators make a type of every component, in any section. */
 export const componentsHaveOneName: Rule = ({ document, report }) => {
   const { schemas = {}, parameters = {} } = document.components ?? {}
   for (const name of Object.keys(parameters)) {
@@ -70,12 +70,12 @@ export const componentsHaveOneName: Rule = ({ document, report }) => {
 
 const maxCopies = 2
 
-/** An inline list is a type without a name in every place, and the places drift apart. */
+/** An inline enum is an unnamed type in each place, and the places drift apart. */
 export const enumsAreShared: Rule = ({ document, report }) => {
   const places = new Map<string, Path[]>()
   for (const { kind, node, at } of partsOf(document)) {
     const isComponent = at.length === 3 && at[1] === 'schemas'
-    if (kind !== 'schema' || !Array.isArray(node.enum) || isComponent || isOfAnInstallation(document, at)) continue
+    if (kind !== 'schema' || !Array.isArray(node.enum) || isComponent || isCustomAttribute(document, at)) continue
     const values = JSON.stringify(node.enum.filter((value) => value !== null))
     places.set(values, [...(places.get(values) ?? []), at])
   }
@@ -94,14 +94,14 @@ export const enumsAreShared: Rule = ({ document, report }) => {
       report(
         at,
         where.join('.'),
-        `the list ${values} stands in several places and types of each would differ; ${advice}.`,
+        `the list ${values} occurs in several places, and each would get its own type; ${advice}.`,
       )
     }
   }
 }
 
-/** Attributes of its own, with the ids of their options; they have a code, and no name that stays clear of others. */
-function isOfAnInstallation(document: Document, [section, part, name]: Path): boolean {
+/** Custom attributes, whose enums are the ids of options. */
+function isCustomAttribute(document: ContractDocument, [section, part, name]: Path): boolean {
   const schema = section === 'components' && part === 'schemas' && document.components?.schemas?.[String(name)]
   return isObject(schema) && schema['x-entity'] !== undefined
 }

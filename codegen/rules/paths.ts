@@ -1,6 +1,6 @@
-// Rules about paths: ids that are bounded and declared, and no URL that two paths could mean.
+// Rules about paths: parameters are declared, ids are bounded, and no URL matches two paths.
 
-import { type Document, type Listed, resolve, type Schema } from '../read.ts'
+import { type ContractDocument, type Listed, resolve, type SchemaObject } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
 const maxId = Number.MAX_SAFE_INTEGER
@@ -22,7 +22,7 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
         report(
           usedAt,
           id,
-          `a path parameter ${part.name} that ${path} does not hold; refer to a query parameter or delete it.`,
+          `a path parameter ${part.name} that ${path} does not have; use a query parameter or delete it.`,
         )
       }
       if (!schema || ![schema.type].flat().includes('integer') || schema.maximum === maxId) continue
@@ -31,7 +31,7 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
   }
 }
 
-/** Where a segment is a word in one path and a parameter in the other, the parameter must be one that takes no such word. */
+/** A parameter must not accept a word that another path has in the same place. */
 export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
   const paths = [...new Map(operations.map((each) => [each.path, each])).values()]
   for (const [index, one] of paths.entries()) {
@@ -46,15 +46,16 @@ export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
   }
 }
 
-function areAmbiguous(document: Document, one: Listed, other: Listed): boolean {
+function areAmbiguous(document: ContractDocument, one: Listed, other: Listed): boolean {
   const [left, right] = [one, other].map(({ path }) => path.split('/'))
   if (!left || !right || left.length !== right.length) return false
   const pairs = left.map((segment, index) => [segment, right[index] ?? ''] as const)
   const isEither = pairs.every(
     ([a, b]) =>
-      a === b || (isTemplate(a) && takes(document, one, a, b)) || (isTemplate(b) && takes(document, other, b, a)),
+      a === b || (isTemplate(a) && accepts(document, one, a, b)) || (isTemplate(b) && accepts(document, other, b, a)),
   )
-  // Fixed words win over parameters: only where each path has one that the other has not is nothing closer.
+  // Fixed words win over parameters. There is no winner if each path has a fixed word that the
+  // other lacks.
   const isCloser = (a: number, b: number): boolean =>
     pairs.some((pair) => !isTemplate(pair[a] ?? '') && isTemplate(pair[b] ?? ''))
   return isEither && isCloser(0, 1) === isCloser(1, 0)
@@ -62,11 +63,11 @@ function areAmbiguous(document: Document, one: Listed, other: Listed): boolean {
 
 const isTemplate = (segment: string): boolean => segment.startsWith('{')
 
-/** Whether a parameter of the path may be this word, or, in place of another parameter, anything. */
-function takes(document: Document, { parameters }: Listed, template: string, word: string): boolean {
+/** Whether a parameter of the path accepts this word. Another parameter counts as any word. */
+function accepts(document: ContractDocument, { parameters }: Listed, template: string, word: string): boolean {
   if (isTemplate(word)) return true
   const name = template.slice(1, -1)
-  const schema: Schema = resolve(document, parameters.find(({ part }) => part.name === name)?.part.schema) ?? {}
+  const schema: SchemaObject = resolve(document, parameters.find(({ part }) => part.name === name)?.part.schema) ?? {}
   if ([schema.type].flat().includes('integer')) return /^\d+$/.test(word)
   return !Array.isArray(schema.enum) || schema.enum.includes(word)
 }

@@ -1,23 +1,23 @@
-// Rules about what goes in and out: names, path ids, statuses, bodies that are closed, replies that are plain.
+// Rules about operations, request bodies, responses and schemas.
 import { walk } from '../grammar.ts'
 import {
-  type Body,
-  type Document,
+  type BodyOrResponse,
+  type ContractDocument,
   dataOf,
   isObject,
   locate,
   type MediaType,
+  namePlace,
   type Path,
-  placeOf,
   refPath,
   resolve,
-  type Schema,
+  type SchemaObject,
   schemaOf,
   successOf,
   widestOf,
 } from '../read.ts'
 import type { Rule } from '../rule.ts'
-import { meant } from './access.ts'
+import { suggest } from './access.ts'
 
 export const operationsAreNamed: Rule = ({ document, operations, report }) => {
   const tags = (document.tags ?? []).map((tag) => tag.name)
@@ -35,11 +35,11 @@ export const operationsAreNamed: Rule = ({ document, operations, report }) => {
       report(
         [...at, 'tags'],
         id,
-        `the tag ${operation.tags[0]} is not listed in tags;${meant(operation.tags[0], tags)}`,
+        `the tag ${operation.tags[0]} is not listed in tags;${suggest(operation.tags[0], tags)}`,
       )
     }
     if (!summary) report(at, id, 'no summary, the line people read in the docs; write one.')
-    if (!description) report(at, id, 'no description; tell a newcomer what it does and what it does not.')
+    if (!description) report(at, id, 'no description; tell a newcomer what the operation does.')
   }
 }
 
@@ -49,7 +49,7 @@ export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
     if (!found) continue
     const forms = Object.entries(found.part.content ?? {})
     if (typeof found.part.required !== 'boolean') {
-      report(found.at, id, 'a body without `required` may be left out; write required: true or false.')
+      report(found.at, id, 'a body without `required` is optional by accident; write required: true or false.')
     }
     if (forms.length === 0)
       report(found.at, id, 'a body without content cannot be checked; name its media type and schema.')
@@ -62,7 +62,7 @@ export const bodiesAreDeclared: Rule = ({ document, operations, report }) => {
       report(
         found.at,
         id,
-        'its media types have several schemas but only one is checked; let all refer to the same one, or the form to one that has more.',
+        'its media types have several schemas but only one is checked; use one schema for all, or give the form a schema with more keys.',
       )
     }
   }
@@ -74,16 +74,16 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
     for (const { schema, at: place } of reachable(document, found)) {
       const isForm = schema.properties !== undefined
       if (!isForm && !typesOf(schema).includes('object')) continue
-      // A program of somebody else's may add what it likes, where the contract says what becomes of it.
+      // A third-party program may send further keys if the contract describes them.
       const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
       if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
         continue
       report(
         place,
-        placeOf(document, place),
+        namePlace(document, place),
         isForm
           ? 'clients send it, and unknown fields must be refused with a hint; add additionalProperties: false.'
-          : 'clients send it, and it does not say what it may hold; write additionalProperties (a schema, true or false).',
+          : 'clients send it, and its keys are undefined; write additionalProperties (a schema, true or false).',
       )
     }
   }
@@ -99,8 +99,8 @@ export const filesTravelInForms: Rule = ({ document, operations, report }) => {
       if (schema.format !== 'binary') continue
       report(
         place,
-        placeOf(document, place),
-        'is a file, which JSON cannot carry; offer multipart/form-data with this schema, or take the id of an upload.',
+        namePlace(document, place),
+        'is a file, which JSON cannot carry; offer multipart/form-data with this schema, or accept the id of an upload.',
       )
     }
   }
@@ -114,8 +114,8 @@ export const repliesArePlain: Rule = ({ document, operations, report }) => {
         if (schema.allOf === undefined) continue
         report(
           [...place, 'allOf'],
-          placeOf(document, place),
-          'allOf in a reply cannot be closed; write its properties out.',
+          namePlace(document, place),
+          'allOf in a response cannot be closed; write out its properties.',
         )
       }
     }
@@ -139,12 +139,12 @@ export const bodiesAreNotReplies: Rule = ({ document, operations, report }) => {
     report(
       [...at, 'requestBody'],
       id,
-      `its body ${refPath(String($ref)).at(-1)} is what ${other} replies; the two drift apart, so give the body its own schema.`,
+      `its body ${refPath(String($ref)).at(-1)} is also the response of ${other}; give the body its own schema, or the two drift apart.`,
     )
   }
 }
 
-/** A generated type that holds itself has no end, and generators write it wrong. */
+/** Generators fail on a type that contains itself. */
 export const schemasEnd: Rule = ({ document, report }) => {
   const { schemas = {} } = document.components ?? {}
   const below = new Map(Object.entries(schemas).map(([name, schema]) => [name, referredTo(schema)]))
@@ -152,8 +152,8 @@ export const schemasEnd: Rule = ({ document, report }) => {
     (below.get(name) ?? []).some((each) => each === goal || (!seen.has(each) && reaches(each, goal, seen.add(each))))
   for (const name of below.keys()) {
     if (!reaches(name, name, new Set())) continue
-    const advice = 'give what is inside a schema of its own, such as a reference'
-    report(['components', 'schemas', name], name, `it holds itself, as deep as one likes; ${advice}.`)
+    const advice = 'use a schema without that part inside, such as a reference'
+    report(['components', 'schemas', name], name, `it contains itself; ${advice}.`)
   }
 }
 
@@ -168,7 +168,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     const codes = Object.keys(operation.responses ?? {})
     const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
     const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
-    // A part of what 200 would be is the same success, and so is a dry run.
+    // 206 is a part of 200 and not a further success, and neither is a dry run.
     const successes = codes.filter(
       (code) => /^2/.test(code) && !(code === '206' && codes.includes('200')) && code !== dryRun,
     )
@@ -180,10 +180,10 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
       )
     }
     const needed = new Map<string, string>()
-    if (!isPublic) needed.set('401', 'it wants a signed-in caller')
-    if (operation['x-permission'] !== undefined) needed.set('403', 'it wants a permission')
+    if (!isPublic) needed.set('401', 'it needs a signed-in caller')
+    if (operation['x-permission'] !== undefined) needed.set('403', 'it needs a permission')
     if (codes.includes('206')) needed.set('416', 'it answers ranges')
-    if (dryRun !== undefined) needed.set(dryRun, 'it can be tried')
+    if (dryRun !== undefined) needed.set(dryRun, 'it supports a dry run')
     if (path.includes('{')) needed.set('404', 'its path names a record')
     if (resolve(document, operation.requestBody)) {
       for (const code of ['400', '413', '415', '422']) needed.set(code, 'it takes a body')
@@ -193,7 +193,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
       report(
         [...at, 'responses', '200'],
         id,
-        'a dry run answers what the write answers; let both refer to the same schema.',
+        'a dry run returns the response of the write; use the same schema for both.',
       )
     }
     const missing = [...needed].filter(([code]) => !codes.includes(code))
@@ -213,34 +213,34 @@ export const schemasAreDescribed: Rule = ({ document, report }) => {
     const at = ['components', 'schemas', name]
     if (!isObject(schema)) report(at, name, 'is not a schema; write one.')
     else {
-      if (!schema.description) report(at, name, 'no description; a newcomer meets it in the docs, so say what it is.')
+      if (!schema.description) report(at, name, 'no description; readers of the docs need one, so describe it.')
       if (schema.example !== undefined || (Array.isArray(schema.examples) && schema.examples.length > 0)) continue
-      // An envelope needs none of its own: what it holds is another schema, which has one.
-      const data: Schema | undefined = (schema as Schema).properties?.data
+      // An envelope needs no example, because the schema of its data has one.
+      const data: SchemaObject | undefined = (schema as SchemaObject).properties?.data
       if (data?.$ref !== undefined || data?.items?.$ref !== undefined) continue
-      report(at, name, 'no example; people copy from the docs, so add one that is valid.')
+      report(at, name, 'no example; readers copy from the docs, so add a valid one.')
     }
   }
 }
 
-function typesOf(schema: Schema): string[] {
+function typesOf(schema: SchemaObject): string[] {
   return schema.type === undefined ? [] : [schema.type].flat()
 }
 
-function bodyOf(document: Document, body: Body | undefined, at: Path, below: Path = ['requestBody']) {
+function bodyOf(document: ContractDocument, body: BodyOrResponse | undefined, at: Path, below: Path = ['requestBody']) {
   return locate(document, body, [...at, ...below])
 }
 
-function rawData(document: Document, reply: Body | undefined): Schema | undefined {
+function rawData(document: ContractDocument, reply: BodyOrResponse | undefined): SchemaObject | undefined {
   const data = resolve(document, schemaOf(reply))?.properties?.data
   return data?.items ?? data
 }
 
-/** Every schema a body can hold, at any depth, each once. */
+/** Every schema in a body at any depth, each once. */
 function* reachable(
-  document: Document,
-  body: { part: Body; at: Path } | undefined,
-): Generator<{ schema: Schema; at: Path }> {
+  document: ContractDocument,
+  body: { part: BodyOrResponse; at: Path } | undefined,
+): Generator<{ schema: SchemaObject; at: Path }> {
   if (!body) return
   const seen = new Set<unknown>()
   const queue: { node: unknown; at: Path }[] = Object.entries(body.part.content ?? {}).map(([type, form]) => ({

@@ -1,8 +1,8 @@
-// Rules about openapi.yaml as a text: narrow lines, one thing a line, the same order of keys everywhere.
+// Rules about the text of openapi.yaml: narrow lines, one thing per line, one order of keys.
 
 import { commonErrors, commonErrorsOf } from '../common-errors.ts'
 import { grammar, partsOf } from '../grammar.ts'
-import { isObject, listOperations, placeOf } from '../read.ts'
+import { isObject, listOperations, namePlace } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
 export const maxColumns = 120
@@ -21,18 +21,21 @@ export const linesAreNarrow: Rule = ({ contract, report }) => {
 export const descriptionsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
   for (const { node, at } of partsOf(source)) {
     if (node.description === undefined || !flowParts.has(node)) continue
-    report(at, placeOf(source, at), 'a description stands among braces; write one key a line.')
+    report(at, namePlace(source, at), 'a part with a description is written in braces; write one key per line.')
   }
 }
 
-/** Lists and maps of parts that people scan from top to bottom. `content` has one entry and stays in a line. */
+/**
+ * People scan lists and maps of parts from top to bottom. `content` has one entry, so it may be one
+ * line.
+ */
 export const partsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
   for (const { kind, node, at } of partsOf(source)) {
     for (const [name, value] of Object.entries(node)) {
       const key = grammar.get(kind)?.get(name)
       const isMany = key?.holds === 'list' || (key?.holds === 'names' && name !== 'content')
       if (!isMany || (!isObject(value) && !Array.isArray(value)) || !flowParts.has(value)) continue
-      report([...at, name], placeOf(source, at), `${name} stand in one line; write one a line.`)
+      report([...at, name], namePlace(source, at), `${name} are in one line; write one per line.`)
     }
   }
 }
@@ -46,13 +49,13 @@ export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
     const [before, name] = names.slice(index - 1)
     report(
       [...at, String(name)],
-      placeOf(source, at),
-      `${name} stands after ${before}; one order of keys makes parts comparable, so move it up.`,
+      namePlace(source, at),
+      `${name} comes after ${before}; one order of keys makes parts comparable, so move it up.`,
     )
   }
 }
 
-/** Errors that codegen adds for `default` are not listed by hand, or the two would drift apart. */
+/** Errors that `default` stands for are not listed by hand, or the two would drift apart. */
 export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
   for (const { id, method, operation, at } of listOperations(source)) {
     const statuses = Object.keys(operation.responses ?? {})
@@ -61,9 +64,25 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
     const place = [...at, 'responses']
     if (!statuses.includes('default')) {
       if (listed.length < common.length) continue
-      report(place, id, `every common error stands here by itself; write default: ${commonErrors} instead.`)
+      report(place, id, `every common error is listed; write default: ${commonErrors} instead.`)
     } else if (listed.length > 0) {
       report(place, id, `default stands for ${listed.join(', ')} here; delete what is listed twice.`)
+    }
+  }
+}
+
+const minSharedParameters = 6
+
+/** The same long list of parameters in two operations is one list with an alias. */
+export const longListsAreAliased: Rule = ({ contract: { source }, report }) => {
+  const known = new Map<string, { id: string; list: unknown }>()
+  for (const { id, operation, at } of listOperations(source)) {
+    const list = operation.parameters
+    if (!Array.isArray(list) || list.length < minSharedParameters) continue
+    const first = known.get(JSON.stringify(list))
+    if (!first) known.set(JSON.stringify(list), { id, list })
+    else if (first.list !== list) {
+      report([...at, 'parameters'], id, `it repeats the parameters of ${first.id}; anchor that list and use an alias.`)
     }
   }
 }

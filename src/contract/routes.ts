@@ -38,12 +38,12 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
       // A form that Fastify reads itself has the same limit.
-      ...(fact.longestForm !== null && fact.longestForm < maxBodyLength && { bodyLimit: fact.longestForm }),
+      ...(fact.maxFormBytes !== null && fact.maxFormBytes < maxBodyLength && { bodyLimit: fact.maxFormBytes }),
       config: {
         operation: id,
         isPublic: fact.public,
         isForAnyOrigin: fact.isForAnyOrigin === true,
-        forms: fact.longestForm === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
+        forms: fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
       // Not returned as a promise, for which Fastify would watch the connection.
       handler: (request, reply) =>
@@ -112,7 +112,7 @@ async function answered(
     stream: isForm(request) ? request.raw : undefined,
     request,
   }
-  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.longestForm ?? 0))
+  if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.maxFormBytes ?? 0))
     throw new Problem('payload_too_large')
   let answer: Answered | undefined
   try {

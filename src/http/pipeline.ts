@@ -102,7 +102,7 @@ function authorize(call: Call): void {
 
 async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<Body> {
   const ctx = contextOf(call)
-  const form = { type: header(call, 'content-type') ?? '', longest: call.fact.longestForm ?? 0, schema }
+  const form = { type: header(call, 'content-type') ?? '', longest: call.fact.maxFormBytes ?? 0, schema }
   const { body, uploads } = await receive(ctx, stream, form)
   call.context = { ...ctx, uploads } satisfies Context
   if (ctx.user === null) return body

@@ -1,5 +1,6 @@
-// `npm run test:clients`: common generators of clients make one from the document that a server serves, and what they make compiles
-// under --strict. `-- kubb orval` tries those alone. They are installed beside the other packages on the first run, without their install scripts.
+// `npm run test:clients`: eight client generators read the served contract, and the generated
+// clients compile with --strict. `-- kubb orval` runs these two only. The first run installs the
+// generators in node_modules/.cache, without their install scripts.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +14,7 @@ import { testConfig } from '../support/app.ts'
 interface Generator {
   name: string
   command: readonly string[]
-  /** What it makes; its standard output when `isPrinted`. */
+  /** The generated file; with `isPrinted` it is the standard output. */
   makes: string
   isPrinted?: boolean
 }
@@ -72,7 +73,7 @@ function prepare(): void {
   mkdirSync(join(folder, 'made'))
 }
 
-/** The document as a new installation serves it. */
+/** The contract as a new installation serves it. */
 async function served(): Promise<string> {
   const dataDir = mkdtempSync(join(tmpdir(), 'accord-clients-'))
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
@@ -88,7 +89,7 @@ async function served(): Promise<string> {
   }
 }
 
-/** A call with an id in its path and one with a body: what some generators have lost. */
+/** An operation with an id in its path and a body, which some generators have dropped. */
 const calls = /updateLead/i
 
 function compile(makes: string): void {

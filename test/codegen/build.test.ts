@@ -1,4 +1,5 @@
-// `npm start` builds what changed and nothing else: codegen/build.mjs in a scratch project of one module.
+// `npm start` builds what changed and nothing else: codegen/build.mjs in a scratch project of one
+// module.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

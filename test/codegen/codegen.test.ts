@@ -1,4 +1,4 @@
-// The generator keeps its promises: a careless contract is refused with a sentence that helps, and drift is named.
+// The lint refuses a careless contract with a helpful sentence, and regenerate names stale files.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { withHeaders } from '../../codegen/headers.ts'
 import { lint } from '../../codegen/lint.ts'
 import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
-import { listOperations, parseContract, type Schema } from '../../codegen/read.ts'
+import { listOperations, parseContract, type SchemaObject } from '../../codegen/read.ts'
 import { outputs, regenerate } from '../../codegen/regenerate.ts'
 
 const contract = `openapi: 3.1.0
@@ -77,7 +77,7 @@ components:
     bearer: { type: http, scheme: bearer }
   responses:
     Problem:
-      description: What went wrong.
+      description: An error.
       content: { application/problem+json: { schema: { $ref: '#/components/schemas/Problem' } } }
   parameters:
     Id:
@@ -88,7 +88,7 @@ components:
       schema: { type: integer, minimum: 1, maximum: 9007199254740991 }
   schemas:
     Problem:
-      description: What went wrong.
+      description: An error.
       type: object
       properties:
         detail: { type: string }
@@ -137,7 +137,7 @@ components:
           items: { $ref: '#/components/schemas/Source' }
       example: { data: [{ id: 1, name: Web }] }
     SourceUpdate:
-      description: What may change.
+      description: Changes to a source.
       type: object
       additionalProperties: false
       properties:
@@ -186,7 +186,7 @@ describe('headers', { timeout: 60_000 }, () => {
       schema: { type: string }
 ${replies}`
 
-  it('are declared in the replies that carry them', () => {
+  it('are declared in the responses that carry them', () => {
     const { document } = parseContract(contract.replace(replies, declared))
     const made = withHeaders(document)
     const names = (replies: unknown) =>
@@ -202,18 +202,18 @@ ${replies}`
     expect(document.components?.headers).toBeUndefined()
   })
 
-  it('that no reply carries are refused', () => {
+  it('without a response are refused', () => {
     const found = findings(replies, declared.replace('[tagged]', '[taged]')).join('\n')
-    expect(found).toContain('ETag: no reply is called taged')
+    expect(found).toContain('ETag: no response is called taged')
   })
 })
 
 describe('lint', { timeout: 60_000 }, () => {
-  it('has nothing to say about a careful contract', () => {
+  it('has no findings for a careful contract', () => {
     expect(lint(parseContract(contract), { permissionKeys, abilityAreas })).toEqual([])
   })
 
-  it('refuses a misspelt x- key, with its line and what was meant', () => {
+  it('refuses a misspelled x- key, with its line and a suggestion', () => {
     const found = findings('x-permission: settings.lead.sources\n', 'x-permision: settings.lead.sources\n')
     expect(found).toHaveLength(2)
     expect(found.join('\n')).toMatch(/openapi\.yaml:20 listSources: the key x-permision .* did you mean x-permission\?/)
@@ -223,8 +223,8 @@ describe('lint', { timeout: 60_000 }, () => {
   it.each([
     ['x-events: [', 'x-event: [', 'did you mean x-events?'],
     ['x-ability: settings:write', 'x_ability: settings:write', 'did you mean x-ability?'],
-    ['description: What may change.', 'x-entitty: sources', 'did you mean x-entity?'],
-    ['description: What may change.', 'X-Entity: sources\n      description: So.', 'did you mean x-entity?'],
+    ['description: Changes to a source.', 'x-entitty: sources', 'did you mean x-entity?'],
+    ['description: Changes to a source.', 'X-Entity: sources\n      description: So.', 'did you mean x-entity?'],
     ['info:\n', 'info:\n  x-permission: leads\n', 'it belongs on an operation'],
     ['security:\n', 'x-anything: yes\nsecurity:\n', 'the key x-anything means nothing on a document'],
     ['  /sources/{id}:\n', '  /sources/{id}:\n    x-permission: leads\n', 'it belongs on an operation'],
@@ -285,11 +285,11 @@ describe('lint', { timeout: 60_000 }, () => {
       'a body that is open for no entity',
       '      additionalProperties: false\n',
       '      additionalProperties: true\n',
-      'say whose with x-entity',
+      'name their record type with x-entity',
     ],
     ['an unbounded id', ', maximum: 9007199254740991', '', 'lose digits in JavaScript'],
-    ['allOf in a reply', 'oneOf:\n', 'allOf:\n', 'allOf in a reply'],
-    ['a body that is a reply', 'schemas/SourceUpdate', 'schemas/Source', 'the two drift apart'],
+    ['allOf in a response', 'oneOf:\n', 'allOf:\n', 'allOf in a response'],
+    ['a body that is a response', 'schemas/SourceUpdate', 'schemas/Source', 'or the two drift apart'],
     [
       'an optional body by accident',
       '        required: true\n        content',
@@ -300,13 +300,13 @@ describe('lint', { timeout: 60_000 }, () => {
       'a schema that hides a global of the browser',
       '  schemas:\n',
       '  schemas:\n    Event:\n      description: It.\n      type: string\n      example: a\n',
-      'would hide what languages call Event',
+      'would shadow the standard type Event',
     ],
     [
       'a schema that hides an exception of Python',
       '  schemas:\n',
       '  schemas:\n    ImportError:\n      description: It.\n      type: string\n      example: a\n',
-      'would hide what languages call ImportError',
+      'would shadow the standard type ImportError',
     ],
     [
       'a schema with the name of a parameter',
@@ -318,7 +318,7 @@ describe('lint', { timeout: 60_000 }, () => {
       'a list of choices in three places',
       'name: { type: string, maxLength: 255 }',
       'name: { enum: [a, b] }\n        first: { enum: [a, b] }\n        second: { enum: [b, a] }\n        third: { enum: [a, b, null] }',
-      'SourceUpdate.third: the list ["a","b"] stands in several places',
+      'SourceUpdate.third: the list ["a","b"] occurs in several places',
     ],
     [
       'a list of choices that a schema has',
@@ -336,26 +336,26 @@ describe('lint', { timeout: 60_000 }, () => {
       'a schema that holds itself by way of another',
       'description: An owner.\n      type: object\n      properties:\n',
       "description: An owner.\n      type: object\n      properties:\n        source: { $ref: '#/components/schemas/Source' }\n",
-      'Source: it holds itself',
+      'Source: it contains itself',
     ],
     ['a wide line', 'description: All of them.', `description: ${'wide '.repeat(30)}`, 'has 169 columns'],
     [
       'a description among braces',
       'type: string, maxLength',
       'type: string, description: It, maxLength',
-      'one key a line',
+      'one key per line',
     ],
     [
       'parameters in one line',
       "parameters:\n        - $ref: '#/components/parameters/Id'",
       "parameters: [{ $ref: '#/components/parameters/Id' }]",
-      'parameters stand in one line',
+      'parameters are in one line',
     ],
     [
       'keys in another order',
       'summary: List sources\n      description: All of them.',
       'description: All of them.\n      summary: List sources',
-      'summary stands after description',
+      'summary comes after description',
     ],
     [
       'common errors one by one',
@@ -364,7 +364,7 @@ describe('lint', { timeout: 60_000 }, () => {
         .map((status) => `        '${status}': { $ref: '#/components/responses/Problem' }\n`)
         .join('')
         .concat('  /sources/{id}'),
-      'listSources: every common error stands here by itself',
+      'listSources: every common error is listed',
     ],
     [
       'a common error beside default',
@@ -381,6 +381,24 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
   ])('refuses %s', (_what, from, to, sentence) => {
     expect(findings(from, to).join('\n')).toContain(sentence)
+  })
+
+  it('refuses a long list of parameters that two operations repeat, but not an alias', () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    const list = names.map(
+      (name) => `        - name: ${name}\n          in: query\n          schema: { type: string }\n`,
+    )
+    const operation = /get:\n[\s\S]+?(?= {2}.sources.\{id\}:)/.exec(contract)?.[0] ?? ''
+    const withTwo = (first: string, second: string) => {
+      const get = (id: string, parameters: string) =>
+        `    ${operation.replace('listSources', id).replace(/ {6}parameters:\n( {8}.+\n)+/, `      parameters:${parameters}`)}`
+      const both = `  /sources:\n${get('listSources', first)}  /others:\n${get('listOthers', second)}`
+      const text = contract.replace(/ {2}\/sources:\n[\s\S]+?(?= {2}.sources.\{id\}:)/, both)
+      return lint(parseContract(text), { permissionKeys, abilityAreas })
+    }
+    const written = `\n${list.join('')}`
+    expect(withTwo(written, written).join('\n')).toContain('listOthers: it repeats the parameters of listSources')
+    expect(withTwo(` &shared${written}`, ' *shared\n')).toEqual([])
   })
 
   it('refuses two paths that could be the same URL, but not where an id is a number', () => {
@@ -408,13 +426,13 @@ describe('lint', { timeout: 60_000 }, () => {
     expect(withPaths('/sources/of/all', '/sources/of/{kind}')).toEqual([])
   })
 
-  it('refuses a component no operation reaches', () => {
+  it('refuses an unused component', () => {
     expect(
       findings(
         '  schemas:\n',
         '  schemas:\n    Spare:\n      description: Idle.\n      type: string\n      example: a\n',
       ).join(),
-    ).toContain('Spare: no operation reaches it')
+    ).toContain('Spare: no operation uses it')
   })
 })
 
@@ -426,7 +444,7 @@ describe('common errors', { timeout: 60_000 }, () => {
     .replace(/( {8}'4\d\d': .+\n)+components/, `${shared}components`)
     .replace('  schemas:', '    CommonErrors:\n      description: Others.\n  schemas:')
 
-  it('are exact statuses in the served contract: who signs in, and what takes a body', () => {
+  it('are exact statuses in the served contract', () => {
     const { document } = parseContract(withDefault)
     const [read, write] = listOperations(document).map(({ operation }) => Object.keys(operation.responses ?? {}))
     expect(read).toEqual(['200', '400', '401', '403', '422', '429', '503'])
@@ -434,7 +452,7 @@ describe('common errors', { timeout: 60_000 }, () => {
     expect(document.components?.responses).not.toHaveProperty('CommonErrors')
   })
 
-  it('leave out what a public operation never answers', () => {
+  it('leave out 401 and 403 for a public operation', () => {
     const { document } = parseContract(withDefault.replace('x-ability: settings:read', 'security: []'))
     expect(Object.keys(listOperations(document)[0]?.operation.responses ?? {})).toEqual([
       '200',
@@ -449,32 +467,32 @@ describe('common errors', { timeout: 60_000 }, () => {
 describe('operations', { timeout: 60_000 }, () => {
   const parsed = parseContract(contract)
 
-  it('names the keys a client may send back, at every depth, and no key the body knows', () => {
+  it('names the read-only keys at every depth', () => {
     const { Source, SourceUpdate } = parsed.document.components?.schemas ?? {}
-    expect(ignorableOf(parsed.document, SourceUpdate as Schema, Source as Schema)).toEqual({
+    expect(ignorableOf(parsed.document, SourceUpdate as SchemaObject, Source as SchemaObject)).toEqual({
       keys: ['id', 'version'],
       nested: { owner: { keys: ['name'], nested: {} }, lines: { keys: ['total'], nested: {} } },
     })
   })
 
-  it('says what to send instead of a key that only replies have', () => {
-    const string = { type: 'string' } as Schema
+  it('says what to send instead of a read-only key', () => {
+    const string = { type: 'string' } as SchemaObject
     const reply = { properties: { status: { ...string, 'x-hint': 'follows the stage' }, user: string, tags: string } }
     const body = { properties: { user_id: string, tag_ids: string } }
-    expect(ignorableOf(parsed.document, body as Schema, reply as unknown as Schema)?.hints).toEqual({
+    expect(ignorableOf(parsed.document, body as SchemaObject, reply as unknown as SchemaObject)?.hints).toEqual({
       status: 'follows the stage',
       user: 'send user_id',
       tags: 'send tag_ids',
     })
   })
 
-  it('lets only create and update take their reply back', () => {
+  it('lets only create and update accept read-only keys', () => {
     expect(renderOperations(parsed)).toContain('"ignorable":{"keys":["id","version"]')
     const verb = parseContract(contract.replace('operationId: updateSource', 'operationId: moveSource'))
     expect(renderOperations(verb)).not.toContain('"keys":["id"')
   })
 
-  it('states what the server needs to know of each operation', () => {
+  it('states the facts that the server needs', () => {
     const text = renderOperations(parsed)
     expect(text).toContain(`export const contractHash = '${parsed.hash}'`)
     expect(text).toContain('"query":{"page":"integer","ids":"array"}')
@@ -483,7 +501,7 @@ describe('operations', { timeout: 60_000 }, () => {
     expect(text).toContain('"slug":"lead-sources"')
   })
 
-  it('makes a folder name of a tag', () => {
+  it('turns a tag into a folder name', () => {
     expect(slugOf('Email Templates')).toBe('email-templates')
   })
 })
@@ -495,7 +513,7 @@ describe('regenerate', { timeout: 60_000 }, () => {
   writeFileSync(join(root, 'package.json'), '{}')
   const save = (text: string) => writeFileSync(join(root, 'openapi.yaml'), text)
 
-  it('writes every file once and then leaves them alone', async () => {
+  it('writes every file once and then leaves it unchanged', async () => {
     save(contract)
     const paths = outputs.map(({ path }) => path)
     expect(await regenerate({ root, check: false })).toEqual({ written: paths, stale: [], findings: [] })

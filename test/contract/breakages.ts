@@ -1,7 +1,7 @@
 // Every way a value can break its schema, one at a time: the bodies that invalid.test.ts sends.
 // They derive from the contract, so a new property is attacked from its first day.
 import { fill, type Known } from '../support/given.ts'
-import { follow, isReference, requiredOf, type Schema, sample, typesOf } from '../support/schema.ts'
+import { follow, isReference, requiredOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'
 
 export interface Breakage {
   /** Dotted path of the field that the reply must name, and no other. */
@@ -23,7 +23,7 @@ const wrongTypes: [type: string, value: unknown][] = [
 ]
 
 /** The breakages of a valid value, at every depth. */
-export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generator<Breakage> {
+export function* breakagesOf(shape: SchemaObject | undefined, valid: unknown): Generator<Breakage> {
   const schema = follow(shape)
   if (schema.format === 'binary') {
     yield { field: '', what: 'is an empty file', value: '' }
@@ -48,10 +48,10 @@ export function* breakagesOf(shape: Schema | undefined, valid: unknown): Generat
 }
 
 /** Whether the value is an object with the required properties of the branch. */
-const isOf = (branch: Schema, valid: unknown): boolean =>
+const isOf = (branch: SchemaObject, valid: unknown): boolean =>
   requiredOf(branch).length > 0 && requiredOf(branch).every((name) => Object.hasOwn(Object(valid), name))
 
-function* within(schema: Schema, valid: unknown): Generator<Breakage> {
+function* within(schema: SchemaObject, valid: unknown): Generator<Breakage> {
   const types = typesOf(schema)
   if (types.includes('object'))
     yield* ofObject(schema, typeof valid === 'object' && valid !== null ? (valid as Json) : {})
@@ -59,7 +59,7 @@ function* within(schema: Schema, valid: unknown): Generator<Breakage> {
   else for (const [what, value] of scalars(schema)) yield { field: '', what, value }
 }
 
-function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
+function* ofObject(schema: SchemaObject, valid: Json): Generator<Breakage> {
   const properties = schema.properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
     for (const each of breakagesOf(property, valid[name] ?? sample(property))) {
@@ -88,8 +88,8 @@ function* ofObject(schema: Schema, valid: Json): Generator<Breakage> {
   }
 }
 
-function* ofArray(schema: Schema, first: unknown): Generator<Breakage> {
-  const { items, minItems, maxItems } = schema as Schema & { minItems?: number; maxItems?: number }
+function* ofArray(schema: SchemaObject, first: unknown): Generator<Breakage> {
+  const { items, minItems, maxItems } = schema as SchemaObject & { minItems?: number; maxItems?: number }
   if (minItems !== undefined && minItems > 0) yield { field: '', what: 'is empty', value: [] }
   if (maxItems !== undefined)
     yield { field: '', what: 'has too many entries', value: Array.from({ length: maxItems + 1 }, () => sample(items)) }
@@ -100,8 +100,8 @@ function* ofArray(schema: Schema, first: unknown): Generator<Breakage> {
 /** An entry of a list with an empty address or number is dropped. */
 const mayBeEmpty = new Set(['email', 'phone', 'password'])
 
-function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
-  const { minimum, maximum, minLength, maxLength, format, pattern } = schema as Schema &
+function* scalars(schema: SchemaObject): Generator<[what: string, value: unknown]> {
+  const { minimum, maximum, minLength, maxLength, format, pattern } = schema as SchemaObject &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number | undefined>
   const types = typesOf(schema)
   if (types.includes('integer')) yield ['has a fraction', 1.5]
@@ -130,7 +130,11 @@ function* scalars(schema: Schema): Generator<[what: string, value: unknown]> {
 const join = (first: string, rest: string): string => (rest === '' ? first : `${first}.${rest}`)
 
 /** The body with one dangling reference at a time. */
-export function* danglingReferences(shape: Schema | undefined, valid: unknown, known: Known): Generator<Breakage> {
+export function* danglingReferences(
+  shape: SchemaObject | undefined,
+  valid: unknown,
+  known: Known,
+): Generator<Breakage> {
   const outer = follow(shape)
   const schema = outer.anyOf?.map(follow)[0] ?? outer
   const value = (typeof valid === 'object' && valid !== null && !Array.isArray(valid) ? valid : {}) as Json
@@ -157,8 +161,8 @@ export function* danglingReferences(shape: Schema | undefined, valid: unknown, k
 export const unknownId = 999_999_999
 
 /** Texts that a query parameter refuses. */
-export function badTexts(schema: Schema): string[] {
-  const { minimum, maximum, minLength, maxLength, minItems, maxItems, format } = schema as Schema &
+export function badTexts(schema: SchemaObject): string[] {
+  const { minimum, maximum, minLength, maxLength, minItems, maxItems, format } = schema as SchemaObject &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' | 'minItems' | 'maxItems', number | undefined>
   const [type] = typesOf(schema)
   if (type === 'array') {

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, resolve } from '../../codegen/read.ts'
 import { type ProblemCode, problemCodes, titles } from '../../src/contract/output/problems.ts'
-import { document, fact, facts, follow, type Schema } from '../support/schema.ts'
+import { document, fact, facts, follow, type SchemaObject } from '../support/schema.ts'
 import { request, schemaFindings, send, startWorld, type World } from './support.ts'
 
 const uncovered = readFileSync(new URL('uncovered.txt', import.meta.url), 'utf8')
@@ -24,7 +24,7 @@ describe('the world of the walkers', () => {
   })
 })
 
-const examples = Object.entries((document.components?.schemas ?? {}) as Record<string, Schema>).flatMap(
+const examples = Object.entries((document.components?.schemas ?? {}) as Record<string, SchemaObject>).flatMap(
   ([name, { examples = [] }]) => examples.map((example, index) => ({ name, index, example })),
 )
 

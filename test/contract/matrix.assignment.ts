@@ -3,7 +3,7 @@
 // ignored (DOMAIN 3.4), all others refused, and the stored row is the same as without them.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
-import { bodySchema, document, facts, follow, type Schema, takesFormOnly } from '../support/schema.ts'
+import { bodySchema, document, facts, follow, type SchemaObject, takesFormOnly } from '../support/schema.ts'
 import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
@@ -44,13 +44,17 @@ export const writing = facts.filter(
 /** Properties of the record in a reply. */
 function shownBy(id: string): string[] {
   const fact = facts.find(([name]) => name === id)?.[1]
-  const operation = document.paths?.[fact?.path ?? '']?.[fact?.method ?? ''] as { responses: Record<string, Schema> }
-  const reply = follow(operation.responses[String(fact?.status)]) as { content?: Record<string, { schema: Schema }> }
+  const operation = document.paths?.[fact?.path ?? '']?.[fact?.method ?? ''] as {
+    responses: Record<string, SchemaObject>
+  }
+  const reply = follow(operation.responses[String(fact?.status)]) as {
+    content?: Record<string, { schema: SchemaObject }>
+  }
   const schema = follow(follow(Object.values(reply.content ?? {})[0]?.schema).properties?.data)
   return propertiesOf(schema)
 }
 
-const propertiesOf = (schema: Schema): string[] => [
+const propertiesOf = (schema: SchemaObject): string[] => [
   ...Object.keys(schema.properties ?? {}),
   ...[...(schema.allOf ?? []), ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap((each) =>
     propertiesOf(follow(each)),

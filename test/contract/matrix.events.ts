@@ -11,7 +11,7 @@ import { transaction } from '../../src/kernel/write/write.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { start } from '../support/app.ts'
 import { unique } from '../support/given.ts'
-import { document, fact, facts, follow, type Schema } from '../support/schema.ts'
+import { document, fact, facts, follow, type SchemaObject } from '../support/schema.ts'
 import { readStream } from '../support/sse.ts'
 import { until } from '../support/until.ts'
 import { addUser } from '../support/viewers.ts'
@@ -20,7 +20,7 @@ import { asHadBy, give, giveSome, type Owner, owners, type People, people, type 
 import { type Cells, keep, token } from './matrix.ts'
 import { send, type World } from './support.ts'
 
-const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
+const schemas = (document.components?.schemas ?? {}) as Record<string, SchemaObject>
 const types = (follow(schemas.EventEntity).enum ?? []) as string[]
 const watched = ['leads', 'persons', 'quotes', 'activities']
 /** Types whose snapshots name the owner of the record. */

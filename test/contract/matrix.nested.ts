@@ -8,14 +8,14 @@ import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { knownAbilities } from '../../src/kernel/auth/abilities.ts'
 import { withAncestors } from '../../src/kernel/auth/permissions.ts'
 import { start } from '../support/app.ts'
-import { document, fact, facts, follow, parametersOf, type Schema } from '../support/schema.ts'
+import { document, fact, facts, follow, parametersOf, type SchemaObject } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
 import { asHadBy, give, giveSome, type People, people } from './matrix.scope.ts'
 import { type Cells, keep, token } from './matrix.ts'
 import { type Answer, request, send, urlOf, type World } from './support.ts'
 
 const listed = new Map(listOperations(document).map((each) => [each.id, each]))
-const nameOf = (schema: Schema | undefined): string | undefined =>
+const nameOf = (schema: SchemaObject | undefined): string | undefined =>
   (schema?.$ref as string | undefined)?.split('/').at(-1)
 
 /** The schema of the record, or of the records, in an operation's reply. */

@@ -3,7 +3,16 @@
 // not refused.
 import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
-import { bodySchema, entityOf, fact, facts, follow, isReference, type Schema, typesOf } from '../support/schema.ts'
+import {
+  bodySchema,
+  entityOf,
+  fact,
+  facts,
+  follow,
+  isReference,
+  type SchemaObject,
+  typesOf,
+} from '../support/schema.ts'
 import { asHadBy, give, giveSome, type People, people, records } from './matrix.scope.ts'
 import { type Cells, keep, untouched } from './matrix.ts'
 import { type Answer, type Request, request, send, type World } from './support.ts'
@@ -30,7 +39,7 @@ const scoped = new Set<string>([...records, 'users', 'files'])
  * scoped records.
  */
 function placesOf(id: string): Place[] {
-  const within = (schema: Schema, path: readonly string[]): Place[] =>
+  const within = (schema: SchemaObject, path: readonly string[]): Place[] =>
     Object.entries(schema.properties ?? {}).flatMap(([name, property]): Place[] => {
       const here = [...path, name]
       const shape = follow(property)

@@ -3,7 +3,7 @@
 // events.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
-import { document, facts, follow, type Schema } from '../support/schema.ts'
+import { document, facts, follow, type SchemaObject } from '../support/schema.ts'
 import { type Cells, keep } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
@@ -28,13 +28,13 @@ const words = {
   parameter: 'hush parameter of a webhook',
 }
 
-function propertiesOf(schema: Schema | undefined, seen = new Set<Schema>()): string[] {
+function propertiesOf(schema: SchemaObject | undefined, seen = new Set<SchemaObject>()): string[] {
   const found = follow(schema)
   if (seen.has(found)) return []
   seen.add(found)
   const inner = [...Object.values(found.properties ?? {}), found.items, found.additionalProperties]
   const parts = [...(found.allOf ?? []), ...(found.anyOf ?? []), ...(found.oneOf ?? []), ...inner]
-  const schemas = parts.filter((each): each is Schema => typeof each === 'object')
+  const schemas = parts.filter((each): each is SchemaObject => typeof each === 'object')
   return [...Object.keys(found.properties ?? {}), ...schemas.flatMap((each) => propertiesOf(each, seen))]
 }
 
@@ -91,9 +91,9 @@ export function secretCells(of: () => World, cells: Cells): void {
   describe('a reply', () => {
     it('has no property for a secret, but where it is shown once', () => {
       for (const [id, { path, method }] of facts) {
-        const { responses } = (document.paths?.[path]?.[method] ?? {}) as { responses: Record<string, Schema> }
+        const { responses } = (document.paths?.[path]?.[method] ?? {}) as { responses: Record<string, SchemaObject> }
         for (const [status, response] of Object.entries(responses)) {
-          const { content = {} } = follow(response) as { content?: Record<string, { schema?: Schema }> }
+          const { content = {} } = follow(response) as { content?: Record<string, { schema?: SchemaObject }> }
           const names = Object.values(content).flatMap(({ schema }) => propertiesOf(schema))
           const found = names.filter(
             (name) => (secretNames.test(name) || isSecretColumn(name)) && !shownOnce[`${id} ${name}`],

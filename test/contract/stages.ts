@@ -5,7 +5,7 @@ import type { OperationId } from '../../src/contract/types.ts'
 import { digestOf } from '../../src/resources/authentication/links.ts'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
 import { start, type TestServer } from '../support/app.ts'
-import { document, type Schema } from '../support/schema.ts'
+import { document, type SchemaObject } from '../support/schema.ts'
 import type { World } from './support.ts'
 
 const timestamps = { created_at: start, updated_at: start }
@@ -166,7 +166,7 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
   }
   main.sessions = await begin(sessionHash)
   spare.sessions = await begin('of a session whose cookie is lost')
-  const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>
+  const schemas = (document.components?.schemas ?? {}) as Record<string, SchemaObject>
   const [example] = (schemas.ResetPassword?.examples ?? []) as [{ email: string; token: string }?]
   const { email, token } = example ?? { email: '', token: '' }
   const reset = { user_id: 1, secret_hash: digestOf(token, email), expires_at: always, created_at: start }

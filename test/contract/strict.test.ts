@@ -4,11 +4,11 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { extensionKeys, partsOf } from '../../codegen/grammar.ts'
-import type { Document } from '../../codegen/read.ts'
+import type { ContractDocument } from '../../codegen/read.ts'
 import { valueNames } from '../../src/contract/input/formats.ts'
 import { startServer } from '../support/app.ts'
 
-let document: Document
+let document: ContractDocument
 beforeAll(async () => {
   const server = await startServer()
   document = (await server.admin.get('/openapi.json')).body

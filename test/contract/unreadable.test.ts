@@ -66,7 +66,7 @@ describe.each(ids.filter((id) => fact(id).consumes.includes('multipart/form-data
       for (const text of ['{}', part, `${part}cut off`, '--x\r\n\r\n\r\n--x', '--x'])
         expect.soft(await answer(text, { 'content-type': type }), text).toBe('400 malformed_request')
       expect.soft(await answer('{}', { 'content-type': 'multipart/form-data' })).toBe('400 malformed_request')
-      const large = Buffer.alloc((fact(id).longestForm ?? 0) + 1)
+      const large = Buffer.alloc((fact(id).maxFormBytes ?? 0) + 1)
       expect.soft(await answer(large, { 'content-type': type })).toBe('413 payload_too_large')
       if (takesFormOnly(id))
         expect.soft(await answer('{}', { 'content-type': 'application/json' })).toBe('415 unsupported_media_type')

@@ -1,5 +1,5 @@
 // Bodies as bytes: JSON, forms and files, intact or damaged, with their declared media type.
-import { follow, isFile, type Schema } from '../support/schema.ts'
+import { follow, isFile, type SchemaObject } from '../support/schema.ts'
 import { fileBytes, fileNames } from './files.ts'
 import { anything } from './hostile.ts'
 import type { Random } from './random.ts'
@@ -148,7 +148,12 @@ const wholes = [
 ]
 
 /** The values as a form with files or a URL-encoded form; its parts may be odd. */
-export function formPayload(random: Random, value: unknown, schema: Schema | undefined, isPlain: boolean): Payload {
+export function formPayload(
+  random: Random,
+  value: unknown,
+  schema: SchemaObject | undefined,
+  isPlain: boolean,
+): Payload {
   const entries =
     typeof value === 'object' && value !== null ? Object.entries(value as Json) : [['value', value] as const]
   const textOf = (each: unknown): string => (typeof each === 'string' ? each : write(each))

@@ -3,7 +3,7 @@
 import { signatureOf } from '../../src/resources/files/signed.ts'
 import { badTexts } from '../contract/breakages.ts'
 import type { TestServer } from '../support/app.ts'
-import { entityOf, fact, follow, parametersOf, type Schema, sample, typesOf } from '../support/schema.ts'
+import { entityOf, fact, follow, parametersOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'
 import { escaped } from './bodies.ts'
 import { moments, numerals } from './ends.ts'
 import { hostileText, letters, mark } from './hostile.ts'
@@ -178,7 +178,7 @@ export function queryOf(
   return pairs.length === 0 ? '' : `?${pairs.join('&')}`
 }
 
-function parameterText(random: Random, pool: Pool, name: string, schema: Schema, isBad: boolean): string {
+function parameterText(random: Random, pool: Pool, name: string, schema: SchemaObject, isBad: boolean): string {
   if (isBad) {
     const kind = random.weighted({ listed: 40, hostile: 30, number: 15, moment: 10, cursor: 5 })
     if (kind === 'listed') return random.pick([...badTexts(schema), ''])

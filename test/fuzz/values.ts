@@ -1,7 +1,7 @@
 // Values for a schema of the contract: valid ones, ones at its bounds, and ones that break it in
 // one place or many. References become ids of existing records.
 import { adminPassword } from '../support/app.ts'
-import { entityOf, follow, isReference, requiredOf, type Schema, sample, typesOf } from '../support/schema.ts'
+import { entityOf, follow, isReference, requiredOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'
 import { moments, numerals } from './ends.ts'
 import { anything, hostileText, letters, oddKey } from './hostile.ts'
 import type { Random } from './random.ts'
@@ -21,14 +21,14 @@ export class Raw {
 type Json = Record<string, unknown>
 type Bounds = Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' | 'minItems' | 'maxItems', number>>
 
-const boundsOf = (schema: Schema): Bounds => schema as Bounds
+const boundsOf = (schema: SchemaObject): Bounds => schema as Bounds
 const password = 'a fuzzed password 7'
 
 /**
  * A value that the schema accepts. The server may still refuse it by rules that a schema cannot
  * express.
  */
-export function valid(random: Random, shape: Schema | undefined, ids: Ids, name = '', depth = 0): unknown {
+export function valid(random: Random, shape: SchemaObject | undefined, ids: Ids, name = '', depth = 0): unknown {
   const schema = follow(shape)
   const types = typesOf(schema)
   if (isReference(name, schema) && !(types.includes('null') && random.chance(0.1))) {
@@ -53,7 +53,7 @@ export function valid(random: Random, shape: Schema | undefined, ids: Ids, name 
   return types.length === 0 ? anything(random, 1) : sample(schema)
 }
 
-function validObject(random: Random, schema: Schema, ids: Ids, depth: number): unknown {
+function validObject(random: Random, schema: SchemaObject, ids: Ids, depth: number): unknown {
   const properties = Object.entries(schema.properties ?? {})
   const required = requiredOf(schema)
   const example = schema.examples?.length && random.chance(0.6) ? (random.pick(schema.examples) as Json) : {}
@@ -76,7 +76,7 @@ const distinct = (random: Random, name: string, value: unknown): unknown =>
     ? `${value}${name === 'code' ? '_' : ' '}${random.whole(1, 1_000_000)}`
     : value
 
-function validNumber(random: Random, schema: Schema): unknown {
+function validNumber(random: Random, schema: SchemaObject): unknown {
   const { minimum = -1000, maximum = 1000 } = boundsOf(schema)
   const kind = random.weighted({ small: 6, low: 1, high: 1, any: 2 })
   if (kind === 'low') return minimum
@@ -101,7 +101,7 @@ const formats: Record<string, (random: Random) => string> = {
   decimal: (random) => String(random.whole(0, 99_999) / 10_000),
 }
 
-function validText(random: Random, schema: Schema, name: string): string {
+function validText(random: Random, schema: SchemaObject, name: string): string {
   const { format, pattern, examples } = schema
   if (name === 'current_password') return random.chance(0.5) ? adminPassword : password
   const made = formats[format ?? '']
@@ -136,7 +136,7 @@ const words = [
  * The value with one thing wrong somewhere in it. `wrongs` lists the ways to break a value of this
  * schema.
  */
-export function broken(random: Random, shape: Schema | undefined, value: unknown, ids: Ids): unknown {
+export function broken(random: Random, shape: SchemaObject | undefined, value: unknown, ids: Ids): unknown {
   const schema = follow(shape)
   const keys = typeof value === 'object' && value !== null && !(value instanceof Raw) ? Object.keys(value) : []
   if (keys.length > 0 && random.chance(0.85)) {
@@ -160,7 +160,7 @@ export function broken(random: Random, shape: Schema | undefined, value: unknown
 const withKey = (object: Json, key: string, value: unknown): Json =>
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 
-function wrong(random: Random, schema: Schema): unknown {
+function wrong(random: Random, schema: SchemaObject): unknown {
   const { minimum, maximum, minLength, maxLength, maxItems } = boundsOf(schema)
   const kind = random.weighted({ text: 40, edge: 25, number: 15, anything: 12, empty: 8, nested: 2, moment: 5 })
   if (kind === 'text') return hostileText(random, maxLength)

@@ -1,11 +1,11 @@
 // The checker of reply headers finds undeclared headers: without these tests every other test could
 // pass with a broken checker.
 import { describe, expect, it } from 'vitest'
-import type { Document } from '../../codegen/read.ts'
+import type { ContractDocument } from '../../codegen/read.ts'
 import { contract } from '../support/contract.ts'
 import { headerChecker } from '../support/headers.ts'
 
-const { findings } = headerChecker(contract as Document)
+const { findings } = headerChecker(contract as ContractDocument)
 const id = { 'x-request-id': '01JQ8Z7V2M' }
 
 describe('the check of headers', () => {

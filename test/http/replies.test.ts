@@ -1,6 +1,6 @@
 // A reply that breaks the contract: what the caller, the log and the metrics show of it.
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Document, Schema } from '../../codegen/read.ts'
+import type { ContractDocument, SchemaObject } from '../../codegen/read.ts'
 import { contract, startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
@@ -10,9 +10,12 @@ afterEach(async () => {
 })
 
 /** A server with a contract that declares a source differently. */
-async function serving(env: 'development' | 'production', change: (source: Schema) => void): Promise<() => string> {
-  const document = structuredClone(contract) as Document
-  change(document.components?.schemas?.Source as Schema)
+async function serving(
+  env: 'development' | 'production',
+  change: (source: SchemaObject) => void,
+): Promise<() => string> {
+  const document = structuredClone(contract) as ContractDocument
+  change(document.components?.schemas?.Source as SchemaObject)
   let log = ''
   server = await startServer({
     config: { env },
@@ -27,11 +30,11 @@ async function serving(env: 'development' | 'production', change: (source: Schem
   return () => log
 }
 
-const withoutDate = ({ properties = {}, required }: Schema): void => {
+const withoutDate = ({ properties = {}, required }: SchemaObject): void => {
   delete properties.updated_at
   ;(required as string[]).splice((required as string[]).indexOf('updated_at'), 1)
 }
-const withNumbers = ({ properties = {} }: Schema): void => {
+const withNumbers = ({ properties = {} }: SchemaObject): void => {
   properties.name = { type: 'integer' }
 }
 const breaches = async (): Promise<string | undefined> =>

@@ -9,7 +9,7 @@ import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { lint } from '../../codegen/lint.ts'
-import type { Document } from '../../codegen/read.ts'
+import type { ContractDocument } from '../../codegen/read.ts'
 import { abilityAreas, permissionKeys } from '../../src/contract/operations.gen.ts'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
@@ -79,7 +79,7 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
 
   it('is still a contract by the rules of the house, and says the same as YAML', async () => {
     const { text } = await call('GET', '/openapi.json')
-    const { 'x-generated': _generated, 'x-contract-hash': _hash, ...document } = JSON.parse(text) as Document
+    const { 'x-generated': _generated, 'x-contract-hash': _hash, ...document } = JSON.parse(text) as ContractDocument
     const contract = {
       text: '',
       hash: '',

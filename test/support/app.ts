@@ -6,7 +6,7 @@ import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
-import type { Document } from '../../codegen/read.ts'
+import type { ContractDocument } from '../../codegen/read.ts'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openImage, openStore, type Store } from '../../db/store.ts'
@@ -153,7 +153,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   // Created for the first file.
   const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
   const breaches: string[] = []
-  const headers = headerChecker((options.contract ?? contract) as Document)
+  const headers = headerChecker((options.contract ?? contract) as ContractDocument)
   // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
   // set this otherwise.
   const config = testConfig({

@@ -10,7 +10,7 @@ import {
   isFile,
   isReference,
   requiredOf,
-  type Schema,
+  type SchemaObject,
   sample,
   takesFormOnly,
   typesOf,
@@ -42,7 +42,7 @@ export function validBody(operation: string, known: Known, part: 'example' | 're
 }
 
 /** A value of the schema with ids that exist and unique texts. */
-export function fill(value: unknown, shape: Schema | undefined, known: Known): unknown {
+export function fill(value: unknown, shape: SchemaObject | undefined, known: Known): unknown {
   const schema = choose(value, follow(shape))
   if (Array.isArray(value)) return value.map((each) => fill(each, schema.items, known))
   if (typeof value !== 'object' || value === null) return value
@@ -59,12 +59,12 @@ export function fill(value: unknown, shape: Schema | undefined, known: Known): u
   return filled
 }
 
-function choose(value: unknown, schema: Schema): Schema {
+function choose(value: unknown, schema: SchemaObject): SchemaObject {
   const kind = Array.isArray(value) ? 'array' : 'object'
   return (schema.anyOf ?? schema.oneOf ?? []).map(follow).find((branch) => typesOf(branch).includes(kind)) ?? schema
 }
 
-function distinct(name: string, text: string, schema: Schema): string {
+function distinct(name: string, text: string, schema: SchemaObject): string {
   if (schema.format === 'email') return `person${unique()}@example.com`
   if (schema.format === 'phone') return `+1 202 ${String(unique()).padStart(7, '0')}`
   if (name === 'code' && String(schema.pattern).includes('_')) return `${text}_${unique()}`

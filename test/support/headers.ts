@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
-import { type Document, resolve } from '../../codegen/read.ts'
+import { type ContractDocument, resolve } from '../../codegen/read.ts'
 import { operationAt } from './schema.ts'
 
 interface Header {
@@ -15,16 +15,16 @@ interface Checked {
   findings(request: { method: string; url: string }, status: number, headers: Record<string, unknown>): string[]
 }
 
-const checkers = new WeakMap<Document, Checked>()
+const checkers = new WeakMap<ContractDocument, Checked>()
 
 /** Contracts share their checker. */
-export function headerChecker(document: Document): Checked {
+export function headerChecker(document: ContractDocument): Checked {
   const known = checkers.get(document) ?? createChecker(document)
   checkers.set(document, known)
   return known
 }
 
-function createChecker(document: Document): Checked {
+function createChecker(document: ContractDocument): Checked {
   const ajv = new Ajv2020({ strict: false })
   ajvFormats.default(ajv)
   const compiled = new WeakMap<object, ValidateFunction>()
@@ -70,7 +70,7 @@ function createChecker(document: Document): Checked {
 /**
  * The same for a sent response. Node keeps headers that were passed with the status only as text.
  */
-export function sentFindings(document: Document, response: ServerResponse): string[] {
+export function sentFindings(document: ContractDocument, response: ServerResponse): string[] {
   const { _header: head } = response as ServerResponse & { _header: string }
   const lines = head.split('\r\n').slice(1).filter(Boolean)
   const headers = lines.map((line) => [

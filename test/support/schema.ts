@@ -1,20 +1,20 @@
 // Facts that tests read from the contract: the body, parameters and examples of an operation, and
 // the properties that name other records. Everything that tests generate at run time starts here.
 import {
-  type Document,
+  type ContractDocument,
   type Listed,
   listOperations,
   type Parameter,
   resolve,
-  type Schema,
+  type SchemaObject,
   widestOf,
 } from '../../codegen/read.ts'
 import { type OperationFact, operations } from '../../src/contract/operations.gen.ts'
 import { contract } from './contract.ts'
 
-export type { Schema } from '../../codegen/read.ts'
+export type { SchemaObject } from '../../codegen/read.ts'
 
-export const document = contract as Document
+export const document = contract as ContractDocument
 export const facts = Object.entries(operations) as [string, OperationFact][]
 
 export function fact(id: string): OperationFact {
@@ -25,7 +25,7 @@ export function fact(id: string): OperationFact {
 
 const listed = new Map<string, Listed>(listOperations(document).map((each) => [each.id, each]))
 
-export function follow(schema: Schema | undefined): Schema {
+export function follow(schema: SchemaObject | undefined): SchemaObject {
   const found = resolve(document, schema) ?? {}
   const value = found['x-value']
   // The format of our own says more about the value than the standard format or pattern beside it.
@@ -35,7 +35,7 @@ export function follow(schema: Schema | undefined): Schema {
 }
 
 /** The schema of an operation's body; undefined without one. */
-export function bodySchema(id: string): Schema | undefined {
+export function bodySchema(id: string): SchemaObject | undefined {
   const body = widestOf(resolve(document, listed.get(id)?.operation.requestBody))
   return body && follow(body)
 }
@@ -43,7 +43,7 @@ export function bodySchema(id: string): Schema | undefined {
 export function parametersOf(
   id: string,
   place: 'path' | 'query' | 'header',
-): { name: string; schema: Schema; required: boolean }[] {
+): { name: string; schema: SchemaObject; required: boolean }[] {
   const found = (listed.get(id)?.parameters ?? [])
     .map(({ part }) => part)
     .filter((part: Parameter) => part.in === place)
@@ -56,11 +56,11 @@ export const isSilent = (id: string): boolean => listed.get(id)?.operation['x-no
 export const takesHeader = (id: string, name: string): boolean =>
   parametersOf(id, 'header').some((each) => each.name === name)
 
-export const typesOf = (schema: Schema): string[] => [schema.type ?? []].flat()
-export const requiredOf = (schema: Schema): string[] => (schema.required as string[] | undefined) ?? []
+export const typesOf = (schema: SchemaObject): string[] => [schema.type ?? []].flat()
+export const requiredOf = (schema: SchemaObject): string[] => (schema.required as string[] | undefined) ?? []
 
 /** Whether a property is a file or a list of files, which only a form can carry. */
-export function isFile(shape: Schema | undefined): boolean {
+export function isFile(shape: SchemaObject | undefined): boolean {
   const schema = follow(shape)
   return [schema, follow(schema.items)].some(({ format }) => format === 'binary')
 }
@@ -72,7 +72,7 @@ export const takesFormOnly = (id: string): boolean => {
 }
 
 /** A value the schema accepts: its first example, or a generated one. */
-export function sample(shape: Schema | undefined): unknown {
+export function sample(shape: SchemaObject | undefined): unknown {
   const schema = follow(shape)
   if (schema.examples !== undefined && schema.examples.length > 0) return structuredClone(schema.examples[0])
   const options = (schema.enum as unknown[] | undefined) ?? []
@@ -97,7 +97,7 @@ const textOf: Record<string, string> = {
   country: 'GB',
 }
 
-function sampleText({ format, pattern, minLength }: Schema): string {
+function sampleText({ format, pattern, minLength }: SchemaObject): string {
   if (format !== undefined && textOf[format] !== undefined) return textOf[format]
   if (typeof pattern === 'string') return /#/.test(pattern) ? '#0E90D9' : 'demo'
   return 'demo'.padEnd((minLength as number | undefined) ?? 0, 'o')
@@ -124,7 +124,7 @@ export function entityOf(property: string): string | undefined {
 }
 
 /** Whether a property holds the id, or a list of ids, of other records. */
-export function isReference(property: string, shape: Schema | undefined): boolean {
+export function isReference(property: string, shape: SchemaObject | undefined): boolean {
   const schema = follow(shape)
   const holder = typesOf(schema).includes('array') ? follow(schema.items) : schema
   // A file may also be named by its reference.

@@ -22,7 +22,7 @@ import {
   parametersOf,
   requiredOf,
   follow as resolve,
-  type Schema,
+  type SchemaObject,
 } from '../../support/schema.ts'
 import { statementsOf } from '../../support/statements.ts'
 import { addUser } from '../../support/viewers.ts'
@@ -200,7 +200,7 @@ describe('a CSV', () => {
     },
   )
 
-  const replyOf = (id: string): Schema => {
+  const replyOf = (id: string): SchemaObject => {
     const show = facts.find(
       ([, { method, path }]) => method === 'get' && path === fact(id).path.replace('export', '{id}'),
     )
