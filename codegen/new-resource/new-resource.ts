@@ -32,7 +32,7 @@ function fill(template: string, names: Names): string {
   const text = readFileSync(new URL(`templates/${template}.txt`, import.meta.url), 'utf8')
   return text
     .replaceAll(/\{\{(\w+)\}\}/g, (_, name: keyof Names) => names[name])
-    .replaceAll(/^ *# ── .*$/gm, (line) => `${line} `.padEnd(100, '─'))
+    .replaceAll(/^ *# ── .*$/gm, (line) => `${line} `.padEnd(44, '─'))
 }
 
 const migrationLine = (name: string): string => `  step('${name}', () => import('./migrations/${name}.ts')),`
