@@ -1,5 +1,6 @@
-// What comes with the program: every package locked by its hash and from no particular host, of a licence that lets it be passed on,
-// and no code of a package runs while it is installed but where a native addon needs it.
+// The shipped packages: every package is locked by its hash without a particular host, has a
+// license that allows redistribution, and runs no code during installation unless a native addon
+// needs it.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -32,7 +33,10 @@ describe('the lock file', () => {
 })
 
 describe('installing', () => {
-  /** Native code, and the reason for each: the database, the hash of passwords, and the compiler of the tests. */
+  /**
+   * Native code, and the reason for each: the database, the password hash, and the compiler of the
+   * tests.
+   */
   const native = ['argon2', 'better-sqlite3', 'esbuild']
 
   it('runs code of those packages only that need native code', () => {
@@ -41,7 +45,7 @@ describe('installing', () => {
     expect(packages['node_modules/esbuild']?.dev).toBe(true)
   })
 
-  // By name: npm knows a version of a package only by the address it came from, and the lock file names none.
+  // By name: npm knows a version of a package only by its address, and the lock file names none.
   it('is allowed to these and to no other', () => {
     const { allowScripts } = JSON.parse(read('package.json')) as { allowScripts: Record<string, boolean> }
     expect(allowScripts).toEqual(Object.fromEntries(native.map((name) => [name, true])))

@@ -1,4 +1,5 @@
-// Listener modules of a deployment: the example that ships works, and a bad module stops the start with its name.
+// Listener modules of a deployment: the shipped example works, and a bad module stops the start
+// with its name.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// `npm run licences`: what the installed production dependencies are, by name, version and licence. What is allowed is said here, once;
-// test/dependencies.test.ts holds every one of them to it.
+// `npm run licences`: lists the installed production dependencies by name, version and license. The allowed
+// What is allowed is said here, once; test/dependencies.test.ts holds every one of them to it.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,14 +21,17 @@ export interface Licence {
   licence: string
 }
 
-/** Each lets anybody use, change and pass it on in a work of another licence, and asks for no more than its notice. */
+/**
+ * Each allows use, change and redistribution in a work of another license, and demands only its
+ * notice.
+ */
 export const allowed: readonly string[] =
-  // OFL-1.1 is for fonts, which a PDF may hold; it forbids selling them alone.
+  // OFL-1.1 is for fonts, which a PDF may contain; it forbids selling them alone.
   'MIT MIT-0 ISC BSD-2-Clause BSD-3-Clause 0BSD Apache-2.0 BlueOak-1.0.0 Unlicense CC0-1.0 Zlib OFL-1.1 PSF-2.0 Python-2.0'.split(
     ' ',
   )
 
-/** What a package does not say of itself where others do. */
+/** Licenses of packages that do not declare them. */
 export const exceptions: Readonly<Record<string, { licence: string; why: string }>> = {
   'png-js': { licence: 'MIT', why: 'its LICENSE file is the text of MIT; its package.json names none' },
 }
@@ -36,7 +39,7 @@ export const exceptions: Readonly<Record<string, { licence: string; why: string 
 export const lockfile = (): Record<string, Locked> =>
   (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }).packages
 
-/** Those the program runs with, as they lie in node_modules; what is optional may not be there. */
+/** The packages that the program runs with, in node_modules; optional ones may be missing. */
 export function production(packages: Readonly<Record<string, Locked>>): Licence[] {
   return Object.entries(packages)
     .filter(([path, { dev }]) => path !== '' && dev !== true)
@@ -49,7 +52,9 @@ export function production(packages: Readonly<Record<string, Locked>>): Licence[
     .sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))
 }
 
-/** Of `A OR B` one is enough, of `A AND B` both are needed. Brackets around the whole only, as packages write it. */
+/**
+ * `A OR B` needs one, `A AND B` needs both. Brackets around the whole only, as packages write them.
+ */
 export const isAllowed = (expression: string): boolean =>
   expression
     .replace(/^\((.*)\)$/, '$1')

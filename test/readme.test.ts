@@ -1,4 +1,4 @@
-// What the README tells a newcomer to type, read and set is there.
+// The commands, links and settings in the README exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'

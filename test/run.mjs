@@ -1,6 +1,7 @@
-// `npm test`: every check this repository has, in the order in which a failure is cheapest to read. Nothing stops at the
-// first failure. The last line is always `N passed, N failed`: tests, and checks that failed. A test of test/timing that passed with
-// its retry has passed; its name is printed before that line.
+// `npm test`: every check of this repository, in the order in which a failure is cheapest to read.
+// A failure does not stop the rest. The last line is always `N passed, N failed`: tests and failed
+// checks. A test of test/timing that passed with its retry counts as passed, and its name is
+// printed before that line.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const scratch = mkdtempSync(join(tmpdir(), 'accord-results-'))
 const results = join(scratch, 'vitest.json')
 
-/** Runs a tool of node_modules; null when it succeeded, else what failed and what to do. */
+/** Runs a tool of node_modules; returns null, or the failure with advice. */
 function run(title, tool, args, advice) {
   console.log(`\n── ${title}`)
   const bin = join(root, 'node_modules', '.bin', tool)
@@ -59,7 +60,7 @@ function countTests() {
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
     ).length
-    // A passed test has messages of failures only when an earlier try failed.
+    // A passed test has failure messages only when an earlier try failed.
     const flaky = report.testResults.flatMap(({ assertionResults }) =>
       assertionResults.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0),
     )

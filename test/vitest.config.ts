@@ -6,8 +6,8 @@ import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  // More than the limit of `expect.poll`, so that a test which waits in vain says what it waited for.
-  // A test that needs longer says so itself.
+  // More than the limit of `expect.poll`, so that a test which waits in vain says what it waited
+  // for. A test that needs longer says so itself.
   testTimeout: 20_000,
   // A hook may fill a server with one of everything.
   hookTimeout: 60_000,

@@ -1,4 +1,5 @@
-// `accord doctor`: each test breaks one thing, and reads what the doctor says about it and what to do. What is left alone stays ok.
+// `accord doctor`: each test breaks one thing and reads the doctor's finding and advice. Everything
+// else stays ok.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -38,7 +39,10 @@ const inData = (...names: string[]): string => join(place.dataDir, ...names)
 const doctor = (changes: Partial<Config> = {}, options = {}): Promise<Said> =>
   said(() => doctorCommand({ ...place.config, ...changes }, options))
 
-/** What it says, without the lines that are ok or the last one; the hint that nothing was backed up yet is that of every new place. */
+/**
+ * The doctor's findings, without the lines that are ok and the last one; every new installation
+ * gets the hint about missing backups.
+ */
 async function findings(changes: Partial<Config> = {}, options = {}): Promise<string[]> {
   const { stdout, code } = await doctor(changes, options)
   const lines = stdout.trimEnd().split('\n').slice(0, -1)
@@ -52,7 +56,7 @@ async function findings(changes: Partial<Config> = {}, options = {}): Promise<st
 const ago = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString()
 const db = () => place.store.db
 
-/** As a server or worker that is at work says it. */
+/** The note of a running server or worker. */
 const atWork = () =>
   db()
     .insertInto('locks')
@@ -279,7 +283,7 @@ describe('what happens by itself', () => {
         /^BROKEN {2}Readers of the event log: .* did not come to events of more than 10 minutes ago\./,
       ),
     ])
-    // As right after a stop: what the process noted holds for some seconds longer.
+    // As right after a stop: the process's note is valid for some seconds longer.
     await db()
       .updateTable('locks')
       .set({ locked_by: nameOf({ ...self, pid: 4_194_303, began: '' }, 'x') })
@@ -331,7 +335,7 @@ describe('the rows', () => {
     }>`select rootpage from sqlite_master where name = 'user_groups'`.execute(db())
     const from = 4096 * ((rows[0]?.rootpage ?? 0) - 1)
     await place.stop()
-    // Of one table alone, so that the database opens.
+    // One table alone, so that the database opens.
     const bytes = readFileSync(inData('accord.db'))
     bytes.fill(0xff, from, from + 4096)
     writeFileSync(inData('accord.db'), bytes)

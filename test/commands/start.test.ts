@@ -1,9 +1,10 @@
-// What a server loads before it answers: every start waits for these packages, and for all others only who needs them.
+// The packages that a server loads before it answers: every start waits for them, while all others
+// are loaded on first use.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** In the order of the alphabet; whoever adds one makes every start longer and says here that it is worth it. */
+/** In alphabetical order. A new entry makes every start slower, so adding one is a decision. */
 const needed = [
   '@fastify/busboy',
   '@fastify/compress',
@@ -32,7 +33,7 @@ const needed = [
   'uuid',
 ]
 
-/** What stands at the head of a module and is no type: Node loads it before the module runs. */
+/** Imports at the head of a module that are not types: Node loads them before the module runs. */
 const heads = /^(?:import|export)\s+(?!type\b)(?:[\w*{][^'"]*?\sfrom\s+)?'([^']+)'/gm
 
 function loadedBy(entries: readonly string[]): { modules: Set<string>; packages: Set<string> } {

@@ -1,4 +1,5 @@
-// Settings: an empty environment gives the defaults, a bad value names its variable, former names still work.
+// Settings: an empty environment gives the defaults, a bad value names its variable, former names
+// still work.
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'

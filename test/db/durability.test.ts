@@ -1,5 +1,6 @@
-// What a disk does to a database: full, not to be written, read by somebody for long. A transaction is there as a whole or not at
-// all, the connection can be used again, and the log of changes does not grow for ever.
+// The database on a bad disk: full, read-only, or read by another connection for long. A
+// transaction is stored completely or not at all, the connection stays usable, and the WAL does not
+// grow without bound.
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +39,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** No page more than there are; answers how to make room. */
+/** Fills every free page; returns a function that makes room. */
 async function fill(): Promise<() => Promise<unknown>> {
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
   await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
@@ -52,7 +53,7 @@ describe('a full disk', () => {
       store.db.transaction().execute(async (db) => {
         await add('small', db)
         await failure(add(long('large'), db))
-        // Whoever catches the error and goes on must not have half of it stored.
+        // A caller that catches the error and continues must not store half of the transaction.
         await failure(add('later', db))
       }),
     )
@@ -118,7 +119,7 @@ describe('what was found wrong', () => {
     const held = openStore(`sqlite:${file}`)
     await held.db.transaction().execute(async (db) => {
       await add('other', db)
-      // Somebody else writes, so nothing is known, and nobody waits for that.
+      // Another connection writes, so the result is unknown, and the check does not wait.
       expect(await store.retryWrite()).toBe('readonly')
     })
     await held.close()
@@ -157,7 +158,7 @@ describe('trouble', () => {
         errno('EROFS'),
         errno('EIO'),
         errno('EACCES', '/data/files'),
-        // A connection of somebody else's.
+        // The connection of another process.
         errno('EACCES'),
         errno('ENOENT', '/data/files'),
         new Error('other'),

@@ -1,4 +1,5 @@
-// What goes wrong with a database is remembered (db/sqlite/storage-faults.ts), whichever connection or thread met it.
+// Storage faults are remembered (db/sqlite/storage-faults.ts), on whichever connection or thread
+// they occurred.
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -137,7 +138,7 @@ describe('a thread of maintenance that fails', () => {
       ['accord_database_faults_total{kind="maintenance"} 0', 'accord_database_fault{kind="maintenance"} 0'],
     ])
     const posted = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker) {
-      // The thread dies of what it was asked for.
+      // The thread ends during its task.
       void this.terminate()
     })
     const description = 'x'.repeat(5_000_000)

@@ -1,4 +1,5 @@
-// `accord search rebuild` while others write: in short transactions, and whatever was wrong before is right after.
+// `accord search rebuild` while others write: in short transactions, and every earlier fault is
+// repaired.
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
@@ -26,10 +27,13 @@ const schema = async () =>
     ({ name }) => name,
   )
 
-/** More than full text merges at once, so that there is always more to merge. */
+/** More than the full-text index merges at once, so that a merge is always due. */
 const writesAtOnce = 17
 
-/** As another process that writes whenever the lock is free: organizations come, change and go. */
+/**
+ * As another process that writes whenever the lock is free: organizations are created, changed and
+ * deleted.
+ */
 function otherWriter(): { write: (at: number) => void; close: () => void } {
   const database = new Database(file)
   database.pragma('synchronous = off')
@@ -64,7 +68,7 @@ function otherWriter(): { write: (at: number) => void; close: () => void } {
 it('leaves others time to write, has what they write, and ends while they do', async () => {
   expect(await searchIndex.rebuildOnline(store)).toBe(count)
   const before = await schema()
-  // Words that are missing, rows that are missing, and rows that say something else.
+  // Missing words, missing rows, and rows with other content.
   await sql`insert into search_index_pieces (search_index_pieces) values ('delete-all')`.execute(store.db)
   await sql`delete from search_index where entity_id % 7 = 0`.execute(store.db)
   await sql`update search_index set title = 'strange' where entity_id % 11 = 0`.execute(store.db)
@@ -79,7 +83,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   const other = otherWriter()
   let written = 0
   const { transaction } = store.db
-  // Between any two steps, so no step ever finds that nobody has written.
+  // Between any two steps, so every step finds new writes.
   vi.spyOn(store.db, 'transaction').mockImplementation(function (this: Db) {
     for (let each = 0; each < writesAtOnce; each++) other.write(written++)
     return transaction.call(this) as never
@@ -87,7 +91,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   await searchIndex.rebuildOnline(store)
   other.close()
-  // Dropped whole they would keep others from writing for long.
+  // Dropping them in one piece would block writers for long.
   for (const index of store.dialect.fullText.rebuild.indexes('search_index'))
     expect(String(asked.mock.calls)).toContain(`delete from ${index}_old_data`)
   vi.restoreAllMocks()

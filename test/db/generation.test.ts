@@ -1,5 +1,5 @@
-// The number that everything kept of committed data hangs on: another one after every commit, whoever made it, and the same one
-// as long as nothing was committed.
+// The generation that cached data depends on: it changes with every commit of any process, and
+// stays as long as there is none.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -104,7 +104,7 @@ describe('the generation of a file', () => {
     const first = { rows: await count(), generation: store.commitGeneration() }
     add('a')
     expect([await count(), store.commitGeneration()]).toEqual([first.rows, first.generation])
-    // Whoever came before that was read may see what was read.
+    // A read that began before may still see the older state.
     store.renewReadTransaction(performance.now() - earlier)
     expect(await count()).toBe(first.rows)
     store.renewReadTransaction()

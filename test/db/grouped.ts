@@ -1,4 +1,4 @@
-// A database in a file whose writes come together, and what another process sees of it.
+// A database file with group commit, and its state as another process sees it.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { searchIndex } from '../../src/operations.ts'
 export let folder: string
 export let file: string
 export let store: Store
-/** What another process would see. */
+/** The state that another process sees. */
 let other: Database.Database
 
 export const groupMs = 100
@@ -19,7 +19,7 @@ export const groupMs = 100
 export async function openAnew(): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
   file = join(folder, 'accord.db')
-  // Where tests share the disk it may be slow.
+  // A disk that tests share may be slow.
   store = openStore(`sqlite:${file}`, { groupMs, slowSyncMs: Number.POSITIVE_INFINITY })
   await migrate(store)
   store.beforeGroupCommit(searchIndex.update)
@@ -53,7 +53,7 @@ export const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** In the log of changes: the frames that end a transaction say how many pages there are then. */
+/** Counts commits in the WAL: the last frame of a transaction holds the size of the database. */
 export function commits(): number {
   if (!existsSync(`${file}-wal`)) return 0
   const log = readFileSync(`${file}-wal`)

@@ -1,4 +1,5 @@
-// Writes that come together share one commit, and whoever is answered is on the disk. What else there is waits its turn, or for nobody.
+// Writes that arrive together share one commit, and are on disk when they are answered. Other work
+// waits its turn.
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
@@ -23,7 +24,7 @@ import {
 
 beforeEach(async () => {
   await openAnew()
-  // How long a group lasts is what the test says.
+  // The test decides how long a group lasts.
   vi.useFakeTimers({ toFake: ['performance'] })
 })
 afterEach(async () => {
@@ -130,7 +131,7 @@ describe('writes that come together', () => {
     }
     await Promise.all(writing)
     expect([stored().length, commits()]).toEqual([5, 1])
-    // Whoever is expected and never comes.
+    // An expected write that never comes.
     store.onGroupCommit(() => true)
     const last = write((db) => add('Last', db)).then(() => answered.push(0))
     for (let turns = 0; turns < 20; turns++) await turn()

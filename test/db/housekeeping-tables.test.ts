@@ -1,5 +1,5 @@
-// What processes note for each other every few seconds leaves the generation as it is, so that what is kept in memory stays; and nothing
-// that is kept may follow from it.
+// The notes that processes exchange every few seconds do not change the generation, so caches stay;
+// and no cached data may depend on them.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -76,7 +76,7 @@ describe('bookkeeping of several processes', () => {
     const before = seen()
     addLock(ours, 'ours')
     expect(seen()).toEqual({ generation: before.generation, count: 1 })
-    // Ours is seen, theirs comes right behind: it is counted now, and again when it is seen.
+    // Our commit is seen, and theirs follows at once: it counts now, and again when it is seen.
     addLock(ours, 'ours too')
     work.push(() => addLock(theirs, 'theirs'))
     const during = seen()

@@ -1,4 +1,5 @@
-// The id by which the data folder knows its database: it stays the same for as long as the installation lives.
+// The id by which the data folder knows its database stays the same as long as the installation
+// lives.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// What writing leaves for later (db/sqlite/maintenance/maintenance.ts): the words of full text are put together while others read and write,
-// whatever is in the way at the moment, and a database that is closed meanwhile is whole.
+// Deferred work of writes (db/sqlite/maintenance/maintenance.ts): full-text segments are merged
+// while others read and write, whatever gets in the way, and a database closed meanwhile is intact.
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'

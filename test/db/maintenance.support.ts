@@ -1,4 +1,5 @@
-// A database whose upkeep is watched: what its thread is asked for, its log of changes and its index of words.
+// A database under observation of its maintenance: the tasks of its thread, its WAL and its
+// full-text index.
 import { statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
@@ -21,15 +22,15 @@ const noted = <T>(ask: (other: Database.Database) => T): T => {
     other.close()
   }
 }
-/** Pages in the log, and how many of them are in the file as well. */
+/** Pages in the WAL, and those already copied to the file. */
 export const log = (): { pages: number; done: number } =>
   noted((other) => {
-    // It knows of a log once it has read.
+    // A connection knows of a WAL once it has read.
     other.exec('select count(*) from sqlite_schema')
     const [, pages = 0, done = 0] = other.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw().get() ?? []
     return { pages, done }
   })
-/** In how many pieces the words stand, and the threes of letters. */
+/** The number of segments of the word index and of the trigram index. */
 export const pieces = (): number[] =>
   noted((other) =>
     ['words', 'pieces'].map(
@@ -37,12 +38,12 @@ export const pieces = (): number[] =>
         other.prepare<[], number>(`select count(distinct segid) from search_index_${index}_idx`).pluck().get() ?? 0,
     ),
   )
-/** Stands in a row twice and in an index: a hundred pages and some. */
+/** Stored twice in a row and once in an index: a bit more than a hundred pages. */
 export const long = (name: string): string => name.padEnd(33 * page, '.')
 
-/** What threads were asked to run. */
+/** The tasks of threads. */
 export let asked: MockInstance<Worker['postMessage']>
-/** Does this before each of it. */
+/** Runs this before each task. */
 export function whenAsked(act: (worker: Worker, text: string) => void): void {
   asked.mockRestore()
   const { postMessage } = Worker.prototype
@@ -56,7 +57,7 @@ export const steps = (): number => asked.mock.calls.filter(([text]) => isStep(te
 export const checkpoints = (): number =>
   asked.mock.calls.filter(([text]) => String(text).includes('wal_checkpoint')).length
 
-/** Words in sixty pieces that make an index of some thousand pages. */
+/** Words in sixty segments that make an index of some thousand pages. */
 export function makeMuch(): Promise<void> {
   let seed = 7
   const word = (): string => {
@@ -72,7 +73,10 @@ export function makeMuch(): Promise<void> {
   })
 }
 
-/** As another process would: writes once when it is told to, as soon as it can, and says so. Meanwhile it does nothing else. */
+/**
+ * As another process: writes once when told to, as soon as it can, and reports it. Meanwhile it
+ * does nothing else.
+ */
 export const anotherProcess = (): Worker =>
   new Worker(
     `const { parentPort, workerData: { library, file } } = require('node:worker_threads')
@@ -90,7 +94,7 @@ export const anotherProcess = (): Worker =>
 
 export async function openWatched(): Promise<void> {
   await openAnew()
-  // Migrating was much.
+  // The migrations left work.
   await store.maintain()
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   asked = vi.spyOn(Worker.prototype, 'postMessage')

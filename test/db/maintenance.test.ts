@@ -1,4 +1,5 @@
-// What writing leaves for later (db/sqlite/maintenance/maintenance.ts): the log of changes comes into the file while others read and write.
+// Deferred work of writes (db/sqlite/maintenance/maintenance.ts): the WAL is copied into the file
+// while others read and write.
 import diagnostics from 'node:diagnostics_channel'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -44,7 +45,7 @@ describe('the log of changes', () => {
       }
     }
     await Promise.all(['a', 'b', 'c', 'd'].map(writing))
-    // Of more than a hundred that were written, and before a commit has to do it (connection.ts).
+    // Of more than a hundred written, and before a commit has to copy them (connection.ts).
     expect(longest).toBeLessThan(60 * 1024 * 1024)
   })
 

@@ -1,4 +1,5 @@
-// What holds for every migration and every table: order, immutability after release, STRICT, indexed foreign keys.
+// Rules for every migration and every table: order, immutability after release, STRICT, indexed
+// foreign keys.
 
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -125,7 +126,7 @@ describe('migrate', () => {
       await sql`drop table archives`.execute(store.db)
       const before = await store.image()
       await store.close()
-      // No file of this process may get larger than a part of the database.
+      // No file of this process may grow beyond a part of the database.
       const program = `
         const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')
         const { migrate } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
@@ -162,7 +163,7 @@ describe('migrate', () => {
       await migrate(store)
       const before = await store.image()
       await store.close()
-      // So much that a part of it is in the file by then.
+      // So much that a part of it is already in the file.
       const program = `
         const { sql } = await import('kysely')
         const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')

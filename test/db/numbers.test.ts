@@ -1,4 +1,4 @@
-// What 0028 makes of the telephone numbers and attributes of an installation that was there before.
+// Migration 0028 on the phone numbers and attributes of an existing installation.
 import { type Kysely, sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'

@@ -1,4 +1,5 @@
-// What opening a database promises: independent copies, the pragmas, and what may be bound. Migrations have their own file.
+// Opening a database: independent copies, the pragmas, and bindable values. Migrations have their
+// own file.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -92,7 +93,7 @@ describe('a snapshot', () => {
     await store.db.deleteFrom('lead_sources').where('name', '=', 'A').execute()
     const seen: string[] = []
     for await (const { name } of snapshot.each(snapshot.db.selectFrom('lead_sources').select('name').orderBy('id'))) {
-      // In the middle of one query another one is answered.
+      // A second query runs in the middle of the first.
       const { total } = await snapshot.db
         .selectFrom('lead_sources')
         .select(({ fn }) => fn.countAll<number>().as('total'))

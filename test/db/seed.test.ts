@@ -1,4 +1,4 @@
-// What a new installation contains, and that seeding again changes nothing.
+// The content of a new installation; seeding again changes nothing.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'

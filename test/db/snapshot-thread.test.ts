@@ -1,4 +1,5 @@
-// The check of the index of the search: it finds damage while another process holds the write lock, and not on the event loop.
+// The check of the search index: it finds damage while another process holds the write lock, and
+// not on the event loop.
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -19,7 +20,7 @@ afterEach(async () => {
   await closeAll()
 })
 
-/** What is found while another process holds the write lock. */
+/** The findings while another process holds the write lock. */
 const found = () => {
   other.exec('begin immediate')
   return searchIndex.findProblem(store.db, store.dialect)

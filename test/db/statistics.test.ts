@@ -1,4 +1,5 @@
-// What the engine notes of the sizes of tables must not outlive them: a table that was nearly empty when it was looked at grows.
+// Planner statistics must not outlive the sizes of their tables: a table that was nearly empty when
+// it was analyzed grows.
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,5 @@
-// A commit is answered once the disk has confirmed it, and a slow disk keeps nobody from being served meanwhile.
+// A commit is answered once the disk has confirmed it, and meanwhile a slow disk delays no other
+// request.
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -11,13 +12,14 @@ import { add, alone, closeAll, failure, file, openAnew, store, stored, write } f
 
 let prototype: FileHandle
 let syncs: MockInstance<FileHandle['datasync']>
-/** What each sync waits for. */
+/** Each sync waits for this. */
 let disk: () => Promise<void>
 beforeEach(async () => {
   await openAnew()
   const handle = await open(file, 'r')
   prototype = Object.getPrototypeOf(handle) as FileHandle
-  // A file of SQLite must not be closed by anybody else in this process while it is locked; nobody writes yet.
+  // No other part of this process may close a file of SQLite while it is locked; nothing writes
+  // yet.
   await handle.close()
   disk = async () => undefined
   const { datasync } = prototype
@@ -32,7 +34,7 @@ afterEach(async () => {
   await closeAll()
 })
 
-/** A disk that confirms nothing until it is told to. */
+/** A disk that confirms no sync until released. */
 function halt(): () => void {
   let go = (): void => undefined
   const waiting = new Promise<void>((resolve) => {

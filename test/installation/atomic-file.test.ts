@@ -1,4 +1,5 @@
-// Files of the data folder appear whole or not at all, and what a crash has left of them is swept.
+// Files of the data folder appear completely or not at all, and temporary files of a crash are
+// removed.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

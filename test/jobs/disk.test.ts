@@ -1,5 +1,5 @@
-// Work in the background while nothing can be written: what was done is not done twice for want of a row that says so, and nothing
-// is given up because of the disk.
+// Background work while the disk refuses writes: no work is repeated because its record is missing,
+// and no job is given up because of the disk.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'

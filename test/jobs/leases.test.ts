@@ -1,4 +1,5 @@
-// Who does the work: one worker a job, and whoever is left when another is gone. The jobs here are the test's own, on a whole server.
+// Workers: one per job, and another takes over when one is gone. The jobs here are the test's own,
+// on a whole server.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -62,7 +63,7 @@ describe('a lease', () => {
     expect(ran).toEqual([])
     server.clock.advanceMs(2_000)
     behave = async (_payload, job) => {
-      // The one that was lost has not failed.
+      // The lost try does not count as a failure.
       expect(job.attempt).toBe(1)
       return undefined
     }
@@ -92,7 +93,8 @@ describe('a lease', () => {
   })
 
   it('of a process that cannot be seen from here is left to end by itself', async () => {
-    // Another machine, and another container on the same host that calls itself the same: each has a process of that number.
+    // Another machine, and another container on the same host with the same name: each has a
+    // process with this number.
     const others = [
       { ...self, host: 'elsewhere', pid: 999_999_999 },
       { ...self, place: 'another boot/4026531836', began: '1' },
@@ -152,7 +154,7 @@ describe('a lease', () => {
     }
     for (let crashes = 1; crashes < maxCrashes; crashes++) await crash()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: maxCrashes - 1 }])
-    // One that comes to an end is no crash, whatever that end is.
+    // A worker that ends a job has not crashed, however the job ends.
     behave = async () => {
       throw new Error('away')
     }
@@ -206,7 +208,7 @@ describe('a worker', () => {
     for (let count = 0; count < 5; count++) await enqueue(ctx(), note, { name: `${count}` })
     await worker.drain()
     await worker.stop()
-    // Those of jobs that are done hang on nothing that could tell them of the end.
+    // Finished jobs hold no listener that could notify them.
     expect([signals.size, [...signals].filter(({ aborted }) => aborted).length]).toEqual([5, 0])
   })
 

@@ -1,4 +1,5 @@
-// Readers of the event log: each event once, in order, whatever fails in between; and nothing of what happened while nobody listened.
+// Event consumers: each event once, in order, whatever fails in between; and no event from before
+// the consumer existed.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
@@ -13,7 +14,7 @@ let taken: number[]
 /** Null for all types. */
 let types: readonly string[] | null
 let fails: boolean
-/** How many rows each event asks for. */
+/** The number of rows that each event reads. */
 let rows: number
 
 const reader: EventConsumer = {
@@ -153,7 +154,7 @@ describe('a reader', () => {
     const both = feeder(other)
     await drained(both)
     expect(heard).toHaveLength(120)
-    // It was asked once while the other one went on.
+    // It was called once while the other one continued.
     expect(taken).toEqual(heard.slice(0, taken.length))
     expect(taken.length).toBeGreaterThan(0)
     expect(taken.length).toBeLessThan(120)

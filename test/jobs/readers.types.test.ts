@@ -1,5 +1,5 @@
-// Readers of the event log that hear of some types of records only: nothing of these is missed, nothing else reaches them, and their
-// places move on all the same.
+// Event consumers of some types only: they miss none of these, get no others, and their positions
+// advance all the same.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
@@ -14,7 +14,7 @@ let taken: number[]
 /** Null for all types. */
 let types: readonly string[] | null
 let fails: boolean
-/** How many rows each event asks for. */
+/** The number of rows that each event reads. */
 let rows: number
 
 const reader: EventConsumer = {
@@ -52,7 +52,7 @@ describe('a reader that hears of some types only', () => {
     const one = feeder()
     await make().lead()
     expect(await one.dispatch()).toBe(false)
-    // Nothing is written for it at once.
+    // Its position is not stored at once.
     expect([taken, await place()]).toEqual([[], 0])
     server.clock.advanceMs(5000)
     expect(await one.dispatch()).toBe(false)
@@ -87,7 +87,7 @@ describe('a reader that hears of some types only', () => {
     fails = true
     expect(await one.dispatch()).toBe(false)
     fails = false
-    // Another process goes on.
+    // Another process continues.
     await drained()
     expect([taken, await place()]).toEqual([await idsOf('tags'), await newest()])
   })
@@ -143,7 +143,7 @@ describe.each([
     expect((await server.admin.post(`/settings/${whose}`, added)).status).toBe(201)
     await given(server.admin).lead()
     const after = await newest()
-    // One of these has passed nothing over.
+    // This consumer has skipped no event.
     await drained(feeder(real))
     await drained(own)
     const told = await server.store.db.selectFrom(table).select('event_id').execute()

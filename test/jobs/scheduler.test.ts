@@ -1,4 +1,5 @@
-// Who says that it is time: one scheduler among all processes, which enqueues once what was due, however often that was missed.
+// The scheduler: one among all processes, which enqueues a due job once, however often it was
+// missed.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { acquireLock } from '../../src/jobs/locks.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'

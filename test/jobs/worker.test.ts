@@ -1,5 +1,6 @@
-// Durable jobs: made with the write that needs them, run at least once, one after another where that is wanted, tried again, given
-// up, and never run by two workers at once. The jobs here are the test's own, on a whole server.
+// Durable jobs: created in the transaction that needs them, run at least once, in order where
+// demanded, retried, given up, and never run by two workers at once. The jobs here are the test's
+// own, on a whole server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   BuryJob,

@@ -1,4 +1,4 @@
-// A mail to start from; tests change what they are about.
+// A basic mail; tests change the parts they are about.
 import { Readable } from 'node:stream'
 import type { OutboundAttachment, OutboundMessage } from '../../src/mail/message.ts'
 
@@ -25,5 +25,5 @@ export const attached = (changes: Partial<OutboundAttachment> & { bytes?: Buffer
   ...changes,
 })
 
-/** Lines as they travel. */
+/** Lines as on the wire. */
 export const lines = (...text: string[]): Buffer => Buffer.from(text.join('\r\n'))

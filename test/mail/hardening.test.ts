@@ -1,5 +1,5 @@
-// Mails as an attacker would have them sent: texts that want to be headers, commands or a second mail on the wire. A mail is one mail,
-// to those it names, with the headers we made; and invitations hold one event.
+// Hostile mails: texts that pretend to be headers, commands or a second mail on the wire. One mail
+// stays one mail, to its recipients, with our headers; and invitations contain one event.
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inviteOf } from '../../src/mail/invite.ts'
@@ -8,7 +8,7 @@ import { createMailer } from '../../src/mail/outbound.ts'
 import { attached, outbound } from './given.ts'
 
 const second = 'MAIL FROM:<evil@example.com>\r\nRCPT TO:<victim@example.com>\r\nDATA\r\nSubject: Forged\r\n\r\nx'
-/** Every end of data that some server somewhere has taken for one. */
+/** Every end-of-data sequence that some server has accepted. */
 const ends = [
   '\r\n.\r\n',
   '\n.\n',
@@ -90,7 +90,8 @@ describe('on the wire', () => {
   const sockets = new Set<Socket>()
   const wire: string[] = []
   beforeAll(async () => {
-    // A server that looks at bytes: every line that is a command to it, as one that takes \n for the end of a line would read them.
+    // A server on the level of bytes: it records every line that a server which accepts a bare \n
+    // would read as a command.
     server = createServer((socket) => {
       sockets.add(socket)
       let inData = false

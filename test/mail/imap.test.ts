@@ -1,5 +1,5 @@
-// What polling promises, against a real server that misbehaves: every message once and in order, nothing changed there, and an
-// end whatever happens.
+// Polling a real server that misbehaves: every message once and in order, nothing changed on the
+// server, and always an end.
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { folderOf, type PolledMessage, pollMailbox, StopPolling } from '../../src/mail/imap.ts'
@@ -25,10 +25,10 @@ const settings = () => ({
   password: imap.password,
 })
 
-/** The server hears of it a moment later. */
+/** The server notices a moment later. */
 const allClosed = () => until(() => imap.connections().open === 0)
 
-/** Polls like a caller that remembers the highest uid per folder and validity. */
+/** Polls like a caller that remembers the highest uid per folder and UIDVALIDITY. */
 function poller() {
   const seen = new Map<string, number>()
   const taken: PolledMessage[] = []

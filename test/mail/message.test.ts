@@ -1,4 +1,4 @@
-// What a mail looks like on the wire, read back by our own parser and as bytes: threads, blind copies, scripts of the world,
+// A mail on the wire, read back by our own parser and as bytes: threads, blind copies, all scripts,
 // and that no value becomes a header.
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'

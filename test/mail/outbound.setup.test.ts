@@ -1,5 +1,5 @@
-// What sending promises about its settings: logins, protected connections, readiness, the folder of development. No secret
-// is ever in what it says.
+// The settings of sending: logins, encrypted connections, readiness, the folder of development. No
+// message contains a secret.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What sending promises, against a real server that misbehaves: one copy at most, and the right word for every failure.
+// Sending to a real server that misbehaves: one copy at most, and the right reason for every
+// failure.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createMailer, MailDeferred, type Mailer, MailRefused, type MailTimeouts } from '../../src/mail/outbound.ts'
 import { type SmtpMode, type SmtpServer, startSmtp } from '../support/smtp.ts'
@@ -13,7 +14,7 @@ let smtp: SmtpServer
 let mailer: Mailer
 const mailerFor = (url: string, timeouts = patient): Mailer =>
   createMailer({ url, domain: 'crm.example.com', timeouts })
-/** What the failure says; fails when there is none. */
+/** The message of the failure; fails when there is none. */
 const failure = async (sent: Promise<unknown>): Promise<Error> => {
   const error = await sent.then(
     () => null,
@@ -22,7 +23,7 @@ const failure = async (sent: Promise<unknown>): Promise<Error> => {
   if (!(error instanceof Error)) throw new Error('It was sent.')
   return error
 }
-/** For servers that never answer, and connections that nobody uses. */
+/** For servers that never answer, and idle connections. */
 function impatient(timeouts: MailTimeouts): void {
   mailer.close()
   mailer = mailerFor(smtp.url, { ...patient, ...timeouts })

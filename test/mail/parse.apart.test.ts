@@ -1,5 +1,5 @@
-// What reading a large mail promises: a limit ends what takes too much, and the mail is the same wherever it is read. That the server
-// goes on meanwhile is in timing/mail.test.ts.
+// Parsing a large mail: a limit ends what takes too long, and the result is the same in a
+// subprocess. That the server answers meanwhile is in timing/mail.test.ts.
 import { describe, expect, it } from 'vitest'
 import { type MailSource, readMailSource } from '../../src/mail/parse/fields.ts'
 import { parseMail } from '../../src/mail/parse/parse.ts'

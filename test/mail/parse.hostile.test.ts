@@ -1,4 +1,4 @@
-// What reading a mail promises when somebody made it to do harm: an end in bounded time, and a refusal of what is no mail.
+// Parsing hostile mails: it ends in bounded time, and refuses bytes that are not a mail.
 import { describe, expect, it } from 'vitest'
 import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'

@@ -1,4 +1,4 @@
-// What reading a mail promises: the facts of good mails, and of broken ones whatever can be saved.
+// Parsing mails: the fields of valid mails, and of broken ones everything that can be read.
 import { describe, expect, it } from 'vitest'
 import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'

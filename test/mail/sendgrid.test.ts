@@ -1,4 +1,4 @@
-// What reading SendGrid's forms promises: the same mail from either form, and a refusal of forms that hold none.
+// Parsing SendGrid's forms: the same mail from either form, and a refusal of forms without one.
 import { describe, expect, it } from 'vitest'
 import { compose } from '../../src/mail/message.ts'
 import { type PostedFile, readSendgridForm } from '../../src/mail/sendgrid.ts'
