@@ -1,5 +1,5 @@
-// `npm run licences`: lists the installed production dependencies by name, version and license. The allowed
-// What is allowed is said here, once; test/dependencies.test.ts holds every one of them to it.
+// `npm run licences`: lists the installed production dependencies by name, version and license.
+// The allowed licenses are listed here, and test/dependencies.test.ts checks every package.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
