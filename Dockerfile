@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # Builds dist in one stage and ships it with production packages only. Data lives in the volume /data.
-FROM node:24-bookworm-slim AS build
+FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -10,7 +10,7 @@ COPY db db
 COPY src src
 RUN npm run build && npm prune --omit=dev
 
-FROM node:24-bookworm-slim
+FROM node:22-bookworm-slim
 ENV NODE_ENV=production ACCORD_ENV=production ACCORD_HOST=0.0.0.0 ACCORD_PORT=8000 ACCORD_DATA_DIR=/data
 # Each thread would keep the 19 MiB that hashing a password takes: glibc raises this limit once such a block is freed.
 ENV MALLOC_MMAP_THRESHOLD_=1048576

@@ -210,7 +210,7 @@ function createReplyCheck({ config, contract, onBreach }: AppOptions, { log, met
 const servedContract = ({ published, store }: AppOptions): ReturnType<typeof servedWith> =>
   servedWith(published, async () => {
     const set = await committedSet(store)
-    return { mark: set.mark, to: (document) => withOwnAttributes(document, set) }
+    return { revision: set.mark, to: (document) => withOwnAttributes(document, set) }
   })
 
 function portOf(http: FastifyInstance): number | undefined {

@@ -1,5 +1,5 @@
-// Listener modules of a deployment (DOMAIN 17.1): files, folders or packages named in ACCORD_LISTENERS. The default export
-// of each receives the typed emitter once, at start, in the order they are named. See extensions.example.mjs.
+// Loads the listener modules named in ACCORD_LISTENERS (DOMAIN 17.1): files, folders or packages. Their default
+// exports receive the typed emitter once, at start, in the order named. See extensions.example.mjs.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isAbsolute, join, resolve } from 'node:path'
@@ -7,10 +7,10 @@ import { pathToFileURL } from 'node:url'
 import { ConfigError } from './config/config.ts'
 import type { Emitter } from './kernel/write/events.ts'
 
-/** What a listener module exports by default. It registers its listeners before it returns. */
+/** The default export of a listener module. It must register its listeners before it returns. */
 export type Extension = (events: Emitter) => void
 
-/** Loads them all, or throws a ConfigError that names the module and what is wrong with it. */
+/** Loads all modules in order. Throws a ConfigError that names the first bad module and its problem. */
 export async function loadExtensions(names: readonly string[], folder = process.cwd()): Promise<Extension[]> {
   const extensions: Extension[] = []
   for (const name of names) {
@@ -19,7 +19,7 @@ export async function loadExtensions(names: readonly string[], folder = process.
   return extensions
 }
 
-/** A folder stands for the modules in it, in the order of their names; a folder with a package.json for that package. */
+/** A folder stands for its modules, sorted by name; with a package.json, for that package. */
 function addressesOf(name: string, folder: string): string[] {
   const path = resolve(folder, name)
   if (!existsSync(path)) {
@@ -40,7 +40,7 @@ function mainOf(path: string): string {
   return main ?? (existsSync(join(path, 'index.mjs')) ? 'index.mjs' : 'index.js')
 }
 
-/** A package beside the deployment, else one beside this program. */
+/** Resolves a package from the working folder, else from this program. */
 function packageAddress(name: string, folder: string): string {
   try {
     return pathToFileURL(createRequire(join(folder, 'package.json')).resolve(name)).href
@@ -68,7 +68,7 @@ async function load(name: string, address: string): Promise<Extension> {
       throw refused(name, `which failed: ${sentence(cause)}`, cause)
     }
     if (answer instanceof Promise) {
-      // Its own failure would be nobody's; the refusal says all there is to say.
+      // Without a handler, its rejection would end the process before the error below is shown.
       answer.catch(() => {})
       throw refused(name, 'whose default export is async; register the listeners before returning')
     }

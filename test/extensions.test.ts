@@ -23,7 +23,7 @@ describe('ACCORD_LISTENERS', () => {
     expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
       403,
       'event_vetoed',
-      'Sources called "Test" are not wanted here.',
+      'Sources must not be called "Test".',
     ])
     expect(told).not.toHaveBeenCalled()
     expect((await server.admin.post('/sources', { name: 'Trade fair' })).status).toBe(201)

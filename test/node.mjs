@@ -1,5 +1,6 @@
-// `npm run test:node [versions] [test files]`: the tests of `npm run check` on Node 20, 22 and 24. npm fetches each
-// Node into a temporary folder, where they run on a copy of the sources whose better-sqlite3 is built for that Node.
+// `npm run test:node [versions] [test files]`: the tests of `npm run check` on Node 20 and 22. npm fetches each Node
+// into a temporary folder, where they run on a copy of the sources with better-sqlite3 built for that Node.
+// Node 24.21 aborts when it collects a statement of better-sqlite3 12; version 13 does not, but needs Node 22.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const isVersion = (argument) => /^\d+(\.\d+)*$/.test(argument)
 const args = process.argv.slice(2)
-const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22', '24']
+const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22']
 const tests = args.filter((argument) => !isVersion(argument))
 const platform = process.platform === 'win32' ? 'win' : process.platform
 

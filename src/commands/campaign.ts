@@ -1,5 +1,5 @@
-// `accord campaign:process`: what the daily schedule does, for a day of choice. It queues; a server or a worker sends, and may run at
-// the same time.
+// `accord campaign:process`: runs the daily campaign schedule for a given day. It only queues e-mails; a
+// server or worker sends them.
 import type { Config } from '../config/config.ts'
 import { canonicalDate } from '../contract/input/formats.ts'
 import { today } from '../kernel/values/format.ts'
@@ -14,10 +14,10 @@ export function processCampaignsCommand(config: Config, { date }: { date?: strin
     const day = date ?? today(ctx.time, config.timezone)
     const { runs, queued, suppressed, failed } = await processNow(ctx, day)
     const of = runs === 1 ? '1 campaign' : `${runs} campaigns`
-    const mails = queued === 1 ? '1 mail' : `${queued} mails`
+    const mails = queued === 1 ? '1 e-mail' : `${queued} e-mails`
     const rest = [`${suppressed} suppressed`, ...(failed > 0 ? [`${failed} failed`] : [])].join(', ')
     console.log(`${day}: ${of}, ${mails} queued, ${rest}.`)
     if (queued > 0 && !ctx.services.mailer.isConfigured)
-      console.log('No server for outgoing mail is set (ACCORD_SMTP_URL): they wait.')
+      console.log('They stay queued, because no server for outgoing e-mail is set (ACCORD_SMTP_URL).')
   })
 }

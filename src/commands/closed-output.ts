@@ -1,4 +1,5 @@
-// A reader may close the output early: `accord doctor | head -1`. The command goes on to its end, and its exit code stays its own.
+// The reader of a pipe may close it early, as in `accord doctor | head -1`. The command still runs to its
+// end and keeps its own exit code.
 
 export function surviveClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr])

@@ -1,8 +1,8 @@
-// How a command ends badly: one sentence for the person, the stack only for those who ask with ACCORD_LOG_LEVEL=debug.
+// How a command fails: one sentence on standard error; the stack only with ACCORD_LOG_LEVEL=debug.
 import { isDebugging } from '../config/config.ts'
 import { Problem } from '../contract/output/problems.ts'
 
-/** What a person can put right. Everything else is reported with its message as well, as a defect. */
+/** An error that the user can fix; its message says how. Other errors are reported as defects. */
 export class CommandError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

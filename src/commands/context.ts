@@ -1,5 +1,5 @@
-// The context of a command: the same composition as the server, without listening, acting as the system. Rules, listeners
-// and the event log therefore hold for the command line as well.
+// Runs a command in the composition of the server, without listening, as the system user. Rules, listeners
+// and the event log therefore apply to the command line too.
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'
@@ -9,7 +9,7 @@ import { ensureSecret } from '../installation/secret.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
 import { withInstalled } from './installed-store.ts'
 
-/** Runs `work` with everything a server is made of, on an installed data folder; nothing listens, and nothing is started. */
+/** Runs `work` with a complete app on an installed data folder. Background work is not started. */
 export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Promise<T> {
   return withInstalled(config, async (store) => {
     const app = await buildApp({
@@ -28,7 +28,7 @@ export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Prom
   })
 }
 
-/** The same as the system: no user, every permission. Only what fails is logged, unless more is asked for. */
+/** As `withApp`, with the context of the system: no user, every permission. By default it logs errors only. */
 export const asSystem = <T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> =>
   withApp({ ...config, logLevel: config.logLevel === 'info' ? 'error' : config.logLevel }, ({ services }) =>
     work(systemContext(services, 'cli')),

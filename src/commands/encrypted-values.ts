@@ -1,10 +1,11 @@
-// Values in the database that only the secret opens: whether a secret is the right one shows in them, for backups and for the doctor.
+// Finds the encrypted values of a database and tries to decrypt them. Backups and the doctor use this to
+// check that the secret is the right one.
 import type { Db } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { keysOf } from '../resources/configuration/keys.ts'
 
-/** How many there are, and where those are that do not open; without a secret none does. */
+/** `unreadable` says where the values stand that do not decrypt; without a secret, that is all of them. */
 export async function checkEncryptedValues(
   db: Db,
   config: Config,
@@ -34,7 +35,7 @@ async function listEncryptedValues(db: Db, config: Config): Promise<{ where: str
     ? await db.selectFrom('core_config').select(['code', 'value']).where('code', 'in', codes).execute()
     : []
   return [
-    // An older database lacks some of these columns.
+    // A database with pending migrations may lack some of these columns.
     ...webhooks.flatMap(({ id, secret_sealed: sealed, headers_sealed: headers, query_params_sealed: params }) => [
       ...(sealed ? [{ where: `the secret of webhook ${id}`, sealed }] : []),
       ...valuesIn(headers, `a header of webhook ${id}`),

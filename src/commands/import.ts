@@ -1,5 +1,5 @@
-// `accord import`: reads a file into the running installation or one at rest, as the API does, and shows how far it is. It works by
-// itself; when it is ended half-way the worker of a server goes on.
+// `accord import`: imports a file as the API does and shows the progress. It needs no server; if it is
+// interrupted, the worker of a server finishes the import.
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { SingleBar } from 'cli-progress'
@@ -29,7 +29,7 @@ interface Options {
 type Import = Schema<'Import'>
 
 export async function importCommand(config: Config, path: string, options: Options): Promise<void> {
-  if (!existsSync(path) || !statSync(path).isFile()) throw new CommandError(`There is no file ${path}.`)
+  if (!existsSync(path) || !statSync(path).isFile()) throw new CommandError(`The file ${path} does not exist.`)
   await asSystem(config, async (system) => {
     const ctx = { ...system, user: await actor(system, config, options.as) }
     const created = await create(ctx, path, options)
@@ -37,17 +37,18 @@ export async function importCommand(config: Config, path: string, options: Optio
     const validated = await shown('Validating', (tell) =>
       runHere(ctx, created.id, 'validate', { tell, after: ctx.time }),
     )
-    if (validated.state !== 'validated') return failed(ctx, validated, 'The file cannot be imported; nothing was.')
+    if (validated.state !== 'validated')
+      return failed(ctx, validated, 'The file cannot be imported; nothing was changed.')
     const done = await shown('Importing', (tell) => runHere(ctx, created.id, 'start', { tell, after: ctx.time }))
     if (done.state !== 'completed')
       return failed(ctx, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
     const { created: made, updated, deleted, skipped } = done.summary
-    console.log(`Created ${made}, updated ${updated}, deleted ${deleted}, left out ${skipped}.`)
+    console.log(`Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`)
     tellErrors(ctx, done)
   })
 }
 
-/** Whose permissions count: the user named, else the first administrator of the settings. */
+/** The user whose permissions apply: the one given by --as, else the administrator of the settings. */
 async function actor(ctx: Context, config: Config, email = config.adminEmail) {
   const row = await ctx.db
     .selectFrom('users')
@@ -84,7 +85,7 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
   }
 }
 
-/** On a terminal a bar; in a log a line for each tenth. */
+/** Draws a progress bar on a terminal, and prints a line for each tenth otherwise. */
 async function shown(
   what: string,
   work: (tell: (done: number, total: number) => void) => Promise<Import>,
@@ -123,5 +124,5 @@ function tellErrors(ctx: Context, { id, errors, errors_count: count, invalid_row
     console.error(`  ${[row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'}: ${message}`)
   if (count > maxTold) console.error(`  … ${count - maxTold} more`)
   if (rows > 0)
-    console.error(`The rows with what is wrong: GET ${ctx.baseUrl}${pathOf('downloadImportErrorReport', id)}`)
+    console.error(`All invalid rows with their errors: GET ${ctx.baseUrl}${pathOf('downloadImportErrorReport', id)}`)
 }

@@ -1,4 +1,4 @@
-// `accord inbound-emails:process`: fetches the mails of the mailbox now, whatever the schedule says.
+// `accord inbound-emails:process`: fetches e-mails from the mailbox now, outside the schedule.
 import type { Config } from '../config/config.ts'
 import { poll } from '../resources/emails/poll.ts'
 import { CommandError } from './command-error.ts'
@@ -7,12 +7,12 @@ import { asSystem } from './context.ts'
 export function processInboundCommand(config: Config): Promise<void> {
   if (config.mailReceiver !== 'webklex-imap')
     throw new CommandError(
-      'Mail is posted to this installation; it fetches none while MAIL_RECEIVER_DRIVER is sendgrid.',
+      'MAIL_RECEIVER_DRIVER is sendgrid: a service posts e-mails to this installation, so there is no mailbox to fetch from.',
     )
   return asSystem(config, async (ctx) => {
     const { received, duplicates, left, failed, failure } = await poll(ctx, new AbortController().signal)
     console.log(
-      `${received} received, ${duplicates} known before, ${left} left in the mailbox, ${failed} to be tried again.`,
+      `${received} received, ${duplicates} already known, ${left} left in the mailbox, ${failed} to be retried.`,
     )
     if (failure !== null) throw new CommandError(failure)
   })

@@ -1,4 +1,4 @@
-// The store of an installed data folder, for commands that need one that is there and up to date.
+// Opens the store of an installed data folder whose database is up to date, or fails with a sentence.
 import { pendingMigrations } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'

@@ -1,4 +1,4 @@
-// `accord migrate`: brings the database to the newest shape.
+// `accord migrate`: applies the pending migrations.
 import type { Config } from '../config/config.ts'
 import { migrateData, openData } from '../installation/data-folder.ts'
 import { rebuildSearch } from './rebuild-search.ts'

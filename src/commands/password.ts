@@ -1,20 +1,20 @@
-// Passwords for commands: typed at a terminal, where they are not shown, or the first line of standard input.
+// Reads a password for a command, hidden at a terminal or from the first line of standard input.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { CommandError } from './command-error.ts'
 
-/** Asked for twice. */
+/** Prompts twice at the terminal. Throws CommandError when the two differ. */
 export async function askPassword(): Promise<string> {
   const first = await promptHidden('New password: ')
-  if ((await promptHidden('Once more: ')) !== first)
-    throw new CommandError('The two passwords differ; nothing was changed.')
+  if ((await promptHidden('Repeat it: ')) !== first)
+    throw new CommandError('The passwords differ; nothing was changed.')
   return first
 }
 
 /** The first line of standard input. */
 export async function readPassword(): Promise<string> {
   const line = await readLine(createInterface({ input: process.stdin }))
-  if (line === null || line === '') throw new CommandError('Standard input has no password; nothing was changed.')
+  if (line === null || line === '') throw new CommandError('Standard input contains no password; nothing was changed.')
   return line
 }
 

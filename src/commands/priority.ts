@@ -1,14 +1,14 @@
-// Commands that read much beside a server: the server comes first where there are few processors. Commands that write keep their
-// priority, because the server would wait for a write lock whose holder gets no processor.
+// Lowers the priority of commands that only read, so that a server on the same machine comes first.
+// Commands that write keep theirs: a server would wait for a write lock whose holder gets no processor time.
 import { getPriority, setPriority } from 'node:os'
 
-/** As `nice` counts; the same as for drawings (kernel/runtime/offload.ts). */
+/** The same niceness as subprocesses have (kernel/runtime/offload.ts). */
 const niceness = 10
 
 export function lowerPriority(): void {
   try {
     setPriority(Math.max(niceness, getPriority()))
   } catch {
-    // The system does not allow it; then all have the same.
+    // Some systems forbid it; the priority then stays as it is.
   }
 }

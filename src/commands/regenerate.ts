@@ -1,5 +1,5 @@
-// `accord regenerate`: the generator where it is there, then the published copy in the data folder, so that a running
-// server's documentation shows the new contract on the next reload.
+// `accord regenerate`: runs the generator, then publishes the contract to the data folder, so that the
+// documentation of a running server shows it on the next reload.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInstallation } from '../../db/installation.ts'
@@ -22,7 +22,7 @@ export async function regenerateCommand(
   }
   if (check) return
   const config = readConfig()
-  // Only an installed data folder has documentation to refresh; installing publishes the rest.
+  // Without an installation there is no documentation to refresh; `accord install` will publish it.
   if (listTraces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
   if (publishContract(config)) {
     console.log(

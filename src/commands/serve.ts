@@ -1,5 +1,5 @@
-// `accord serve` and `accord start`. Start is what a newcomer runs: it installs into an empty data folder, keeps an existing
-// one current, and says where everything is.
+// `accord serve` and `accord start`. Start installs into an empty data folder or migrates an existing one,
+// and prints the addresses.
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'

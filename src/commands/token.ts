@@ -1,4 +1,4 @@
-// `accord token create`: a named token for a program, printed once.
+// `accord token create`: creates a named token and prints it once.
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import { didYouMean } from '../contract/input/validation-errors.ts'
@@ -31,7 +31,10 @@ export async function createTokenCommand(config: Config, options: Options): Prom
       .where('email_key', '=', caseFold(options.email.trim()))
       .executeTakeFirst()
     if (!user) throw new CommandError(`No user has the e-mail address ${options.email}.`)
-    if (user.status !== 1) throw new CommandError(`${user.email} is not active, so a token would be refused.`)
+    if (user.status !== 1)
+      throw new CommandError(
+        `${user.email} is disabled, so the token would be refused. Run: accord user enable ${user.email}`,
+      )
     const expiresAt = days === null ? null : daysAfter(ctx.time, days)
     const token = { userId: user.id, name, kind: 'personal', abilities, expiresAt, allowedIps: [] } as const
     let text = ''
@@ -42,9 +45,9 @@ export async function createTokenCommand(config: Config, options: Options): Prom
       return { id: issued.id, entity: { ...presentToken(row) } }
     })
     console.error(
-      `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; shown only now:`,
+      `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; it is shown only now:`,
     )
-    // Alone on standard output, so that a script can take it.
+    // Standard output holds the token alone, for scripts.
     console.log(text)
   })
 }

@@ -1,5 +1,5 @@
-// `accord user`: the operations on users, called by the system. Listeners, the event log and the rule of the last administrator hold
-// for them as well.
+// `accord user`: calls the operations on users as the system. Listeners, the event log and the rule of the
+// last administrator apply.
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
@@ -19,7 +19,7 @@ interface Creation {
 }
 
 export async function createUserCommand(config: Config, options: Creation): Promise<void> {
-  // The contract checks these for callers of the API; nobody else does here.
+  // The contract checks these over HTTP; a direct call of the handler skips that check.
   const name = options.name.trim()
   if (name === '' || name.length > 100) throw new CommandError('--name must have 1 to 100 characters.')
   if (!/^[^\s@]+@[^\s@]+$/.test(options.email) || options.email.length > 254) {
@@ -37,7 +37,7 @@ export async function createUserCommand(config: Config, options: Creation): Prom
   })
 }
 
-/** One line for each user, its fields separated by tabs. */
+/** Prints one line for each user, with fields separated by tabs. */
 export const listUsersCommand = (config: Config): Promise<void> =>
   asSystem(config, async ({ db }) => {
     const rows = await db
@@ -52,7 +52,7 @@ export const listUsersCommand = (config: Config): Promise<void> =>
     }
   })
 
-/** The password comes from the terminal or from standard input: every user of the machine can read a command line. */
+/** Takes no password as an argument, because every user of the machine can read a command line. */
 export async function setPasswordCommand(
   config: Config,
   email: string,
@@ -64,9 +64,9 @@ export async function setPasswordCommand(
     const user = await userOf(ctx, email)
     await update(ctx, user.id, { password, password_confirmation: password })
     console.error(`The password of ${user.email} is set. All tokens and sessions of the user have ended.`)
-    // Alone on standard output, so that a script can take it.
+    // Standard output holds the password alone, for scripts.
     if (given === undefined) console.log(password)
-    if (user.status !== 1) console.error('The user is disabled. To let the user sign in: accord user enable')
+    if (user.status !== 1) console.error('The user is disabled. To enable sign-in, run: accord user enable')
   })
 }
 
@@ -74,14 +74,14 @@ export const disableUserCommand = (config: Config, email: string): Promise<void>
   switchUser(config, email, {
     status: false,
     done: 'is disabled. All tokens and sessions of the user have ended.',
-    before: 'was disabled already.',
+    before: 'was already disabled.',
   })
 
 export const enableUserCommand = (config: Config, email: string): Promise<void> =>
   switchUser(config, email, {
     status: true,
-    done: 'is enabled and may sign in. Tokens that ended stay ended.',
-    before: 'was enabled already.',
+    done: 'is enabled and may sign in. Ended tokens stay ended.',
+    before: 'was already enabled.',
   })
 
 interface Switch {
@@ -107,7 +107,7 @@ async function userOf({ db }: Context, email: string): Promise<{ id: number; ema
     .select(['id', 'email', 'status'])
     .where('email_key', '=', caseFold(email.trim()))
     .executeTakeFirst()
-  if (!user) throw new CommandError(`No user has the e-mail address ${email}. All users: accord user list`)
+  if (!user) throw new CommandError(`No user has the e-mail address ${email}. To see all users, run: accord user list`)
   return user
 }
 
@@ -121,6 +121,6 @@ async function roleId(ctx: Context, role: string): Promise<number> {
   const roles = await ctx.db.selectFrom('roles').select(['id', 'name']).orderBy('id').execute()
   const found = roles.find(({ id, name }) => String(id) === role || name.toLowerCase() === role.trim().toLowerCase())
   if (!found)
-    throw new CommandError(`There is no role "${role}". There are: ${roles.map(({ name }) => name).join(', ')}.`)
+    throw new CommandError(`There is no role "${role}". The roles are: ${roles.map(({ name }) => name).join(', ')}.`)
   return found.id
 }

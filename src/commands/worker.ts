@@ -1,5 +1,5 @@
-// `accord worker`: what happens by itself, in a process of its own, for servers that run with ACCORD_WORKER=off. `accord jobs`: what
-// waits, and another try for what was given up.
+// `accord worker` runs background jobs for servers with ACCORD_WORKER=off. `accord jobs` lists jobs and
+// retries buried ones.
 import type { Config } from '../config/config.ts'
 import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'
@@ -9,12 +9,12 @@ import { describeWebhook, webhookStates } from '../resources/system/webhook-heal
 import { startWork, stopWork } from '../server.ts'
 import { asSystem, withApp } from './context.ts'
 
-/** Works until SIGTERM or SIGINT. */
+/** Runs until SIGTERM or SIGINT. */
 export const workerCommand = (config: Config): Promise<void> =>
   withApp(config, async (app) => {
     const watch = watchStorage(app)
     startWork(app)
-    app.http.log.info({}, 'The worker runs.')
+    app.http.log.info({}, 'The worker is running.')
     await new Promise<void>((resolve) => {
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
     })
@@ -27,7 +27,7 @@ export const listJobsCommand = (config: Config, { state }: { state?: string }): 
   asSystem(config, async (ctx) => {
     const jobs = ctx.db.selectFrom('jobs').selectAll().orderBy('id').limit(1000)
     const rows = await (state === undefined ? jobs : jobs.where('state', '=', state)).execute()
-    if (rows.length === 0) console.log('No job waits.')
+    if (rows.length === 0) console.log('There are no jobs.')
     for (const { id, kind, state, attempts, run_at, last_error } of rows)
       console.log(`${id}\t${kind}\t${state}\t${attempts} tries\t${run_at}\t${last_error ?? ''}`)
     if (state === undefined)
@@ -46,13 +46,13 @@ export const retryJobsCommand = (config: Config, ids: readonly string[]): Promis
         await retry(ctx, id)
         count++
       } catch (error) {
-        // One that cannot be tried again keeps no other from it.
+        // A job that cannot be retried must not stop the others.
         if (!(error instanceof Problem)) throw error
         console.error(`Job ${id}: ${error.message}`)
         process.exitCode = 1
       }
     }
-    console.log(`${count} ${count === 1 ? 'job' : 'jobs'} will be tried again.`)
+    console.log(`${count} ${count === 1 ? 'job' : 'jobs'} will be retried.`)
   })
 
 const buried = async ({ db }: Context): Promise<number[]> =>

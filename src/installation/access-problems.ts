@@ -1,21 +1,21 @@
-// Why the data folder cannot be used. Asked before the database is opened, because SQLite opens a file that it may not write for
-// reading only; and when opening fails, because SQLite says "disk I/O error" of a full disk.
+// Finds out why the data folder cannot be used. SQLite itself does not say: it opens a file it may not write
+// as read-only, and reports a full disk as "disk I/O error".
 import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** SQLite needs 32 KiB beside the database to open it. */
+/** More than the 32 KiB that SQLite writes beside a database to open it. */
 const trialBytes = 64 * 1024
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
 
-/** Why one of these files or folders cannot be written, in a sentence without its subject; null when all of them can. */
+/** Says, as the end of a sentence, which of these paths cannot be written and why; null when all can. */
 export function accessProblem(paths: readonly string[]): string | null {
   for (const path of paths.filter((each) => existsSync(each))) {
     const { R_OK, W_OK, X_OK } = constants
     try {
       accessSync(path, statSync(path).isDirectory() ? R_OK | W_OK | X_OK : R_OK | W_OK)
     } catch (error) {
-      if (codeOf(error) === 'EROFS') return `${path} lies on a file system that is mounted read-only`
+      if (codeOf(error) === 'EROFS') return `${path} is on a file system that is mounted read-only`
       if (!['EACCES', 'EPERM'].includes(codeOf(error))) throw error
       const { uid, mode } = statSync(path)
       const own = process.getuid?.()
@@ -29,7 +29,7 @@ export function accessProblem(paths: readonly string[]): string | null {
   return null
 }
 
-/** Whether the disk of a folder takes no more bytes. */
+/** Whether the disk of a folder is full, found out by writing a small file. */
 export function isDiskFull(folder: string): boolean {
   const path = join(folder, `.trial-${process.pid}`)
   let handle: number | undefined

@@ -1,5 +1,5 @@
-// Files of the data folder that appear whole or not at all, also when the power is cut while they are written: under another
-// name first, then on the disk, then under their own.
+// Writes files that appear whole or not at all, even after a power cut: under a temporary name first, then
+// synced, then renamed.
 import { randomUUID } from 'node:crypto'
 import { linkSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { syncPath } from '../../db/disk.ts'
 
 interface Options {
   mode?: number
-  /** Only where there is none: false is answered otherwise. Else it takes the place of what is there. */
+  /** Never replaces an existing file: then the result is false. */
   isFirst?: boolean
 }
 
@@ -25,21 +25,21 @@ export function writeFileAtomic(path: string, text: string, { mode = 0o644, isFi
   }
 }
 
-/** Gives it its name, of which another process cannot take the place meanwhile, nor be taken by it. */
+/** Gives the draft its name unless that exists. A link, unlike a rename, never replaces another process's file. */
 function named(draft: string, path: string): boolean {
   try {
     linkSync(draft, path)
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? ''
     if (code === 'EEXIST') return false
-    // Not every file system knows two names for one file.
+    // Some file systems have no hard links.
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(code)) throw cause
     renameSync(draft, path)
   }
   return true
 }
 
-/** What was being written when a process ended. Others may be writing at this moment, so only what is old. */
+/** Removes drafts of ended processes. Newer drafts may belong to a running process. */
 export function removeStaleDrafts(folder: string, before: Date): void {
   for (const name of readdirSync(folder)) {
     if (!/^\..+\.[0-9a-f-]{36}\.new$/.test(name)) continue

@@ -1,5 +1,5 @@
-// The data folder: opens the database in it, keeps the key material, publishes the contract into it. One place, so that
-// the server and every command find and create the same things with the same rights.
+// The data folder: opens the database, stores the secret, publishes the contract. The server and all commands
+// use this file, so that they create the same files with the same permissions.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -17,7 +17,7 @@ import { yamlOf } from './yaml.ts'
 
 export { filesFolder, restoringMark, secretFile } from './installation.ts'
 
-/** Every folder that is written to: the database may be on a disk of its own. */
+/** The data folder, and the folder of the database if that is elsewhere. */
 export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
   const file = databaseFile(databaseUrl)
   if (file === null) return [dataDir]
@@ -34,8 +34,8 @@ function writtenPaths(config: Config): string[] {
 }
 
 /**
- * Creates the data folder when it is missing, readable by its owner alone, and opens the database. Throws instead of creating a
- * database where one was lost.
+ * Creates the data folder if it is missing, readable by its owner only, and opens the database. Throws
+ * ConfigError; a lost database is never replaced by a new one.
  */
 export function openData(config: Config): Store {
   try {
@@ -46,7 +46,7 @@ export function openData(config: Config): Store {
   if (existsSync(restoringMark(config)))
     throw new ConfigError(
       'ACCORD_DATA_DIR',
-      `is ${config.dataDir}, where a restore has not come to its end. Let it finish, or run it again: accord restore <backup> --force`,
+      `is ${config.dataDir}, where a restore is unfinished. Let it finish, or run it again: accord restore <backup> --force`,
     )
   const problem = accessProblem(writtenPaths(config))
   if (problem !== null) throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, and ${problem}.`)
@@ -61,7 +61,7 @@ export function openData(config: Config): Store {
     if (full !== undefined)
       throw configError(
         'ACCORD_DATA_DIR',
-        `is ${config.dataDir}, and the disk of ${full} is full. Make room, then start again. Nothing was changed.`,
+        `is ${config.dataDir}, and the disk of ${full} is full. Free some space, then start again. Nothing was changed.`,
         cause,
       )
     throw configError(
@@ -72,7 +72,7 @@ export function openData(config: Config): Store {
   }
 }
 
-/** The secret in force, without making one; null when there is none. */
+/** The secret in use; null when there is none. Never creates one. */
 export function presentSecret(config: Config): string | null {
   if (config.secret !== null) return config.secret
   const path = secretFile(config)
@@ -80,7 +80,7 @@ export function presentSecret(config: Config): string | null {
   return text.length >= 32 ? text : null
 }
 
-/** ACCORD_SECRET, else the secret of the data folder, else a new one that is kept there. */
+/** ACCORD_SECRET, else the secret in the data folder, else a new one written there. Throws ConfigError. */
 export function getOrCreateSecret(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
   const path = secretFile(config)
@@ -99,7 +99,7 @@ export function getOrCreateSecret(config: Config): { secret: string; isNew: bool
   return { secret, isNew: false }
 }
 
-/** Brings the database to the newest shape. The secret is looked for only when there is something to encrypt. */
+/** Applies pending migrations and returns their names. Only a migration that encrypts values needs the secret. */
 export const migrateData = (
   config: Config,
   store: Store,
@@ -109,27 +109,27 @@ export const migrateData = (
     rebuildSearch,
     seal(text) {
       const secret = presentSecret(config)
-      // A database with something to encrypt had a secret before.
+      // Values to encrypt exist only in a database that already had a secret.
       if (secret === null)
         throw new ConfigError(
           'ACCORD_SECRET',
-          `is not set and ${secretFile(config)} holds none. Put it back from a backup.`,
+          `is not set and ${secretFile(config)} does not contain one. Restore it from a backup.`,
         )
       return createEncryption(secret).encrypt(text)
     },
   })
 
-/** What the documentation serves; see published-contract.ts. */
+/** Reads the contract that the documentation shows; see published-contract.ts. */
 export const openPublished = (config: Config): (() => Published | null) =>
   publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
 
-/** Publishes the contract this program was generated from. False when it is published already. */
+/** Publishes the contract this program was generated from. False when it is already published. */
 export function publishContract(config: Config): boolean {
   const generated = generatedContract()
   const hash = generated['x-contract-hash']
   const known = openPublished(config)()
   if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
-  // Not the authors' file: JSON and YAML must say the same, and the generated contract declares the headers of replies.
+  // Not openapi.yaml itself: both formats must agree, and the generated contract also declares reply headers.
   publish(config.dataDir, generated, yamlOf(generated))
   return true
 }

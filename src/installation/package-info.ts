@@ -1,5 +1,5 @@
-// Where this program lives, seen from the sources as well as from dist: its version, its contract as written and as
-// generated. Imports nothing of ours, so that everything may ask it.
+// The folder of this program, its version, and its contract as written and as generated. It works from the
+// sources and from dist, and imports no module of ours.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -24,12 +24,12 @@ export const packageRoot: string = (() => {
 
 export const { version } = manifestIn(packageRoot)
 
-/** The generated contract this program runs. Read as a file: importing JSON makes Node 20 print a warning. */
+/** The generated contract. Read as a file, because importing JSON makes Node 20 print a warning. */
 export function generatedContract(): Record<string, unknown> {
   return JSON.parse(readFileSync(join(here, '..', 'contract', 'document.gen.json'), 'utf8'))
 }
 
-/** The contract as people write it, null where only the compiled program was shipped. */
+/** openapi.yaml; null in a deployment without it. */
 function writtenContract(): string | null {
   try {
     return readFileSync(join(packageRoot, 'openapi.yaml'), 'utf8')
@@ -38,7 +38,7 @@ function writtenContract(): string | null {
   }
 }
 
-/** Whether the generated contract is that of openapi.yaml as it is now. */
+/** Whether the contract was generated from the present openapi.yaml. */
 export function isGeneratedCurrent(generated: Record<string, unknown>): boolean {
   const written = writtenContract()
   return written === null || createHash('sha256').update(written).digest('hex') === generated['x-contract-hash']

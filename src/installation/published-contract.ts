@@ -1,5 +1,5 @@
-// The contract as this installation serves it: written into the data folder by `accord install` and `accord regenerate`,
-// read by the docs. Until it is written again, a changed openapi.yaml does not show (DOMAIN 26).
+// The contract that the documentation shows. `accord install` and `accord regenerate` write it to the data
+// folder; until then, a change of openapi.yaml does not show (DOMAIN 26).
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,19 +7,19 @@ import { writeFileAtomic } from './atomic-file.ts'
 import { toYamlInWorker } from './yaml.ts'
 
 export interface Published {
-  /** Bytes, made once: many who ask for it at the same time share them. */
+  /** Encoded once and shared by all replies. */
   json: Buffer
   yaml(): Promise<Buffer>
   etag: string
-  /** Of the openapi.yaml it was made from. */
+  /** Hash of the openapi.yaml it was generated from. */
   hash: unknown
-  /** `outdated` when openapi.yaml has changed since. */
+  /** `outdated`: openapi.yaml has changed since. */
   state: 'ok' | 'outdated'
 }
 
 const names = { json: 'openapi.json', yaml: 'openapi.yaml' }
 
-/** Writes the generated contract and its source into the data folder. Each file appears whole or not at all. */
+/** Writes the contract as JSON and YAML into the data folder, each file atomically. */
 export function publish(dataDir: string, generated: object, yaml: string): void {
   mkdirSync(dataDir, { recursive: true })
   writeFileAtomic(join(dataDir, names.yaml), yaml)
@@ -27,12 +27,12 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
 }
 
 /**
- * What `publish` wrote, read again when the file has changed; null when there is none, or none that can be read. `source` is
- * the openapi.yaml of this program, to tell whether the published one is the same; not every installation has it.
+ * Reads the published contract, again whenever the file changes; null when it is missing or unreadable.
+ * `source` is the path of openapi.yaml, which some deployments lack; the state compares the two.
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
   const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
-    // Not kept: the document takes ten times the room of its bytes.
+    // Only the bytes stay in memory: the parsed document takes ten times as much.
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     const yaml = readFileSync(join(dataDir, names.yaml))
@@ -48,16 +48,17 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
   }
 }
 
-/** What an installation adds to the contract; `mark` is another one after every change of it. */
+/** Custom attributes and other additions of an installation to the contract. */
 export interface Additions {
-  mark: string
-  /** The document itself when there is nothing to add. */
+  /** Changes whenever the additions change. */
+  revision: string
+  /** Returns the same document when there is nothing to add. */
   to<D extends object>(document: D): D
 }
 
 /**
- * The published contract with the additions of this installation, made again when either changes. The YAML is written from
- * the same document, once it is asked for and in a thread of its own.
+ * The published contract with the additions of this installation, cached until either changes. The YAML is
+ * written by a worker thread on the first request for it.
  */
 export function servedWith(
   published: () => Published | null,
@@ -67,8 +68,8 @@ export function servedWith(
   return async () => {
     const base = published()
     if (base === null) return null
-    const { mark, to } = await additions()
-    const of = `${base.etag} ${mark}`
+    const { revision, to } = await additions()
+    const of = `${base.etag} ${revision}`
     if (known?.of !== of) known = { of, made: extended(base, to) }
     return { ...known.made, state: base.state }
   }
@@ -94,7 +95,7 @@ function extended(base: Published, to: Additions['to']): Published {
   }
 }
 
-/** What `read` makes of a file, made again when the file has changed; null, and tried again, while it cannot be read. */
+/** The result of `read` for a file, cached until the file changes; null while the file cannot be read. */
 function rereading<T>(path: string, read: (text: string) => T | null): () => T | null {
   let known: { mtimeMs: number; made: T | null } | null = null
   return () => {

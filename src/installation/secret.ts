@@ -1,5 +1,5 @@
-// The secret that a database was installed with. Another one would encrypt new values beside those it cannot open, and a missing one
-// must not be replaced by a new one in silence.
+// Checks that the secret is the one the database was installed with. A different secret could not decrypt the
+// existing values, and a missing one must not silently be replaced.
 import type { Store } from '../../db/store.ts'
 import { checkEncryptedValues } from '../commands/encrypted-values.ts'
 import { type Config, ConfigError } from '../config/config.ts'
@@ -14,8 +14,9 @@ const recorded = async ({ db }: Pick<Store, 'db'>): Promise<string | undefined> 
   (await db.selectFrom('installation').select('secret_check').executeTakeFirst())?.secret_check
 
 /**
- * The secret in force; makes one for a database that never had one. Throws ConfigError when it is missing, or another one than the
- * database was installed with. `accept` takes it all the same: what the former one encrypted cannot be read any more.
+ * Returns the secret, creating one for a database that never had one. Throws ConfigError when it is missing
+ * or differs from the one the database was installed with. `accept` allows that: values encrypted with the
+ * former secret are then lost.
  */
 export async function ensureSecret(
   config: Config,
@@ -31,12 +32,12 @@ export async function ensureSecret(
   return made
 }
 
-/** The problem of the secret of a database with all migrations, in a sentence, or null; for the doctor. */
+/** A sentence for the doctor about a wrong secret, or null. The database must have all migrations. */
 export const secretProblem = async (config: Config, store: Store): Promise<string | null> =>
   problemOf(config, store, { known: await recorded(store), present: presentSecret(config) })
 
 const newOne =
-  'To go on with a new one and lose what the former one encrypted (secrets of webhooks, the password of the mailbox): accord install --new-secret'
+  'To use a new one and lose the encrypted values (secrets of webhooks, the mailbox password): accord install --new-secret'
 
 async function problemOf(
   config: Config,
@@ -45,23 +46,23 @@ async function problemOf(
 ): Promise<string | null> {
   if (present !== null && known !== undefined) {
     if (checkOf(present) === known) return null
-    return `${config.secret === null ? `is not set, and ${secretFile(config)} does not hold` : 'is not'} the secret that this database was installed with. Put that one back. ${newOne}`
+    return `${config.secret === null ? `is not set, and ${secretFile(config)} does not contain` : 'is not'} the secret that this database was installed with. Restore that secret. ${newOne}`
   }
   const { values, unreadable } =
     known === undefined ? await checkEncryptedValues(db, config, present) : { values: 1, unreadable: ['all'] }
-  // A database older than the record of its secret is judged by its encrypted values.
+  // A database from before this record existed is judged by its encrypted values.
   if (present !== null) {
     if (values === 0 || unreadable.length < values) return null
-    return `opens none of the ${values} encrypted values of this database. Put the secret back that they were stored with. ${newOne}`
+    return `decrypts none of the ${values} encrypted values of this database. Restore the secret they were encrypted with. ${newOne}`
   }
   if (values === 0) return null
-  return `is not set and ${secretFile(config)} holds none, but this database was installed with a secret. Put it back: a backup has it, unless it was made without. ${newOne}`
+  return `is not set and ${secretFile(config)} does not contain one, but this database was installed with a secret. Restore it: a backup contains it unless made with --without-secret. ${newOne}`
 }
 
 async function record({ db }: Store, known: string | undefined, secret_check: string): Promise<void> {
   if (known === secret_check) return
   const now = stamp(systemClock.now())
-  // On a full or read-only disk the next start does it.
+  // On a full or read-only disk, the next start records it.
   await bestEffort(async () => {
     if (known === undefined)
       await db

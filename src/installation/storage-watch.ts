@@ -1,5 +1,5 @@
-// Watches the storage in servers and workers: looks each second whether the data are where they were opened, and what failed since.
-// Logs one line for each change.
+// Checks once a second in servers and workers whether the data folder and database are still the opened ones,
+// and whether storage errors occurred. Logs one line for each change.
 import type { FaultKind, RecordedFault } from '../../db/store.ts'
 import type { App } from '../app.ts'
 import { restoreAdvice } from './installation.ts'
@@ -27,11 +27,11 @@ function placeTeller({ http: { log } }: App): (now: string | null) => void {
   return (now) => {
     if (now === known) return
     known = now
-    if (now === null) log.warn({}, 'The data are back where they were opened; writing goes on.')
+    if (now === null) log.warn({}, 'The data are back; writes resume.')
     else
       log.error(
         {},
-        `${now}. Nothing is written until it is back. If another one is to be used, restart; if it is gone, run: accord restore <backup> --force`,
+        `${now}. Writes are refused until it is back. To use a different one, restart; if it is lost, run: accord restore <backup> --force`,
       )
   }
 }
@@ -43,7 +43,7 @@ function faultTeller({ http: { log }, services: { config } }: App): (faults: rea
       if ((present !== null) === known.has(kind)) continue
       if (present === null) {
         known.delete(kind)
-        log.warn({ kind, count }, 'The fault of the database is over.')
+        log.warn({ kind, count }, 'The database fault is over.')
       } else {
         known.add(kind)
         const next = kind === 'damaged' ? ` ${restoreAdvice(config)}` : ''
@@ -56,6 +56,5 @@ function faultTeller({ http: { log }, services: { config } }: App): (faults: rea
 const sentences: Readonly<Record<FaultKind, string>> = {
   damaged: 'The database is damaged; /readyz answers 503 until a restart. Run: accord doctor.',
   io: 'The disk failed to read, write or sync the database; /readyz answers 503 until a minute after the last error.',
-  maintenance:
-    'The maintenance of the database fails; its log of changes may grow. It is tried again every 30 seconds.',
+  maintenance: 'Database maintenance fails; the write-ahead log may grow. It is retried every 30 seconds.',
 }

@@ -1,12 +1,11 @@
-// Documents as YAML. The library is loaded by the first of them; ours takes it seconds, so what a request waits for is written in a
-// thread, while the server goes on answering.
+// Writes documents as YAML. The contract takes seconds, so requests have it written by a worker thread.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type * as Yaml from 'yaml'
 
 const load = createRequire(import.meta.url)
 
-/** Whatever is in it twice is written twice: aliases are for machines. */
+/** Repeated objects are written out, because aliases are hard to read. */
 const options = { aliasDuplicateObjects: false }
 
 export const yamlOf = (document: object): string => (load('yaml') as typeof Yaml).stringify(document, options)

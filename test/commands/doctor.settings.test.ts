@@ -18,13 +18,13 @@ describe('accord doctor on settings', () => {
     [
       'development on all addresses',
       { env: 'development', host: '0.0.0.0' },
-      /ACCORD_ENV is development, and ACCORD_HOST 0\.0\.0\.0 lets other machines in/,
+      /ACCORD_ENV is development, but ACCORD_HOST 0\.0\.0\.0 accepts calls from other machines/,
     ],
     ['no address in production', { env: 'production', appUrl: null }, /ACCORD_APP_URL is not set/],
     [
       'an address without encryption',
       { env: 'production', appUrl: 'http://crm.example.com' },
-      /passwords and tokens cross the net in the open/,
+      /passwords and tokens travel unencrypted/,
     ],
     [
       'an address nobody can sign in at',
@@ -34,19 +34,19 @@ describe('accord doctor on settings', () => {
     [
       'an origin nobody can sign in from',
       { ...production, corsOrigins: ['https://app.example.com'] },
-      /its pages may call, but nobody can sign in from them/,
+      /its pages may call the API, but users cannot sign in from them/,
     ],
     [
       'an origin without encryption',
       { ...production, statefulDomains: ['*.example.com'], corsOrigins: ['http://app.example.com'] },
-      /ACCORD_CORS_ORIGINS has http:\/\/app\.example\.com: who sits in between/,
+      /ACCORD_CORS_ORIGINS has http:\/\/app\.example\.com: without TLS, an attacker/,
     ],
     [
       'a password that is still set',
       { ...production, adminPassword: 'a long enough one' },
       /ACCORD_ADMIN_PASSWORD is still set/,
     ],
-    ['inbound mail from anybody', { inboundOpen: true }, /ACCORD_INBOUND_OPEN is on: anybody can post e-mails/],
+    ['inbound mail from anybody', { inboundOpen: true }, /ACCORD_INBOUND_OPEN is on, so any sender can post e-mails/],
   ])('%s is one hint', (_what, changes, sentence) => {
     expect(hints(changes)).toEqual([expect.stringMatching(sentence)])
   })

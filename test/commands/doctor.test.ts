@@ -21,6 +21,7 @@ import { backUp } from '../../src/commands/backup/backup.ts'
 import { Hint } from '../../src/commands/doctor/check-result.ts'
 import { checkFreeSpace } from '../../src/commands/doctor/data.ts'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
+import { checkNodeVersion } from '../../src/commands/doctor/program.ts'
 import { listJobsCommand } from '../../src/commands/worker.ts'
 import type { Config } from '../../src/config/config.ts'
 import { createEncryption } from '../../src/kernel/auth/encryption.ts'
@@ -46,9 +47,7 @@ const doctor = (changes: Partial<Config> = {}, options = {}): Promise<Said> =>
 async function findings(changes: Partial<Config> = {}, options = {}): Promise<string[]> {
   const { stdout, code } = await doctor(changes, options)
   const lines = stdout.trimEnd().split('\n').slice(0, -1)
-  const found = lines.filter(
-    (line) => !line.startsWith('ok ') && !line.startsWith('hint    Backups: none was ever made'),
-  )
+  const found = lines.filter((line) => !line.startsWith('ok ') && !line.startsWith('hint    Backups: there is none'))
   expect(code).toBe(found.some((line) => line.startsWith('BROKEN')) ? 1 : 0)
   return found
 }
@@ -97,7 +96,15 @@ describe('accord doctor', () => {
   it('ends with 0 for hints', async () => {
     const { stdout, code } = await doctor()
     expect(code).toBe(0)
-    expect(stdout).toContain('hint    Backups: none was ever made. Run accord backup every day; its --help says how.\n')
+    expect(stdout).toContain('hint    Backups: there is none. Run accord backup every day; its --help shows how.\n')
+  })
+})
+
+describe('Node', () => {
+  it('must be 20.19 to 23', () => {
+    expect(['20.19.0', '22.23.3', '23.0.0'].map((version) => checkNodeVersion(version))).toEqual([null, null, null])
+    for (const version of ['18.20.0', '20.18.3', '24.21.0'])
+      expect(checkNodeVersion(version)).toContain('Install Node 22')
   })
 })
 
@@ -105,9 +112,9 @@ describe('the disk', () => {
   it('that has little room left is a hint, and one that has next to none is broken', () => {
     expect(checkFreeSpace(place.config, () => 5e9)).toBeNull()
     expect(checkFreeSpace(place.config, () => 5e8)).toEqual(
-      new Hint(`500 MB are free for ${place.dataDir}. Make room before it is needed.`),
+      new Hint(`500 MB are free for ${place.dataDir}. Free some space soon.`),
     )
-    expect(checkFreeSpace(place.config, () => 1e7)).toMatch(/^10 MB are free for \S+\. Make room: /)
+    expect(checkFreeSpace(place.config, () => 1e7)).toMatch(/^10 MB are free for \S+\. Free some space: /)
   })
 
   it('is that of the database too, which may be another one', () => {
@@ -124,7 +131,7 @@ describe('the disk', () => {
     await db().updateTable('event_readers').set({ last_event_id: 0 }).execute()
     truncateSync(inData('accord.db-wal'), 300e6)
     expect(await findings()).toEqual([
-      expect.stringMatching(/^hint {4}Log of the database: the log beside the database has 300 MB\./),
+      expect.stringMatching(/^hint {4}Write-ahead log: the log beside the database has 300 MB\./),
     ])
     truncateSync(inData('accord.db-wal'), 0)
   })
@@ -135,8 +142,8 @@ describe('rights', () => {
     chmodSync(place.dataDir, 0o755)
     chmodSync(inData('accord.db'), 0o644)
     expect(await findings()).toEqual([
-      `BROKEN  Data folder ${place.dataDir}: everybody on this machine can enter it. Run: chmod 700 ${place.dataDir}`,
-      `BROKEN  Rights of the database: everybody on this machine can read ${inData('accord.db')}. Run: chmod 600 ${inData('accord.db')}`,
+      `BROKEN  Data folder ${place.dataDir}: every user of this machine can open it. Run: chmod 700 ${place.dataDir}`,
+      `BROKEN  Database permissions: every user of this machine can read ${inData('accord.db')}. Run: chmod 600 ${inData('accord.db')}`,
     ])
   })
 
@@ -159,7 +166,7 @@ describe('the secret', () => {
     expect(await findings()).toEqual([])
     const wrong = await findings({ secret: 'w'.repeat(32) })
     expect(wrong).toEqual([
-      'BROKEN  Sealed values: the secret does not open 1 of 1 (the configuration email.imap.account.password). Set ACCORD_SECRET to the one they were stored with, or set them again.',
+      'BROKEN  Encrypted values: the secret does not decrypt 1 of 1 (the configuration email.imap.account.password). Set ACCORD_SECRET to the secret they were encrypted with, or enter the values again.',
     ])
   })
 
@@ -178,7 +185,7 @@ describe('the bytes of files', () => {
     truncateSync(short, 2)
     writeFileSync(changed, 'CHANGED')
     expect(await findings()).toEqual([
-      'BROKEN  Files: the bytes of file 3 are not those that were uploaded, file 2 has 2 bytes instead of 5, the bytes of file 1 are missing. Copy them from a backup: files/<first two of the hash>/<hash>.',
+      'BROKEN  Files: the contents of file 3 were changed, file 2 has 2 bytes instead of 5, file 1 is missing. Copy them from a backup: files/<first two of the hash>/<hash>.',
     ])
   })
 
@@ -188,9 +195,7 @@ describe('the bytes of files', () => {
     writeFileSync(oldest, 'OLDEST')
     expect(await findings()).toEqual([])
     expect(await findings({}, { deep: true })).toEqual([
-      expect.stringMatching(
-        /^BROKEN {2}Files: the bytes of file 1 are not those that were uploaded\. Copy it from a backup/,
-      ),
+      expect.stringMatching(/^BROKEN {2}Files: the contents of file 1 were changed\. Copy it from a backup/),
     ])
   })
 })
@@ -205,7 +210,7 @@ describe('what happens by itself', () => {
       .values({ ...job, state: 'buried' })
       .execute()
     expect(await findings()).toEqual([
-      expect.stringMatching(/^BROKEN {2}Jobs: 1 was given up\. Look with: accord jobs list --state buried/),
+      expect.stringMatching(/^BROKEN {2}Jobs: 1 failed for good\. See: accord jobs list --state buried/),
     ])
   })
 
@@ -248,9 +253,9 @@ describe('what happens by itself', () => {
       `hint    Webhooks: w${billing}, w${gone}, w${mute}. The list of deliveries says why: GET /settings/webhooks/{id}/deliveries`,
     ])
     expect((await said(() => listJobsCommand(place.config, {}))).stdout).toBe(
-      `No job waits.\nW${billing}.\nW${gone}.\nWebhook 4 "Slow"; 1 delivery waits.\nW${mute}.\n`,
+      `There are no jobs.\nW${billing}.\nW${gone}.\nWebhook 4 "Slow"; 1 delivery waits.\nW${mute}.\n`,
     )
-    expect((await said(() => listJobsCommand(place.config, { state: 'buried' }))).stdout).toBe('No job waits.\n')
+    expect((await said(() => listJobsCommand(place.config, { state: 'buried' }))).stdout).toBe('There are no jobs.\n')
   })
 
   it('jobs of a worker that is gone are cut off, and broken when another worker leaves them so', async () => {
@@ -259,11 +264,11 @@ describe('what happens by itself', () => {
       .values({ ...job, state: 'running', locked_by: 'x', locked_until: ago(30) })
       .execute()
     expect(await findings()).toEqual([
-      'hint    Work under way: 1 jobs were cut off and go on when a server or worker starts.',
+      'hint    Interrupted jobs: 1 jobs were interrupted and will continue when a server or worker starts.',
     ])
     await atWork()
     expect(await findings()).toEqual([
-      expect.stringMatching(/^BROKEN {2}Work under way: 1 jobs run for longer than their worker has held them\./),
+      expect.stringMatching(/^BROKEN {2}Interrupted jobs: 1 jobs have run past their lease\./),
     ])
   })
 
@@ -274,21 +279,21 @@ describe('what happens by itself', () => {
       .execute()
     expect(await findings()).toEqual([
       expect.stringMatching(
-        /^hint {4}Readers of the event log: .*webhooks \(at event \d+\).* wait for a server or worker to start\.$/,
+        /^hint {4}Event consumers: .*webhooks \(at event \d+\).* will continue when a server or worker starts\.$/,
       ),
     ])
     await atWork()
     expect(await findings()).toEqual([
-      expect.stringMatching(
-        /^BROKEN {2}Readers of the event log: .* did not come to events of more than 10 minutes ago\./,
-      ),
+      expect.stringMatching(/^BROKEN {2}Event consumers: .* did not read events from more than 10 minutes ago\./),
     ])
     // As right after a stop: the process's note is valid for some seconds longer.
     await db()
       .updateTable('locks')
       .set({ locked_by: nameOf({ ...self, pid: 4_194_303, began: '' }, 'x') })
       .execute()
-    expect(await findings()).toEqual([expect.stringMatching(/^hint {4}Readers of the event log: .* wait for a server/)])
+    expect(await findings()).toEqual([
+      expect.stringMatching(/^hint {4}Event consumers: .* will continue when a server/),
+    ])
     await db().updateTable('event_readers').set({ last_event_id: 1_000_000 }).execute()
     expect(await findings()).toEqual([])
   })
@@ -300,7 +305,7 @@ describe('what happens by itself', () => {
       .execute()
     expect(await findings()).toEqual([
       expect.stringMatching(
-        /^BROKEN {2}Clock: the newest event is of \S+, and this machine says it is \S+\. Set its clock/,
+        /^BROKEN {2}Clock: the newest event is from \S+, but the clock of this machine says \S+\. Set the clock/,
       ),
     ])
   })
@@ -359,7 +364,7 @@ describe('the rows', () => {
       lose()
       const lines = await findings()
       expect(lines).toContain(
-        `BROKEN  Database ${place.config.databaseUrl}: it is gone or empty, but files/, secret and openapi.json of an installation are there. Stop the server. Restore a backup: accord restore <path> --force`,
+        `BROKEN  Database ${place.config.databaseUrl}: it is gone or empty, but files/, secret and openapi.json of an installation exist. Stop the server. Restore a backup: accord restore <path> --force`,
       )
       expect(lines.join()).not.toMatch(/accord (install|migrate)/)
       rmSync(inData('files'), { recursive: true })
@@ -374,7 +379,7 @@ describe('the rows', () => {
     await openStore(place.config.databaseUrl).close()
     const lines = (await findings()).filter((line) => line.includes('Migrations'))
     expect(lines).toEqual([
-      'BROKEN  Migrations: it is gone or empty, but secret and openapi.json of an installation are there. Stop the server. Restore a backup: accord restore <path> --force',
+      'BROKEN  Migrations: it is gone or empty, but secret and openapi.json of an installation exist. Stop the server. Restore a backup: accord restore <path> --force',
     ])
   })
 
@@ -387,14 +392,14 @@ describe('the rows', () => {
 
   it('the address of the example for an administrator in production', async () => {
     expect(await findings({ env: 'production', appUrl: 'https://crm.example.com', adminPassword: null })).toEqual([
-      'hint    Administrator: admin@example.com still holds every permission. Give it an address that somebody reads.',
+      'hint    Administrator: admin@example.com still holds every permission. Give it a real address.',
     ])
   })
 
   it('migrations that are to be applied', async () => {
     const last = migrations.at(-1)?.name ?? ''
     await db().deleteFrom('migrations').where('name', '=', last).execute()
-    expect(await findings()).toEqual([`BROKEN  Migrations: 1 are to be applied (${last}). Run: accord migrate`])
+    expect(await findings()).toEqual([`BROKEN  Migrations: 1 pending (${last}). Run: accord migrate`])
   })
 })
 
@@ -405,11 +410,11 @@ describe('backups', () => {
     const note = readFileSync(inData('last-backup'), 'utf8')
     writeFileSync(inData('last-backup'), note.replace('elsewhere', 'unmounted'))
     expect(await findings()).toEqual([
-      expect.stringMatching(/^hint {4}Backups: the last one is of \S+, and it is not at \S+ any more\. Run accord/),
+      expect.stringMatching(/^hint {4}Backups: the last one was made at \S+, and it is no longer at \S+\. Run accord/),
     ])
     writeFileSync(inData('last-backup'), note.replace(/^\S+/, ago(8 * 24 * 60)))
     expect(await findings()).toEqual([
-      expect.stringMatching(/^hint {4}Backups: the last one is of \S+\. Run accord backup every day/),
+      expect.stringMatching(/^hint {4}Backups: the last one was made at \S+\. Run accord backup every day/),
     ])
   })
 
@@ -424,9 +429,9 @@ describe('backups', () => {
     mkdirSync(inData('before-restore-2026-01-01'))
     writeFileSync(inData('restoring'), 'x')
     expect(await findings()).toEqual([
-      'BROKEN  Leftovers: a restore was cut off half-way. Run it again: accord restore <backup> --force',
-      expect.stringMatching(/^hint {4}Leftovers: 3 half-written files are older than a day \(.*\)\. Remove them\.$/),
-      expect.stringMatching(/^hint {4}Leftovers: before-restore-2026-01-01 holds what was there before a restore\./),
+      'BROKEN  Leftovers: a restore was interrupted. Run it again: accord restore <backup> --force',
+      expect.stringMatching(/^hint {4}Leftovers: 3 unfinished files are older than a day \(.*\)\. Delete them\.$/),
+      expect.stringMatching(/^hint {4}Leftovers: before-restore-2026-01-01 holds the data from before a restore\./),
     ])
   })
 })
@@ -449,8 +454,8 @@ describe('a database elsewhere', () => {
     }
     mkdirSync(join(elsewhere, 'before-restore-2026'))
     expect(await findings({ databaseUrl: `sqlite:${join(elsewhere, 'accord.db')}` })).toEqual([
-      `hint    Leftovers: 2 half-written files are older than a day (${join(elsewhere, '.restore-2026.db.partial')} …). Remove them.`,
-      `hint    Leftovers: ${join(elsewhere, 'before-restore-2026')} holds what was there before a restore. Remove it when you do not need it any more.`,
+      `hint    Leftovers: 2 unfinished files are older than a day (${join(elsewhere, '.restore-2026.db.partial')} …). Delete them.`,
+      `hint    Leftovers: ${join(elsewhere, 'before-restore-2026')} holds the data from before a restore. Delete it when you no longer need it.`,
     ])
   })
 })

@@ -135,7 +135,7 @@ describe('a database that', () => {
         const { code, stderr, stdout } = await accord(folder, command, settings)
         expect([code, stdout], command.join(' ')).toEqual([1, ''])
         expect(stderr, command.join(' ')).toMatch(
-          /^ACCORD_DATA_DIR is \S+, and its database \S+ is gone or empty, but files\/, installed, last-backup, secret and openapi\.json of an installation are there\. Nothing was changed\. Restore the last backup, of \S+: accord restore \S+ --force\. To begin a new installation instead: accord install --new \(it moves what is there aside\)\.\n$/,
+          /^ACCORD_DATA_DIR is \S+, and its database \S+ is gone or empty, but files\/, installed, last-backup, secret and openapi\.json of an installation exist\. Nothing was changed\. Restore the last backup, made at \S+: accord restore \S+ --force\. To begin a new installation instead: accord install --new \(it moves the old data aside\)\.\n$/,
         )
         expect(stderr).toContain(backup)
       }
@@ -158,7 +158,7 @@ describe('a database that', () => {
     const long = new Date(Date.now() - 7_200_000)
     for (const name of uploads()) utimesSync(inData('files', name), long, long)
     const { code, stderr } = await accord(folder, ['files', 'clean'], settings)
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^.*Left 20 files alone that belong to no record/s)])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^.*Kept 20 files that belong to no record/s)])
     expect(uploads()).toHaveLength(20)
     const all = await accord(folder, ['files', 'clean', '--all'], settings)
     expect(all).toMatchObject({ code: 0, stderr: '' })
@@ -203,7 +203,7 @@ describe('a database that', () => {
     const swapped = await accord(folder, ['start'], settings)
     expect([swapped.code, swapped.stderr]).toEqual([1, expect.stringContaining('belongs to another installation')])
     const memory = await accord(folder, ['start'], { ...settings, ACCORD_DATABASE_URL: 'sqlite::memory:' })
-    expect([memory.code, memory.stderr]).toEqual([1, expect.stringContaining('is in memory, but the folder holds')])
+    expect([memory.code, memory.stderr]).toEqual([1, expect.stringContaining('is in memory, but the folder contains')])
     renameSync(moved, inData('accord.db'))
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
     expect(uploads()).toHaveLength(20)
@@ -217,7 +217,7 @@ describe('accord install --new', () => {
     const secret = readFileSync(inData('secret'), 'utf8')
     const { code, stdout } = await accord(folder, ['install', '--new'], settings)
     expect(code).toBe(0)
-    const aside = /Moved what was there to (\S+)\.\n/.exec(stdout)?.[1] ?? ''
+    const aside = /Moved the former data to (\S+)\.\n/.exec(stdout)?.[1] ?? ''
     expect(readdirSync(aside).sort()).toEqual([
       'files',
       'installed',

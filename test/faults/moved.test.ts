@@ -59,7 +59,7 @@ const source = (name: string): string => JSON.stringify({ name })
 
 /** Replies and health reports while no write is allowed. */
 async function isRefusing(token: string, reason: RegExp): Promise<void> {
-  await until(() => /Nothing is written until it is back/.test(serving?.said.stdout ?? ''))
+  await until(() => /Writes are refused until it is back/.test(serving?.said.stdout ?? ''))
   const refused = await call('/api/admin/sources', token, source('Lost'))
   expect([refused.status, refused.body.code, refused.body.detail]).toEqual([
     503,
@@ -122,7 +122,7 @@ describe('a database under a running server', () => {
     expect((await accord(folder, ['install'], settings)).code).toBe(0)
     serving = await accordServing(folder, 'worker', { ...settings, ACCORD_LOG_LEVEL: 'info' })
     renameSync(inData('accord.db'), inData('moved.db'))
-    await expect.poll(() => serving?.said.stdout).toMatch(/accord\.db was removed\. Nothing is written/)
+    await expect.poll(() => serving?.said.stdout).toMatch(/accord\.db was removed\. Writes are refused/)
   })
 })
 
@@ -140,7 +140,7 @@ describe('a secret', { timeout: 180_000 }, () => {
       expect([code, stderr], command).toEqual([
         1,
         expect.stringMatching(
-          /^ACCORD_SECRET is not set and \S+secret holds none, but this database was installed with/,
+          /^ACCORD_SECRET is not set and \S+secret does not contain one, but this database was installed with/,
         ),
       ])
       expect(existsSync(inData('secret')), command).toBe(false)
@@ -164,7 +164,7 @@ describe('a secret', { timeout: 180_000 }, () => {
       ),
     ])
     const doctor = await accord(folder, ['doctor'], set)
-    expect(doctor.stdout).toMatch(/BROKEN {2}Sealed values: ACCORD_SECRET is not the secret/)
+    expect(doctor.stdout).toMatch(/BROKEN {2}Encrypted values: ACCORD_SECRET is not the secret/)
     expect((await accord(folder, ['install', '--new-secret'], set)).code).toBe(0)
     expect((await accord(folder, ['install'], set)).code).toBe(0)
     writeFileSync(inData('secret'), before)

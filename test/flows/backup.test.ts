@@ -58,7 +58,7 @@ describe('accord backup', () => {
     const { stdout, stderr, code } = await backup()
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^\d+ rows of \d+ tables \([\d.]+ MB\) and 1 files/m)
-    expect(stdout).toContain('who has the backup can read everything')
+    expect(stdout).toContain('it can be read in full by anyone who has it')
     const path = pathIn(stdout)
     expect(path.startsWith(folderOf())).toBe(true)
     expect(readdirSync(path).sort()).toEqual([
@@ -103,11 +103,11 @@ describe('accord backup', () => {
   it('leaves the secret out when asked, or when it is set by the environment, and says so', async () => {
     const without = await backup({ secret: false })
     expect(existsSync(join(pathIn(without.stdout), 'secret'))).toBe(false)
-    expect(without.stdout).toContain('The secret is not in it. Keep it elsewhere')
+    expect(without.stdout).toContain('The backup does not contain the secret. Store it elsewhere')
     const config = { ...place.config, secret: 'another secret of thirty-two characters' }
     const set = await said(() => backupCommand(config, {}))
     expect(existsSync(join(pathIn(set.stdout), 'secret'))).toBe(false)
-    expect(set.stdout).toContain('ACCORD_SECRET is not in it')
+    expect(set.stdout).toContain('The backup does not contain ACCORD_SECRET')
     expect(readManifest(pathIn(set.stdout)).secret.check).not.toBe(readManifest(pathIn(without.stdout)).secret.check)
   })
 
@@ -117,7 +117,7 @@ describe('accord backup', () => {
     const { stdout, stderr, code } = await backup()
     expect([code, stderr]).toEqual([
       0,
-      expect.stringContaining('The bytes of 1 files are not in the data folder any more'),
+      expect.stringContaining('The contents of 1 files are missing from the data folder'),
     ])
     expect(readManifest(pathIn(stdout))).toMatchObject({ files: { [kept.sha256]: 3 }, lost_files: [lost.sha256] })
   })
@@ -152,11 +152,11 @@ describe('accord backup', () => {
     const migration = db.updateTable('migrations').where('name', '=', '0004_catalogue')
     await migration.set({ applied_at: '2026-01-01T00:00:00.000Z' }).execute()
     const { stdout } = await backup({ to, keep: '1' })
-    expect(stdout).toContain(`Left 1 backup of other installations in ${to} alone.`)
+    expect(stdout).toContain(`Kept 1 backup of other installations in ${to}.`)
     expect(stdout).not.toContain('Removed')
     const second = pathIn(stdout)
     const third = await backup({ to, keep: '1' })
-    expect(third.stdout).toContain('Removed 1 older backup.\nLeft 1 backup of other')
+    expect(third.stdout).toContain('Removed 1 older backup.\nKept 1 backup of other')
     expect([existsSync(first), existsSync(second)]).toEqual([true, false])
     const ids = [first, pathIn(third.stdout)].map((path) => readManifest(path).installation)
     expect(ids).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)])
@@ -169,8 +169,8 @@ describe('accord backup', () => {
     const write = 'This user cannot write to /mnt/b. Choose another folder with --to.'
     expect([denied('/mnt/b/.x.partial'), denied('/mnt/b'), denied('/mnt'), denied()]).toEqual(Array(4).fill(write))
     expect([denied('/data/files/ab/abc'), denied('/mnt/bytes/ab')]).toEqual([
-      'This user may not use /data/files/ab/abc. Run accord backup as the user that serves.',
-      'This user may not use /mnt/bytes/ab. Run accord backup as the user that serves.',
+      'This user cannot read /data/files/ab/abc. Run accord backup as the user that runs the server.',
+      'This user cannot read /mnt/bytes/ab. Run accord backup as the user that runs the server.',
     ])
     expect(permissionError(new Error('x'), '/mnt/b')).toBeNull()
   })
@@ -184,7 +184,7 @@ describe('accord backup', () => {
     const { stderr, code } = await backup()
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/^There is not enough room for a backup: [\d,.]+ MB are needed in /),
+      expect.stringMatching(/^There is not enough space for a backup: [\d,.]+ MB are needed in /),
     ])
     expect(readdirSync(folderOf())).toEqual([])
   })
@@ -196,7 +196,7 @@ describe('accord backup', () => {
     const { stderr, code } = await backup()
     expect(code).toBe(1)
     expect(stderr).toMatch(
-      /^Nothing was backed up\. What was copied is damaged: its database says: Row \d+ of user_groups .* Run: accord doctor\n$/,
+      /^Nothing was backed up\. The copy is damaged: its database is corrupt: Row \d+ of user_groups .* Run: accord doctor\n$/,
     )
     expect(readdirSync(folderOf())).toEqual([])
   })

@@ -219,13 +219,13 @@ describe('a campaign', () => {
     await addCampaign()
     const first = await accord(folder, ['campaign:process', '--date', '2026-03-01'], environment())
     expect([first.stdout, first.stderr]).toEqual([
-      '2026-03-01: 1 campaign, 2 mails queued, 0 suppressed, 1 failed.\n',
+      '2026-03-01: 1 campaign, 2 e-mails queued, 0 suppressed, 1 failed.\n',
       '',
     ])
     serving = await accordServing(folder, 'serve', environment())
     await until(() => smtp.received.length === 2)
     const second = await accord(folder, ['campaign:process'], environment())
-    expect(second.stdout).toMatch(/^\d{4}-\d\d-\d\d: 1 campaign, 0 mails queued, 0 suppressed\.\n$/)
+    expect(second.stdout).toMatch(/^\d{4}-\d\d-\d\d: 1 campaign, 0 e-mails queued, 0 suppressed\.\n$/)
     expect(smtp.received).toHaveLength(2)
   })
 })

@@ -102,7 +102,9 @@ describe('accord import', () => {
     ])
     const done = await accord(folder, ['import', products, '--type', 'products'], environment)
     expect(done.code).toBe(1)
-    expect(done.stderr).toContain('The file cannot be imported; nothing was.\n  row 3, price: Must be a number.')
+    expect(done.stderr).toContain(
+      'The file cannot be imported; nothing was changed.\n  row 3, price: Must be a number.',
+    )
     expect(done.stderr).toMatch(/GET http:\/\/localhost:8000\/api\/admin\S+\/2\/error-report/)
     const unknown = await accord(folder, ['import', products, '--type', 'quotes'], environment)
     expect(unknown).toMatchObject({

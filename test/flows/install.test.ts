@@ -60,7 +60,7 @@ describe('accord install', () => {
     const before = [textOf('.env'), textOf('data/secret'), textOf('data/openapi.json')]
     const second = await accord(folder, ['install'])
     expect(second).toMatchObject({ code: 0, stderr: '' })
-    expect(second.stdout).toContain('Everything is in place')
+    expect(second.stdout).toContain('Everything is already installed')
     expect(second.stdout).not.toContain('Password')
     expect(inboundIn(second.stdout)).toBe(inbound)
     expect([textOf('.env'), textOf('data/secret'), textOf('data/openapi.json')]).toEqual(before)
@@ -161,7 +161,7 @@ describe('accord user', () => {
     expect(disabled).toMatchObject({ code: 0, stdout: expect.stringContaining('ada@example.com is disabled.') })
     expect([(await ada.get('/sources')).status, (await login()).status]).toEqual([401, 401])
     expect(await list()).toContain('\tdisabled\n')
-    expect((await said(() => disableUserCommand(config, create.email))).stdout).toContain('was disabled already')
+    expect((await said(() => disableUserCommand(config, create.email))).stdout).toContain('was already disabled')
     const entries = (await server.admin.get('/events?name=settings.user.update.after')).body.data
     expect(entries).toMatchObject([{ entity_id: 2, actor: { type: 'system' }, origin: 'cli', changed: ['status'] }])
 
@@ -198,7 +198,7 @@ describe('accord user', () => {
     expect(random.stdout).toMatch(/^[\w-]{24}\n$/)
     expect([await login(chosen), await login(random.stdout.trim())]).toEqual([401, 200])
     for (const [input, sentence] of [
-      ['', 'Standard input has no password'],
+      ['', 'Standard input contains no password'],
       ['short\n', 'must have 8 to 128 characters'],
       ['password123\n', 'password: '],
     ] as const)

@@ -62,7 +62,7 @@ describe('a damaged backup', () => {
     [
       'has a flipped byte in its database',
       (at) => flip(join(at, 'accord.db'), 5000),
-      /the bytes of accord\.db are not those that were backed up/,
+      /accord\.db was changed after the backup/,
     ],
     [
       'has a truncated database',
@@ -73,7 +73,7 @@ describe('a damaged backup', () => {
     [
       'has a flipped byte in a file',
       (at) => flip(placeOf(join(at, 'files'), uploaded), 3),
-      /the bytes of [0-9a-f]{2}\/[0-9a-f]{64} are not those/,
+      /[0-9a-f]{2}\/[0-9a-f]{64} was changed after the backup/,
     ],
     [
       'has lost a file',
@@ -83,10 +83,10 @@ describe('a damaged backup', () => {
     [
       'has a flipped byte in its secret',
       (at) => flip(join(at, 'secret'), 3),
-      /the secret in it is not the one that was backed up/,
+      /its secret was changed after the backup/,
     ],
     ['has lost its secret', (at) => rmSync(join(at, 'secret')), /is damaged: secret is missing/],
-    ['has a changed contract', (at) => flip(join(at, 'openapi.yaml'), 9), /the bytes of openapi\.yaml are not those/],
+    ['has a changed contract', (at) => flip(join(at, 'openapi.yaml'), 9), /openapi\.yaml was changed after the backup/],
     [
       'has a changed manifest',
       (at) =>
@@ -101,7 +101,7 @@ describe('a damaged backup', () => {
       (at) => truncateSync(join(at, 'manifest.json'), 100),
       /manifest\.json is not the JSON that was written/,
     ],
-    ['has no manifest', (at) => rmSync(join(at, 'manifest.json')), /is no backup: it has no manifest\.json/],
+    ['has no manifest', (at) => rmSync(join(at, 'manifest.json')), /is not a backup: it has no manifest\.json/],
     [
       'is of a later format',
       (at) =>
@@ -112,7 +112,7 @@ describe('a damaged backup', () => {
       'tells of other rows than it has',
       (at) =>
         retold(at, ({ tables }) => ({ tables: { ...tables, leads: { ...tables.leads, sha256: 'f'.repeat(64) } } })),
-      /the rows of leads are not those that were backed up/,
+      /the rows of leads were changed after the backup/,
     ],
     [
       'tells of more rows than it has',
@@ -122,7 +122,7 @@ describe('a damaged backup', () => {
     [
       'tells of fewer files than its rows',
       (at) => retold(at, () => ({ files: {} })),
-      /the bytes of the file [0-9a-f]{64} were not backed up/,
+      /the contents of file [0-9a-f]{64} are missing/,
     ],
     [
       'names a file outside of it',

@@ -60,7 +60,7 @@ describe('accord restore --verify', () => {
     const { stdout, stderr, code } = await restore(whole, { verify: true })
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(
-      /^Backup of \S+, Accord CRM [\d.]+: \d+ rows of \d+ tables, 1 files, [\d.]+ MB; migration \d{4}_\w+, event \d+\.\nIt can be restored/,
+      /^Backup of \S+, Accord CRM [\d.]+: \d+ rows of \d+ tables, 1 files, [\d.]+ MB; migration \d{4}_\w+, event \d+\.\nThe backup is complete/,
     )
     expect(readdirSync(root)).toEqual([])
     expect(readdirSync(tmpdir()).filter((name) => name.startsWith('accord-verify-'))).toEqual(before)
@@ -70,7 +70,7 @@ describe('accord restore --verify', () => {
     const without = await restore(bare, { verify: true })
     expect(without).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('No secret is there that opens its 1 sealed values'),
+      stdout: expect.stringContaining('No secret decrypts its 1 encrypted values'),
     })
     const right = await restore(bare, { verify: true }, place.config)
     expect(right.stdout).not.toContain('No secret')
@@ -78,7 +78,7 @@ describe('accord restore --verify', () => {
     expect(wrong).toEqual({
       code: 1,
       stdout: '',
-      stderr: `ACCORD_SECRET is not the secret that ${bare} was made with. Set that one.\n`,
+      stderr: `ACCORD_SECRET is not the secret that ${bare} was made with. Set that secret.\n`,
     })
   })
 })
@@ -88,7 +88,7 @@ describe('accord restore', () => {
     const { stdout, stderr, code } = await restore(whole)
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(
-      /Restored into \S+ in [\d.]+ s\.\nPasswords, tokens and rights .* valid again\. .*\nJobs .* may go out a second time\.\nNumbers of events .*\nServe it with: accord start\n$/,
+      /Restored into \S+ in [\d.]+ s\.\nPasswords, tokens and permissions .* valid again\. .*\nJobs .* may be sent twice\.\nEvent numbers .*\nServe it with: accord start\n$/,
     )
     const { dataDir } = into()
     expect(readdirSync(dataDir).sort()).toEqual([
@@ -125,14 +125,16 @@ describe('accord restore', () => {
     await store.db.updateTable('leads').set({ title: 'Since then' }).execute()
     await store.close()
     const refused = await restore(whole)
-    expect(refused.stderr).toMatch(/^There are data in \S+ already\. accord restore \S+ --force moves them aside/)
+    expect(refused.stderr).toMatch(
+      /^\S+ already contains data\. To move them aside and restore, run: accord restore \S+ --force\./,
+    )
     expect(await titlesIn(config)).toEqual(['Since then'])
 
     // Beside the file of a missing database, SQLite would take these for its log.
     writeFileSync(join(config.dataDir, 'accord.db-journal'), 'stale')
     const { stdout, code } = await restore(whole, { force: true })
     expect(code).toBe(0)
-    const aside = /What was there is in (\S+);/.exec(stdout)?.[1] ?? ''
+    const aside = /The former data are in (\S+);/.exec(stdout)?.[1] ?? ''
     expect(await titlesIn(config)).toEqual(['Backed up'])
     expect(await titlesIn(into({ dataDir: aside, databaseUrl: `sqlite:${join(aside, 'accord.db')}` }))).toEqual([
       'Since then',
@@ -154,7 +156,7 @@ describe('accord restore', () => {
     const there = into({ dataDir: killed, databaseUrl: `sqlite:${join(killed, 'accord.db')}` })
     const { stdout, code } = await restore(whole, { force: true }, there)
     expect(code).toBe(0)
-    const aside = /What was there is in (\S+);/.exec(stdout)?.[1] ?? ''
+    const aside = /The former data are in (\S+);/.exec(stdout)?.[1] ?? ''
     expect(await titlesIn(there)).toEqual(['Backed up'])
     expect(await titlesIn({ ...there, dataDir: aside, databaseUrl: `sqlite:${join(aside, 'accord.db')}` })).toEqual([
       'In the log',
@@ -185,10 +187,10 @@ describe('accord restore', () => {
     await restore(whole)
     const mark = join(into().dataDir, 'restoring')
     writeFileSync(mark, 'elsewhere:place:1:1:x\n')
-    expect(() => openData(into())).toThrow('a restore has not come to its end')
+    expect(() => openData(into())).toThrow('a restore is unfinished')
     // A process that is invisible from here may still be running.
     expect((await restore(whole)).stderr).toMatch(
-      /^Another restore is at work on \S+, or was cut off .* run this again with --force\.\n$/,
+      /^Another restore is running on \S+, or was interrupted .* run this again with --force\.\n$/,
     )
     const [host, at] = newOwnerId().split(':')
     writeFileSync(mark, `${host}:${at}:999999:1:x\n`)
@@ -220,7 +222,7 @@ describe('accord restore', () => {
     writeFileSync(mark, `${newOwnerId()}\n`)
     expect(await restore(bare, { force: true })).toMatchObject({
       code: 1,
-      stderr: `Another restore is at work on ${into().dataDir}.\n`,
+      stderr: `Another restore is running on ${into().dataDir}.\n`,
     })
     expect(existsSync(mark)).toBe(true)
     rmSync(mark)
@@ -228,10 +230,10 @@ describe('accord restore', () => {
   })
 
   it('refuses a folder without a backup with a sentence', async () => {
-    expect((await restore(join(root, 'nowhere'))).stderr).toBe(`There is nothing at ${join(root, 'nowhere')}.\n`)
+    expect((await restore(join(root, 'nowhere'))).stderr).toBe(`${join(root, 'nowhere')} does not exist.\n`)
     writeFileSync(join(root, `accord-${backupName('2026-01-01T00:00:00.000Z')}.db`), '')
     const copy = await restore(join(root, `accord-${backupName('2026-01-01T00:00:00.000Z')}.db`))
-    expect(copy.stderr).toContain('A copy made before a migration is put back by hand')
+    expect(copy.stderr).toContain('To use a copy made before a migration, stop the server')
     expect((await restore(whole, {}, into({ databaseUrl: 'sqlite::memory:' }))).stderr).toContain(
       'A database in memory',
     )

@@ -92,7 +92,7 @@ describe('a data folder', () => {
     }
     closeSync(ballast)
     const before = readdirSync(dataDir)
-    expect(() => openData(configOf())).toThrow(`the disk of ${dataDir} is full. Make room, then start again.`)
+    expect(() => openData(configOf())).toThrow(`the disk of ${dataDir} is full. Free some space, then start again.`)
     expect(readdirSync(dataDir).filter((name) => !before.includes(name) && !name.startsWith('accord.db'))).toEqual([])
     rmSync(join(dataDir, 'ballast'))
     await openData(configOf()).close()

@@ -132,7 +132,7 @@ export async function accordServing(
   const marks = {
     start: /Documentation {2}(http:\S+)\/api\/admin\/documentation\n/,
     serve: /listens on (http:[^\s"]+)/,
-    worker: /(The worker runs)/,
+    worker: /(The worker is running)/,
   }
   const url = await until(marks[command])
   return {

@@ -1,5 +1,5 @@
-// `accord backup`: a copy of everything an installation is, consistent while servers and workers go on writing. It is made under a
-// name nobody takes for a backup, and gets its own once it is complete, on the disk and read again.
+// `accord backup`: a consistent copy of a whole installation, made while servers and workers write. The
+// copy gets its final name only after it is complete, synced and verified.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
@@ -26,7 +26,7 @@ export interface BackupOptions {
   secret?: boolean
 }
 
-/** A snapshot may name a file whose bytes were removed before they could be copied: then another one is taken. */
+/** A file may be removed between the copy of the database and its own copy; then the database is copied again. */
 const maxSnapshots = 5
 
 export async function backupCommand(config: Config, options: BackupOptions): Promise<void> {
@@ -39,7 +39,7 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
   if (!storeExists(config.databaseUrl))
     throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
   if (existsSync(restoringMark(config)))
-    throw new CommandError('A restore of this data folder has not come to its end. Back up when it has.')
+    throw new CommandError('A restore of this data folder is unfinished. Finish it, then back up.')
   const keep = options.keep === undefined ? null : Number(options.keep)
   if (keep !== null && !(Number.isInteger(keep) && keep >= 1))
     throw new CommandError(`--keep must be a whole number from 1, not "${options.keep}".`)
@@ -51,31 +51,32 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
   const bytes = files.reduce((sum, size) => sum + size, 0)
   console.log(`Backed up to ${path}`)
   console.log(
-    `${rows} rows of ${Object.keys(manifest.tables).length} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; all of it was read again.`,
+    `${rows} rows of ${Object.keys(manifest.tables).length} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; the copy is verified.`,
   )
   console.log(secretSentence(manifest))
   if (manifest.sealed.unreadable > 0)
     console.error(
-      `The secret opens all but ${manifest.sealed.unreadable} of ${manifest.sealed.values} sealed values. Run: accord doctor`,
+      `The secret does not decrypt ${manifest.sealed.unreadable} of ${manifest.sealed.values} encrypted values. Run: accord doctor`,
     )
   if (manifest.lost_files.length > 0)
     console.error(
-      `The bytes of ${manifest.lost_files.length} files are not in the data folder any more, so they are not in the backup. Run: accord doctor --deep`,
+      `The contents of ${manifest.lost_files.length} files are missing from the data folder, so the backup lacks them too. Run: accord doctor --deep`,
     )
   if (keep !== null) {
     const { removed, others } = removeOldBackups(folder, path, manifest, keep)
     if (removed > 0) console.log(`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`)
     if (others > 0)
-      console.log(`Left ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder} alone.`)
+      console.log(`Kept ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder}.`)
   }
-  console.log(`Rehearse bringing it back with: accord restore ${path} --verify`)
+  console.log(`To test a restore, run: accord restore ${path} --verify`)
 }
 
 function secretSentence({ secret: { kept } }: Manifest): string {
-  if (kept === 'here') return 'The secret is in it: who has the backup can read everything.'
+  if (kept === 'here')
+    return 'The backup contains the secret, so it can be read in full by anyone who has it. Protect it.'
   if (kept === 'in ACCORD_SECRET')
-    return 'ACCORD_SECRET is not in it. Keep it yourself: without it the secrets of webhooks and the password of the mailbox cannot be read.'
-  return 'The secret is not in it. Keep it elsewhere: without it the secrets of webhooks and the password of the mailbox cannot be read.'
+    return 'The backup does not contain ACCORD_SECRET. Store it elsewhere: only it decrypts the secrets of webhooks and the mailbox password.'
+  return 'The backup does not contain the secret. Store it elsewhere: only it decrypts the secrets of webhooks and the mailbox password.'
 }
 
 export async function backUp(
@@ -97,7 +98,7 @@ export async function backUp(
     const manifest = await writeBackup(partial, store, config, createdAt, withSecret)
     syncFolders(partial)
     const secret = presentSecret(config)
-    await examine({ folder: partial, called: 'What was copied', manifest, config, secret }).catch((cause: unknown) => {
+    await examine({ folder: partial, called: 'The copy', manifest, config, secret }).catch((cause: unknown) => {
       throw cause instanceof CommandError
         ? new CommandError(`Nothing was backed up. ${cause.message} Run: accord doctor`, cause)
         : cause
@@ -105,7 +106,7 @@ export async function backUp(
     removeOwnerNote(partial)
     renameSync(partial, path)
     syncPath(folder)
-    // Backups may be anywhere; that there is one is told here.
+    // The doctor and error messages find the last backup by this note, wherever it is.
     writeFileAtomic(backupNote(config), `${createdAt} ${path}\n`, { mode: 0o600 })
     return { path, manifest }
   } catch (cause) {
@@ -117,7 +118,7 @@ export async function backUp(
   }
 }
 
-/** What this user may not do is not always to write there: bytes of files may be somebody else's. */
+/** Tells a folder that cannot be written from a source file that cannot be read. */
 export function permissionError(cause: unknown, folder: string): CommandError | null {
   const { code = '', path } = cause as NodeJS.ErrnoException
   if (!['EACCES', 'EROFS', 'EPERM'].includes(code)) return null
@@ -126,13 +127,13 @@ export function permissionError(cause: unknown, folder: string): CommandError | 
     path.startsWith(join(folder, '/')) ||
     folder.startsWith(join(path, '/'))
     ? new CommandError(`This user cannot write to ${folder}. Choose another folder with --to.`, cause)
-    : new CommandError(`This user may not use ${path}. Run accord backup as the user that serves.`, cause)
+    : new CommandError(`This user cannot read ${path}. Run accord backup as the user that runs the server.`, cause)
 }
 
 async function assertFreeSpace(store: Store, config: Config, folder: string): Promise<void> {
   const database = await store.dialect.copies.sizeOf(store.db as unknown as Kysely<unknown>)
   const problem = noRoomFor(database + sizeOf(filesFolder(config)), folder)
-  if (problem !== null) throw new CommandError(`There is not enough room for a backup: ${problem}.`)
+  if (problem !== null) throw new CommandError(`There is not enough space for a backup: ${problem}.`)
 }
 
 async function writeBackup(
@@ -180,8 +181,9 @@ async function writeBackup(
 }
 
 /**
- * The database at one moment, and all bytes its rows refer to. Bytes are written before their row and removed after it, so those
- * copied before the moment cannot get lost, and those that came since can still be copied behind it, unless they went at once.
+ * Copies the database at one moment, and the contents of all files its rows refer to. Returns the hashes
+ * of missing files. A file is written before its row and removed after it: contents copied first cannot be
+ * lost, and new ones can be copied afterwards unless they were removed again at once.
  */
 async function copyDatabaseAndFiles(store: Store, database: string, bytes: Collection): Promise<string[]> {
   const now = await store.snapshot()
@@ -197,7 +199,7 @@ async function copyDatabaseAndFiles(store: Store, database: string, bytes: Colle
     try {
       const hashes = await listFileHashes(copy)
       const missing = await bytes.take(hashes)
-      // What is missing from two of them has a row and no bytes: the installation lost it, and another look does not help.
+      // A file missing from two copies has a row and no contents: the installation lost it earlier.
       if (missing.every((each) => before.includes(each)) || taken === maxSnapshots) {
         bytes.keepOnly(new Set(hashes))
         return missing

@@ -1,5 +1,4 @@
-// Bytes of a backup, on their way in and out: copied with the rights of the owner alone and brought to the disk, and hashed again when
-// they are checked.
+// Copies and hashes the files of a backup. Copies are readable by their owner only, and synced.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -11,9 +10,9 @@ import type { FileChecksum } from './manifest.ts'
 
 export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.code === 'ENOENT'
 
-/** Copies a file to where there is none. Answers what was copied. */
+/** Copies a file and returns size and hash of the copy. Throws if `to` exists. */
 export async function copyFile(from: string, to: string): Promise<FileChecksum> {
-  // First of all: else the copy of what is missing would still be made while it is cleared away.
+  // Opened first: otherwise a missing source would leave an empty copy behind.
   const source = await open(from)
   const hash = createHash('sha256')
   let size = 0
@@ -41,13 +40,13 @@ export async function hashFile(path: string): Promise<FileChecksum> {
   return { size, sha256: hash.digest('hex') }
 }
 
-/** The bytes of uploaded files, collected from one folder in another. Each is there once and whole. */
+/** Uploaded files, copied once each from one folder into another. */
 export interface Collection {
-  /** Takes those it does not have. Answers those that are not there, or are not what their hash says. */
+  /** Copies the files it does not have yet. Returns hashes of files that are missing or do not match their hash. */
   take(hashes: Iterable<string>): Promise<string[]>
-  /** Lets go of all but these. */
+  /** Removes all other copies. */
   keepOnly(hashes: ReadonlySet<string>): void
-  /** Size by hash. */
+  /** Size in bytes by hash. */
   sizes(): Record<string, number>
 }
 
@@ -84,14 +83,14 @@ export function collect(from: string, to: string): Collection {
   }
 }
 
-/** The names in a folder and in all folders in it survive a power cut. */
+/** Syncs a folder and all folders in it, so that their entries survive a power cut. */
 export function syncFolders(folder: string): void {
   for (const entry of readdirSync(folder, { withFileTypes: true }))
     if (entry.isDirectory()) syncFolders(join(folder, entry.name))
   syncPath(folder)
 }
 
-/** Bytes of a file, or of all files in a folder; 0 of what is not there. */
+/** Bytes of a file, or of all files below a folder; 0 if the path does not exist. */
 export function sizeOf(path: string): number {
   if (!existsSync(path)) return 0
   const found = statSync(path)

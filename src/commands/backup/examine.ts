@@ -1,5 +1,5 @@
-// Whether what lies in a folder is what its manifest says, to the last byte and row: asked of a backup before it gets its name, and of
-// what is restored before it gets its place. Changes nothing.
+// Compares a folder with its manifest, to the last byte and row: a backup before it gets its name, and a
+// restored copy before it is used. Changes nothing.
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { pendingMigrations } from '../../../db/migrate.ts'
@@ -13,11 +13,11 @@ import { checkEncryptedValues } from '../encrypted-values.ts'
 import { hashFile, isMissing } from './bytes.ts'
 import { backupEntries, type Contents, type FileChecksum, type Manifest } from './manifest.ts'
 
-/** What it says of a secret without telling it, for `secret.check`. */
+/** An HMAC by which the manifest recognizes the secret without containing it. */
 export const secretCheck = (secret: string, createdAt: string): string =>
   createEncryption(secret).hmac(`accord:backup:${createdAt}`)
 
-/** What is examined: `folder` holds it, `called` is its name in sentences, `secret` the one its values should open with. */
+/** `called` is the name of the folder in messages; `secret` should decrypt the values in it. */
 export interface Examined {
   folder: string
   called: string
@@ -26,7 +26,7 @@ export interface Examined {
   secret: string | null
 }
 
-/** Throws one sentence for the first thing that is wrong. Answers the names of migrations that this program would add. */
+/** Throws a CommandError for the first mismatch. Returns the names of pending migrations. */
 export async function examine(examined: Examined): Promise<{ due: string[] }> {
   const { folder, manifest } = examined
   await sameBytes(examined, backupEntries.database, manifest.database)
@@ -58,8 +58,7 @@ async function sameBytes(examined: Examined, name: string, written: FileChecksum
   })
   if (found.size !== written.size)
     throw damaged(examined, `${name} has ${found.size} bytes and should have ${written.size}.`)
-  if (found.sha256 !== written.sha256)
-    throw damaged(examined, `the bytes of ${name} are not those that were backed up.`)
+  if (found.sha256 !== written.sha256) throw damaged(examined, `${name} was changed after the backup.`)
 }
 
 async function knownMigrations(copy: DatabaseCopy): Promise<string[]> {
@@ -73,23 +72,23 @@ async function knownMigrations(copy: DatabaseCopy): Promise<string[]> {
 async function sameRows(copy: DatabaseCopy, examined: Examined): Promise<void> {
   const { manifest } = examined
   const [finding] = await copy.dialect.integrityProblems(copy.db as unknown as Kysely<unknown>)
-  if (finding !== undefined) throw damaged(examined, `its database says: ${finding}`)
+  if (finding !== undefined) throw damaged(examined, `its database is corrupt: ${finding}`)
   const found = await tableChecksums(copy)
   for (const table of new Set([...Object.keys(manifest.tables), ...Object.keys(found)])) {
     const [was, is] = [manifest.tables[table], found[table]]
     if (!was || !is) throw damaged(examined, `the table ${table} is ${was ? 'missing' : 'not in its manifest'}.`)
     if (was.rows !== is.rows)
       throw damaged(examined, `the table ${table} has ${is.rows} rows and should have ${was.rows}.`)
-    if (was.sha256 !== is.sha256) throw damaged(examined, `the rows of ${table} are not those that were backed up.`)
+    if (was.sha256 !== is.sha256) throw damaged(examined, `the rows of ${table} were changed after the backup.`)
   }
   const { last_migration, newest_event } = await readDatabaseFacts(copy)
   if (last_migration !== manifest.last_migration || newest_event !== manifest.newest_event)
-    throw damaged(examined, 'its last migration or its newest event is not the one that was backed up.')
+    throw damaged(examined, 'its last migration or its newest event does not match the manifest.')
   const lost = new Set(manifest.lost_files)
   const without = (await listFileHashes(copy)).find(
     (sha256) => manifest.files[sha256] === undefined && !lost.has(sha256),
   )
-  if (without !== undefined) throw damaged(examined, `the bytes of the file ${without} were not backed up.`)
+  if (without !== undefined) throw damaged(examined, `the contents of file ${without} are missing.`)
 }
 
 async function sameSecrets(copy: DatabaseCopy, { called, manifest, config, secret }: Examined): Promise<void> {
@@ -98,21 +97,21 @@ async function sameSecrets(copy: DatabaseCopy, { called, manifest, config, secre
   if (check !== null && secretCheck(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
   const { values, unreadable } = await checkEncryptedValues(copy.db, config, secret)
   if (values !== manifest.sealed.values || unreadable.length > manifest.sealed.unreadable)
-    throw damaged({ called }, `the secret does not open ${unreadable.join(', ') || 'what was sealed with it'}.`)
+    throw damaged({ called }, `the secret does not decrypt ${unreadable.join(', ') || 'the encrypted values'}.`)
 }
 
 function wrongSecret(called: string, { secret: { kept } }: Manifest, config: Config): CommandError {
-  if (config.secret === null) return damaged({ called }, 'the secret in it is not the one that was backed up.')
-  const instead = kept === 'here' ? 'Set that one, or none: the backup holds its own.' : 'Set that one.'
+  if (config.secret === null) return damaged({ called }, 'its secret was changed after the backup.')
+  const instead = kept === 'here' ? 'Set that secret, or none: the backup contains its own.' : 'Set that secret.'
   return new CommandError(`ACCORD_SECRET is not the secret that ${called} was made with. ${instead}`)
 }
 
-/** Whether the database had got so far that there is such a table. */
+/** A database with pending migrations may lack a table. */
 export async function hasTable({ db }: Pick<DatabaseCopy, 'db'>, name: string): Promise<boolean> {
   return (await db.introspection.getTables()).some((table) => table.name === name)
 }
 
-/** Hashes of all files that rows refer to. */
+/** SHA-256 hashes of all files that rows refer to. */
 export async function listFileHashes(copy: DatabaseCopy): Promise<string[]> {
   if (!(await hasTable(copy, 'files'))) return []
   const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()

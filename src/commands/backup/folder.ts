@@ -1,5 +1,5 @@
-// What becomes of a folder of backups: those of this installation that are too many go, and so does what was cut off. Several
-// installations may share one, and keep other things in it.
+// Removes old and interrupted backups of this installation from a backup folder. Several installations may
+// share the folder, and other files may lie in it.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
@@ -7,8 +7,8 @@ import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts
 import { isBackupName, type Manifest, readManifest } from './manifest.ts'
 
 /**
- * Of complete backups of this installation alone, and of those older than this one. Renamed first, so that half of one never looks
- * like one.
+ * Keeps the newest `keep` complete backups of this installation. A backup is renamed before its removal, so
+ * that an interrupted removal does not leave half a backup under a valid name.
  */
 export function removeOldBackups(
   folder: string,
@@ -41,7 +41,7 @@ function isComplete(path: string): boolean {
 
 const ownerNote = (partial: string): string => join(partial, 'owner')
 
-/** Says in a partial backup who makes it, until it is complete. */
+/** Names the process that makes a partial backup, until the backup is complete. */
 export function writeOwnerNote(partial: string, installation: string | null): void {
   writeFileSync(ownerNote(partial), `${newOwnerId()}\n${installation ?? ''}\n`, { mode: 0o600, flag: 'wx' })
 }
@@ -49,8 +49,8 @@ export function writeOwnerNote(partial: string, installation: string | null): vo
 export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(partial), { force: true })
 
 /**
- * Removes what backups left that were cut off: those of this installation whose process is gone, and any that is older than a day,
- * because of those of other machines nothing is known.
+ * Removes partial backups of this installation whose process is gone, and all that are older than a day:
+ * whether a process on another machine still runs cannot be known.
  */
 export function removeInterruptedBackups(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)

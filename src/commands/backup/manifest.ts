@@ -1,5 +1,5 @@
-// What a backup says of itself in manifest.json: enough to tell a whole one from a damaged one, and whether what is read back is what
-// was there. Written last, and with a checksum, so that a manifest somebody changed is known as such.
+// manifest.json describes a backup well enough to detect any damage. It is written last, with a checksum of
+// itself.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { version } from '../../installation/package-info.ts'
 import { CommandError } from '../command-error.ts'
 
 const product = 'accord-crm'
-/** Raised when a program that knows only the number before could not restore what is written now. */
+/** Raised when older programs could not restore a new backup. */
 const format = 1
 
 export const backupEntries = {
@@ -27,21 +27,21 @@ export interface FileChecksum {
 
 export interface Contents {
   created_at: string
-  /** Whose backup it is, where several share a folder; null of a database without a migration. */
+  /** Id of the installation; null when the database has no migration yet. */
   installation: string | null
   engine: string
   last_migration: string | null
   newest_event: number | null
   database: FileChecksum
   tables: Record<string, TableChecksum>
-  /** Size by hash, which is the name as well. */
+  /** Size in bytes by SHA-256, which is also the file name. */
   files: Record<string, number>
-  /** Hashes of files whose bytes the installation itself had lost. */
+  /** Hashes of files whose contents the installation had already lost. */
   lost_files: string[]
   contract: Record<string, FileChecksum>
-  /** Its own bytes are not hashed here: `check` tells whether a secret is the one, to nobody who does not have it. */
+  /** `check` is an HMAC by the secret: it recognizes the secret and reveals nothing about it. */
   secret: { kept: 'here' | 'in ACCORD_SECRET' | 'elsewhere' | 'nowhere'; check: string | null }
-  /** Values that only the secret opens, and how many of them it did not open when they were backed up. */
+  /** Number of encrypted values, and how many of them the secret did not decrypt at the time of the backup. */
   sealed: { values: number; unreadable: number }
 }
 
@@ -52,7 +52,7 @@ export interface Manifest extends Contents {
   checksum: string
 }
 
-/** Where a backup of that moment lies. */
+/** The folder name of a backup made at that time. */
 export const backupName = (createdAt: string): string => createdAt.replaceAll(/[:.]/g, '-')
 export const isBackupName = (name: string): boolean => /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/.test(name)
 
@@ -69,11 +69,11 @@ export function writeManifest(folder: string, contents: Contents): Manifest {
   return manifest
 }
 
-/** Throws a sentence for what is no whole backup of this product that this program can read. */
+/** Throws a CommandError unless the folder has a valid manifest of a format this program reads. */
 export function readManifest(folder: string): Manifest {
   const manifest = parseManifest(folder)
   if (manifest.product !== product)
-    throw new CommandError(`${folder} is no backup of Accord CRM: ${backupEntries.manifest} names another product.`)
+    throw new CommandError(`${folder} is not a backup of Accord CRM: ${backupEntries.manifest} names another product.`)
   if (manifest.format !== format)
     throw new CommandError(
       `${folder} has the backup format ${manifest.format}, and this program (${version}) reads format ${format}. Restore it with Accord CRM ${manifest.version}.`,
@@ -85,14 +85,14 @@ export function readManifest(folder: string): Manifest {
   return manifest as Manifest
 }
 
-/** Names become paths: one that leads out of the backup, or over something else in it, is not one of ours. */
+/** Names become paths, so a manipulated name could lead outside the backup. */
 function assertSafeNames(folder: string, { files, contract }: Manifest): void {
   const strange =
     Object.keys(files).find((name) => !/^[0-9a-f]{64}$/.test(name)) ??
     Object.keys(contract).find((name) => !contractNames.some((known) => known === name))
   if (strange !== undefined)
     throw new CommandError(
-      `${folder} is damaged: ${backupEntries.manifest} names the file ${strange}, which is none of a backup.`,
+      `${folder} is damaged: ${backupEntries.manifest} names the file ${strange}, which does not belong to a backup.`,
     )
 }
 
@@ -104,7 +104,7 @@ function parseManifest(folder: string): Partial<Manifest> {
     const code = (cause as NodeJS.ErrnoException).code
     if (code === 'EACCES' || code === 'EPERM') throw new CommandError(`This user cannot read ${folder}.`, cause)
     throw new CommandError(
-      `${folder} is no backup: it has no ${backupEntries.manifest}. A backup is a folder that accord backup has made.`,
+      `${folder} is not a backup: it has no ${backupEntries.manifest}. A backup is a folder made by accord backup.`,
       cause,
     )
   }
@@ -112,7 +112,7 @@ function parseManifest(folder: string): Partial<Manifest> {
     const found: unknown = JSON.parse(text)
     if (typeof found === 'object' && found !== null) return found as Partial<Manifest>
   } catch {
-    // Said below.
+    // The error below covers this case.
   }
-  throw new CommandError(`${folder} is damaged: ${backupEntries.manifest} is not the JSON that was written.`)
+  throw new CommandError(`${folder} is damaged: ${backupEntries.manifest} is not valid JSON.`)
 }

@@ -1,9 +1,9 @@
-// What a look of the doctor comes back with.
+// The result of one check of the doctor.
 
-/** Null when all is well, else what is wrong and what to do. Several when one look finds several. */
+/** Null: no problem. A string: an error with its remedy. An array: several of both. */
 export type CheckResult = string | Hint | null | (string | Hint)[]
 
-/** What works, and might be better. */
+/** Advice about something that works. It does not fail the doctor. */
 export class Hint {
   readonly sentence: string
   constructor(sentence: string) {

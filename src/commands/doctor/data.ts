@@ -1,4 +1,5 @@
-// What the doctor asks of the data folder: rights, room, the secret, the bytes of files, backups, and what was left behind.
+// The doctor's checks of the data folder: permissions, free space, the secret, file contents, backups and
+// leftovers.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../../db/disk.ts'
@@ -30,7 +31,7 @@ export function checkDataFolder({ dataDir }: Config): CheckResult {
   } catch {
     return `this user cannot write to it. Run: chown -R "$USER" ${dataDir}`
   }
-  return (found.mode & 0o007) === 0 ? null : `everybody on this machine can enter it. Run: chmod 700 ${dataDir}`
+  return (found.mode & 0o007) === 0 ? null : `every user of this machine can open it. Run: chmod 700 ${dataDir}`
 }
 
 export function checkSecret(config: Config): CheckResult {
@@ -44,10 +45,11 @@ export function checkSecret(config: Config): CheckResult {
     : `${path} holds less than 32 characters. Restore it from a backup.`
 }
 
-/** Below this a server can fail at any moment; below the other somebody should look. */
+/** Below this writes may fail at any moment. */
 const minFreeBytes = 200e6
+/** Below this the doctor gives a hint. */
 const lowFreeBytes = 1e9
-/** The engine cuts its log back all the time; one of this size means that something reads for very long. */
+/** Checkpoints keep the log far smaller, unless a connection reads for very long. */
 const maxWalBytes = 256e6
 
 export function checkFreeSpace(config: Config, free = freeBytes): CheckResult {
@@ -58,22 +60,20 @@ export function checkFreeSpace(config: Config, free = freeBytes): CheckResult {
   if (!least) return null
   const { folder, bytes } = least
   if (bytes < minFreeBytes)
-    return `${megabytes(bytes)} are free for ${folder}. Make room: what cannot be written is refused, and backups need as much again.`
-  return bytes < lowFreeBytes
-    ? new Hint(`${megabytes(bytes)} are free for ${folder}. Make room before it is needed.`)
-    : null
+    return `${megabytes(bytes)} are free for ${folder}. Free some space: writes will be refused, and a backup needs as much again.`
+  return bytes < lowFreeBytes ? new Hint(`${megabytes(bytes)} are free for ${folder}. Free some space soon.`) : null
 }
 
 export function checkWalSize({ dialect, url }: Store): CheckResult {
   const bytes = dialect.copies.walBytes(url)
   return bytes > maxWalBytes
     ? new Hint(
-        `the log beside the database has ${megabytes(bytes)}. Restart the server, and whatever else reads it for so long.`,
+        `the log beside the database has ${megabytes(bytes)}. Restart the server and every other program that reads the database.`,
       )
     : null
 }
 
-/** Whether others can read it, and we can write it. What nobody else can get to is not asked for its own rights. */
+/** This process must be able to write the file, and no other user to read it. In a private folder its mode does not matter. */
 export function checkDatabasePermissions(config: Config): CheckResult {
   const file = databaseFile(config.databaseUrl)
   const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
@@ -85,27 +85,27 @@ export function checkDatabasePermissions(config: Config): CheckResult {
     } catch (cause) {
       const isMounted = (cause as NodeJS.ErrnoException).code === 'EROFS'
       findings.push(
-        `${path} cannot be written. ${isMounted ? 'Its file system is mounted read-only: mount it to be written.' : `Run: chown -R "$USER" ${path}`}`,
+        `${path} cannot be written. ${isMounted ? 'Its file system is mounted read-only: mount it writable.' : `Run: chown -R "$USER" ${path}`}`,
       )
     }
   }
   if ((found.mode & 0o004) !== 0 && (statSync(dirname(file)).mode & 0o001) !== 0)
-    findings.push(`everybody on this machine can read ${file}. Run: chmod 600 ${file}`)
+    findings.push(`every user of this machine can read ${file}. Run: chmod 600 ${file}`)
   return findings
 }
 
 export async function checkEncryption(store: Store, config: Config): Promise<CheckResult> {
   const { values, unreadable } = await checkEncryptedValues(store.db, config, presentSecret(config))
   if (unreadable.length === 0) {
-    // A database that waits for its migrations has no record of its secret.
+    // Before the migration that adds this table, a database has no record of its secret.
     const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
     return problem === null ? null : `ACCORD_SECRET ${problem}`
   }
   const which = unreadable.slice(0, 3).join(', ') + (unreadable.length > 3 ? ' …' : '')
-  return `the secret does not open ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the one they were stored with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the one they were stored with'}, or set them again.`
+  return `the secret does not decrypt ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the secret they were encrypted with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the secret they were encrypted with'}, or enter the values again.`
 }
 
-/** Without `deep` the newest alone: there may be very many. */
+/** Without `deep` only the newest files are checked, because there may be very many. */
 const maxRecentFiles = 1000
 const maxRecentHashes = 50
 
@@ -117,15 +117,14 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
   for (const { id, sha256, size } of await (deep ? rows : rows.limit(maxRecentFiles)).execute()) {
     const path = placeOf(filesFolder(config), sha256)
     const found = statSync(path, { throwIfNoEntry: false })
-    if (!found)
-      wrong.push(`the bytes of file ${id} are ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
+    if (!found) wrong.push(`file ${id} is ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
     else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
     else if (deep || looked < maxRecentHashes) {
       const hashed = await hashFile(path).catch((cause: unknown) => {
         if (isMissing(cause)) return null
         throw cause
       })
-      if (hashed?.sha256 !== sha256) wrong.push(`the bytes of file ${id} are not those that were uploaded`)
+      if (hashed?.sha256 !== sha256) wrong.push(`the contents of file ${id} were changed`)
     }
     looked++
   }
@@ -136,17 +135,19 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
   return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
 }
 
-/** Below this nobody needs the room. */
+/** A smaller trash is not worth a hint. */
 const minTrashBytes = 100e6
 
-/** Bytes that the clean-up moved aside, and that a disk that runs full might need. */
+/** A hint when the trash is large, because deleting it by hand frees space. */
 export function checkTrash(config: Config): CheckResult {
   const folder = trashOf(filesFolder(config))
   const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
   const bytes = sizes.reduce((sum, size) => sum + size, 0)
   return bytes < minTrashBytes
     ? null
-    : new Hint(`${sizes.length} files with ${megabytes(bytes)} are in ${folder} and go after ${trashDays} days there.`)
+    : new Hint(
+        `${sizes.length} files with ${megabytes(bytes)} are in ${folder}; they are deleted after ${trashDays} days there.`,
+      )
 }
 
 export function checkBackups(config: Config): CheckResult {
@@ -154,21 +155,21 @@ export function checkBackups(config: Config): CheckResult {
   const last = lastBackup(config)
   const isThere = last !== null && existsSync(last.path)
   if (isThere && systemClock.now().getTime() - Date.parse(last.at) < daysMs(7)) return null
-  const what = last === null ? 'none was ever made' : `the last one is of ${last.at}`
-  const where = last === null || isThere ? '' : `, and it is not at ${last.path} any more`
-  return new Hint(`${what}${where}. Run accord backup every day; its --help says how.`)
+  const what = last === null ? 'there is none' : `the last one was made at ${last.at}`
+  const where = last === null || isThere ? '' : `, and it is no longer at ${last.path}`
+  return new Hint(`${what}${where}. Run accord backup every day; its --help shows how.`)
 }
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 
-/** What processes left that were cut off, and what somebody put aside for later and may have forgotten. */
+/** Files that interrupted processes left, and data that a restore or a new installation moved aside. */
 export function checkLeftovers(config: Config): CheckResult {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
   const findings: (string | Hint)[] = []
   if (existsSync(restoringMark(config)))
-    findings.push(`a restore was cut off half-way. Run it again: accord restore <backup> --force`)
+    findings.push(`a restore was interrupted. Run it again: accord restore <backup> --force`)
   const since = systemClock.now().getTime() - daysMs(1)
-  // A database elsewhere has what was made of it beside it, perhaps among what is not ours.
+  // A database outside the data folder has its leftovers beside it, possibly among files of other programs.
   const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
   const isElsewhere = relative(config.dataDir, beside) !== ''
   const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [
@@ -189,7 +190,7 @@ export function checkLeftovers(config: Config): CheckResult {
       .filter((path) => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? since) < since),
   )
   if (drafts.length > 0)
-    findings.push(new Hint(`${drafts.length} half-written files are older than a day (${drafts[0]} …). Remove them.`))
+    findings.push(new Hint(`${drafts.length} unfinished files are older than a day (${drafts[0]} …). Delete them.`))
   const isAside = (name: string): boolean => /^before-(restore|new)-/.test(name)
   const aside = [
     ...namesIn(config.dataDir).filter(isAside),
@@ -198,7 +199,7 @@ export function checkLeftovers(config: Config): CheckResult {
   if (aside.length > 0)
     findings.push(
       new Hint(
-        `${aside.join(', ')} holds what was there before ${aside.some((name) => name.includes('before-new-')) ? 'a new installation' : 'a restore'}. Remove it when you do not need it any more.`,
+        `${aside.join(', ')} holds the data from before ${aside.some((name) => name.includes('before-new-')) ? 'a new installation' : 'a restore'}. Delete it when you no longer need it.`,
       ),
     )
   return findings

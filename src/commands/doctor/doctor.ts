@@ -1,5 +1,5 @@
-// `accord doctor`: looks at everything an installation needs, changes nothing, and says what to do about what is wrong. What only
-// might be better is a hint, which fails nothing.
+// `accord doctor`: checks everything an installation needs, changes nothing, and says how to fix each
+// problem. The exit code is 1 for problems and 0 for hints alone.
 import { statSync } from 'node:fs'
 import { databaseFile, openStore, type Store, storeExists } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
@@ -36,27 +36,27 @@ type Opened = Store | string | null
 export async function doctorCommand(config: Config, { deep = false }: { deep?: boolean } = {}): Promise<void> {
   const store = opened(config)
   const withTables = (look: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
-    store === null || typeof store === 'string' ? 'cannot be looked at without a database.' : look(store, config)
+    store === null || typeof store === 'string' ? 'cannot be checked without a database.' : look(store, config)
   const checks: [what: string, look: () => CheckResult | Promise<CheckResult>][] = [
-    [`Node ${process.versions.node}`, checkNodeVersion],
+    [`Node ${process.versions.node}`, () => checkNodeVersion()],
     [`Data folder ${config.dataDir}`, () => checkDataFolder(config)],
     ['Disk', () => checkFreeSpace(config)],
     ['Secret', () => checkSecret(config)],
     [`Database ${config.databaseUrl}`, () => checkDatabase(store, config)],
-    ['Rights of the database', () => checkDatabasePermissions(config)],
-    ['Log of the database', withTables(checkWalSize)],
+    ['Database permissions', () => checkDatabasePermissions(config)],
+    ['Write-ahead log', withTables(checkWalSize)],
     ['Migrations', withTables(checkMigrations)],
-    ['Sealed values', withTables(checkEncryption)],
+    ['Encrypted values', withTables(checkEncryption)],
     ['Files', withTables((store) => checkFileContents(store, config, deep))],
     ['Trash', () => checkTrash(config)],
     ['Administrator', withTables(checkAdministrator)],
     ['Search', withTables(checkSearchIndex)],
     ['Jobs', withTables(checkFailedJobs)],
-    ['Work under way', withTables(checkInterruptedJobs)],
+    ['Interrupted jobs', withTables(checkInterruptedJobs)],
     ['Webhooks', withTables(checkWebhooks)],
-    ['Readers of the event log', withTables(checkEventConsumers)],
+    ['Event consumers', withTables(checkEventConsumers)],
     ['Clock', withTables(checkClock)],
-    ['Outgoing mail', () => checkOutgoingMail(config)],
+    ['Outgoing e-mail', () => checkOutgoingMail(config)],
     ['Mailbox', () => checkMailbox(config)],
     ['Settings', () => checkSettings(config)],
     ['Backups', () => checkBackups(config)],
@@ -82,10 +82,10 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
   if (broken > 0) process.exitCode = 1
 }
 
-/** The store, or why it does not open. */
+/** The store; null without a database; a sentence when it does not open. */
 function opened(config: Config): Opened {
   const file = databaseFile(config.databaseUrl)
-  // To open an empty file would make a database of it.
+  // SQLite would turn an empty file into a database.
   if (!storeExists(config.databaseUrl) || (file !== null && statSync(file).size === 0)) return null
   try {
     return openStore(config.databaseUrl)

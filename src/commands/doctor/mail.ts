@@ -1,11 +1,11 @@
-// What the doctor asks of mail: whether it goes out, and whether the mailbox that is polled lets us in.
+// The doctor's checks of e-mail: the server for outgoing mail and the mailbox that is polled.
 import type { Config } from '../../config/config.ts'
 import { presentSecret } from '../../installation/data-folder.ts'
 import { systemClock } from '../../kernel/runtime/clock.ts'
 import { createMailer } from '../../mail/outbound.ts'
 import type { CheckResult } from './check-result.ts'
 
-/** Without a server for it nothing is wrong: mails wait. */
+/** Having no server is not a problem: e-mails stay queued. */
 export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promise<CheckResult> {
   if (smtpUrl === null) return null
   const mailer = createMailer({ url: smtpUrl, domain: mailDomain })
@@ -17,14 +17,14 @@ export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promis
   }
 }
 
-/** A server numbers its messages no higher, so none is above it. */
+/** The highest UID of IMAP: the poll finds no message above it, so it fetches none. */
 const lastUid = 0xfffffffe
 
-/** Signs in and looks into the folders, and fetches nothing. */
+/** Signs in and opens the folders, but fetches no message. */
 export async function checkMailbox(config: Config): Promise<CheckResult> {
   if (config.mailReceiver !== 'webklex-imap') return null
-  if (presentSecret(config) === null) return 'cannot be looked at without the secret.'
-  // The whole application is loaded for nobody who polls no mailbox.
+  if (presentSecret(config) === null) return 'cannot be checked without the secret.'
+  // Imported here because most installations poll no mailbox, and this loads the whole application.
   const [{ asSystem }, { mailboxOf }, { MailboxFailed, pollMailbox }] = await Promise.all([
     import('../context.ts'),
     import('../../resources/configuration/mailbox.ts'),

@@ -1,4 +1,4 @@
-// What the doctor asks of the program itself: the engine it runs on, its contract, listeners of the deployment, its port.
+// The doctor's checks of the program: Node, the contract, listener modules, the port.
 import { createServer } from 'node:net'
 import type { Config } from '../../config/config.ts'
 import { loadExtensions } from '../../extensions.ts'
@@ -6,24 +6,24 @@ import { openPublished } from '../../installation/data-folder.ts'
 import { generatedContract, isGeneratedCurrent } from '../../installation/package-info.ts'
 import type { CheckResult } from './check-result.ts'
 
-export function checkNodeVersion(): CheckResult {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major > 20 || (major === 20 && minor >= 19)
-    ? null
-    : 'Accord CRM needs Node 20.19 or newer. Install it, then run npm ci again.'
+/** Node 24 aborts in better-sqlite3 12 when it collects a prepared statement. */
+export function checkNodeVersion(version = process.versions.node): CheckResult {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const isSupported = (major === 20 && minor >= 19) || (major > 20 && major < 24)
+  return isSupported ? null : 'Accord CRM runs on Node 20.19 to 23. Install Node 22, then run npm ci again.'
 }
 
 export function checkContract(): CheckResult {
   return isGeneratedCurrent(generatedContract())
     ? null
-    : 'openapi.yaml has changed since it was generated from. Run: accord regenerate'
+    : 'openapi.yaml has changed since the last generation. Run: accord regenerate'
 }
 
 export function checkDocumentation(config: Config): CheckResult {
   const published = openPublished(config)()
   if (published === null) return 'the contract is not published in the data folder. Run: accord install'
   const isSame = published.hash === generatedContract()['x-contract-hash']
-  return isSame ? null : 'it shows another version of the contract than this program follows. Run: accord regenerate'
+  return isSame ? null : 'it shows a different version of the contract than this program uses. Run: accord regenerate'
 }
 
 export async function checkListeners(config: Config): Promise<CheckResult> {
@@ -31,7 +31,7 @@ export async function checkListeners(config: Config): Promise<CheckResult> {
   return null
 }
 
-/** Free, or answered by this very product. */
+/** The port must be free or already used by an Accord server. */
 export async function checkPort({ host, port }: Config): Promise<CheckResult> {
   const problem = await new Promise<string | null>((resolve) => {
     const probe = createServer()

@@ -1,4 +1,5 @@
-// What the doctor asks of the rows: whether the engine trusts its own file, and whether what happens by itself does happen.
+// The doctor's checks of the database: integrity, migrations, an administrator, the search index, and
+// whether background work keeps up.
 import type { Kysely } from 'kysely'
 import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
 import type { Store } from '../../../db/store.ts'
@@ -14,10 +15,10 @@ import { type CheckResult, Hint } from './check-result.ts'
 export async function checkDatabase(store: Store | string | null, config: Config): Promise<CheckResult> {
   if (store === null) return missingProblem(config) ?? 'it does not exist. Run: accord install'
   if (typeof store === 'string')
-    return `it cannot be opened (${store}). Check the path and its rights. If they are right, stop the server. ${restoreAdvice(config)}`
+    return `it cannot be opened (${store}). Check the path and its permissions. If they are right, stop the server. ${restoreAdvice(config)}`
   const lost = missingProblem(config)
   if (lost !== null) return lost
-  // The engine gives up where a page makes no sense at all.
+  // The integrity check throws when a page is beyond reading.
   const findings = await store.dialect
     .integrityProblems(store.db as unknown as Kysely<unknown>)
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
@@ -26,7 +27,7 @@ export async function checkDatabase(store: Store | string | null, config: Config
   return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${restoreAdvice(config)}`
 }
 
-/** An empty database beside what belongs to one, or the database of another installation: to install would hide the loss. */
+/** The problem of a lost or exchanged database, for which `accord install` would be the wrong advice. */
 function missingProblem(config: Config): string | null {
   const { problem } = findLoss(config)
   return problem === null ? null : `it ${problem}. Stop the server. ${restoreAdvice(config)}`
@@ -34,8 +35,8 @@ function missingProblem(config: Config): string | null {
 
 export async function checkMigrations(store: Store, config: Config): Promise<CheckResult> {
   const due = await pendingMigrations(store)
-  if (due.length === known.length) return missingProblem(config) ?? 'nothing is in it. Run: accord install'
-  return due.length === 0 ? null : `${due.length} are to be applied (${due.join(', ')}). Run: accord migrate`
+  if (due.length === known.length) return missingProblem(config) ?? 'the database is empty. Run: accord install'
+  return due.length === 0 ? null : `${due.length} pending (${due.join(', ')}). Run: accord migrate`
 }
 
 export async function checkAdministrator(store: Store, { env }: Config): Promise<CheckResult> {
@@ -44,17 +45,15 @@ export async function checkAdministrator(store: Store, { env }: Config): Promise
   return 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
 }
 
-/** What is sent to it, such as a new password, reaches nobody. */
+/** E-mails to the example address, such as a password reset, do not arrive. */
 async function exampleAddress({ db }: Store): Promise<CheckResult> {
   const found = await fullAccessUsers(db).where('users.email_key', '=', 'admin@example.com').executeTakeFirst()
-  return found
-    ? new Hint('admin@example.com still holds every permission. Give it an address that somebody reads.')
-    : null
+  return found ? new Hint('admin@example.com still holds every permission. Give it a real address.') : null
 }
 
 export async function checkSearchIndex({ db, dialect }: Store): Promise<CheckResult> {
   const found = await searchIndex.findProblem(db, dialect)
-  return found === null ? null : `the index is not that of the records: ${found} Run: accord search rebuild`
+  return found === null ? null : `the index does not match the records: ${found} Run: accord search rebuild`
 }
 
 export async function checkFailedJobs({ db }: Store): Promise<CheckResult> {
@@ -65,12 +64,12 @@ export async function checkFailedJobs({ db }: Store): Promise<CheckResult> {
     .executeTakeFirstOrThrow()
   return Number(count) === 0
     ? null
-    : `${count} ${count === 1 ? 'was' : 'were'} given up. Look with: accord jobs list --state buried, and try again with: accord jobs retry`
+    : `${count} failed for good. See: accord jobs list --state buried. To run them again: accord jobs retry`
 }
 
 const maxNamed = 3
 
-/** A hint: what fails is another server, and people here may not be able to mend it. */
+/** A hint only, because the receiver fails, not this installation. */
 export async function checkWebhooks({ db }: Store): Promise<CheckResult> {
   const failing = (await webhookStates(db, sights)).filter(({ failure }) => failure !== null)
   if (failing.length === 0) return null
@@ -81,14 +80,14 @@ export async function checkWebhooks({ db }: Store): Promise<CheckResult> {
 
 const ago = (minutes: number): string => stamp(new Date(systemClock.now().getTime() - minutes * 60_000))
 
-/** Whether a server or worker says that it does what is due. */
+/** Whether a server or worker holds the lock for background work. */
 async function isWorking({ db }: Store): Promise<boolean> {
   const lock = await db.selectFrom('locks').selectAll().where('name', '=', 'worker').executeTakeFirst()
-  // The note of a process that has ended stays valid for some seconds.
+  // The lock of an ended process stays valid for some seconds.
   return lock !== undefined && lock.locked_until > ago(0) && !isProcessGone(lock.locked_by)
 }
 
-/** Where nobody works, what waits is no defect. */
+/** Without a running server or worker, waiting work is not a problem. */
 const hintUnlessWorking = async (store: Store, sentence: string, alone: string): Promise<CheckResult> =>
   (await isWorking(store)) ? sentence : new Hint(alone)
 
@@ -111,12 +110,12 @@ export async function checkEventConsumers(store: Store): Promise<CheckResult> {
   const names = behind.map(({ name, last_event_id }) => `${name} (at event ${last_event_id})`).join(', ')
   return hintUnlessWorking(
     store,
-    `${names} did not come to events of more than 10 minutes ago. Its log says why; restart the server or worker.`,
-    `${names} wait for a server or worker to start.`,
+    `${names} did not read events from more than 10 minutes ago. The log says why; restart the server or worker.`,
+    `${names} will continue when a server or worker starts.`,
   )
 }
 
-/** Work whose process is gone, which the next worker takes up. */
+/** Running jobs whose lease ended; the next worker should have taken them. */
 export async function checkInterruptedJobs(store: Store): Promise<CheckResult> {
   const { count } = await store.db
     .selectFrom('jobs')
@@ -127,15 +126,15 @@ export async function checkInterruptedJobs(store: Store): Promise<CheckResult> {
   if (Number(count) === 0) return null
   return hintUnlessWorking(
     store,
-    `${count} jobs run for longer than their worker has held them. Restart the server or worker; look with: accord jobs list --state running`,
-    `${count} jobs were cut off and go on when a server or worker starts.`,
+    `${count} jobs have run past their lease. Restart the server or worker. See: accord jobs list --state running`,
+    `${count} jobs were interrupted and will continue when a server or worker starts.`,
   )
 }
 
-/** Tokens, leases and schedules go by the clock: one that was set back makes what is stored lie ahead of it. */
+/** Tokens, leases and schedules depend on the clock. If it was set back, stored times lie in the future. */
 export async function checkClock({ db }: Store): Promise<CheckResult> {
   const newest = await db.selectFrom('events').select('created_at').orderBy('id', 'desc').limit(1).executeTakeFirst()
   return newest !== undefined && newest.created_at > ago(-5)
-    ? `the newest event is of ${newest.created_at}, and this machine says it is ${ago(0)}. Set its clock, by NTP for instance; events keep the time they have.`
+    ? `the newest event is from ${newest.created_at}, but the clock of this machine says ${ago(0)}. Set the clock, for example by NTP; events keep their times.`
     : null
 }

@@ -1,4 +1,5 @@
-// What the doctor thinks of settings that are valid one by one and mean something else together. All are hints: the server runs.
+// The doctor's hints about settings that are valid alone but risky together. The server runs with all of
+// them.
 import { isIP } from 'node:net'
 import { type Config, statefulDomains } from '../../config/config.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
@@ -20,29 +21,31 @@ const isLoopback = (host: string): boolean =>
 function addressHints({ env, host, appUrl }: Config): string[] {
   const found: string[] = []
   if (env !== 'production' && !isLoopback(host))
-    found.push(`ACCORD_ENV is ${env}, and ACCORD_HOST ${host} lets other machines in. Set ACCORD_ENV=production.`)
+    found.push(
+      `ACCORD_ENV is ${env}, but ACCORD_HOST ${host} accepts calls from other machines. Set ACCORD_ENV=production.`,
+    )
   if (env === 'production' && appUrl === null)
     found.push(
-      'ACCORD_APP_URL is not set: links in mails name the host of each request, or localhost. Set it to the address people use.',
+      'ACCORD_APP_URL is not set, so links in e-mails use the host of each request, or localhost. Set it to the public address.',
     )
   if (env === 'production' && appUrl !== null) {
     const { protocol, hostname } = new URL(appUrl)
     if (protocol === 'http:' && !isLoopback(hostname))
       found.push(
-        `ACCORD_APP_URL is ${appUrl}: passwords and tokens cross the net in the open. Put a proxy with TLS in front, and write https.`,
+        `ACCORD_APP_URL is ${appUrl}: passwords and tokens travel unencrypted. Put a proxy with TLS in front, and use https.`,
       )
   }
   return found
 }
 
-/** The host that people use must be one they may sign in from. */
+/** Users must be able to sign in at the public address. */
 function signInHints(config: Config): string[] {
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)
   const domains = statefulDomains(config, config.port)
   if (maySignIn(config.appUrl, domains)) return []
   return [
-    `ACCORD_STATEFUL_DOMAINS (${domains.join(', ')}) lacks ${host}, the host of ACCORD_APP_URL: nobody can sign in there. Add it.`,
+    `ACCORD_STATEFUL_DOMAINS (${domains.join(', ')}) lacks ${host}, the host of ACCORD_APP_URL, so no user can sign in there. Add it.`,
   ]
 }
 
@@ -53,24 +56,26 @@ function corsHints(config: Config): string[] {
     const found: string[] = []
     if (!maySignIn(origin, domains))
       found.push(
-        `ACCORD_CORS_ORIGINS has ${origin}, and ACCORD_STATEFUL_DOMAINS does not have ${host}: its pages may call, but nobody can sign in from them. Add the host to ACCORD_STATEFUL_DOMAINS.`,
+        `ACCORD_CORS_ORIGINS has ${origin}, but ACCORD_STATEFUL_DOMAINS lacks ${host}: its pages may call the API, but users cannot sign in from them. Add the host to ACCORD_STATEFUL_DOMAINS.`,
       )
     if (config.env === 'production' && protocol === 'http:' && !isLoopback(hostname))
-      found.push(`ACCORD_CORS_ORIGINS has ${origin}: who sits in between can act as that page. Write https.`)
+      found.push(
+        `ACCORD_CORS_ORIGINS has ${origin}: without TLS, an attacker on the network can act as that page. Use https.`,
+      )
     return found
   })
 }
 
 function passwordHints({ env, adminPassword }: Config): string[] {
   return env === 'production' && adminPassword !== null
-    ? ['ACCORD_ADMIN_PASSWORD is still set. It is read by the installation alone: take it out of the environment.']
+    ? ['ACCORD_ADMIN_PASSWORD is still set, but only the installation reads it. Remove it from the environment.']
     : []
 }
 
 function inboundMailHints({ mailReceiver, inboundOpen }: Config): string[] {
   return mailReceiver === 'sendgrid' && inboundOpen
     ? [
-        'ACCORD_INBOUND_OPEN is on: anybody can post e-mails. Give the mail service the address that `accord install` prints, then take the setting out.',
+        'ACCORD_INBOUND_OPEN is on, so any sender can post e-mails. Give the mail service the address that `accord install` prints, then remove the setting.',
       ]
     : []
 }

@@ -1,5 +1,5 @@
-// `accord install`: everything a data folder needs before it can be served. Each step looks first, so that running it again
-// does what is missing and nothing else (DOMAIN 24.2).
+// `accord install`: prepares a data folder for the server. Each step checks first, so that a second run does
+// only what is missing (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { installationOf } from '../../../db/installation.ts'
@@ -19,9 +19,9 @@ import { rebuildSearch } from '../rebuild-search.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
-  /** What was done, in sentences. */
+  /** One sentence for each step done. */
   done: string[]
-  /** The administrator that was created now; the password only when it was made up here. */
+  /** The administrator, if created by this run; the password only if it was generated. */
   admin: { email: string; password: string | null } | null
 }
 
@@ -29,21 +29,22 @@ export async function installCommand(
   config: Config,
   options: { new?: boolean; newSecret?: boolean } = {},
 ): Promise<void> {
-  if (options.new) for (const folder of moveInstallationAside(config)) console.log(`Moved what was there to ${folder}.`)
+  if (options.new)
+    for (const folder of moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
   const store = openData(config)
   try {
     const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
     for (const sentence of done) console.log(sentence)
-    if (done.length === 0) console.log(`Everything is in place in ${config.dataDir}.`)
+    if (done.length === 0) console.log(`Everything is already installed in ${config.dataDir}.`)
     if (admin) printAdmin(admin)
     printInboundUrl(config)
-    console.log('Serve it with: accord serve')
+    console.log('To start the server, run: accord serve')
   } finally {
     await store.close()
   }
 }
 
-/** Whether nothing was ever installed into this database. */
+/** Whether the database has no roles, which the installation creates first. */
 export async function isEmpty(store: Store): Promise<boolean> {
   const tables = await store.db.introspection.getTables()
   return (
@@ -52,7 +53,7 @@ export async function isEmpty(store: Store): Promise<boolean> {
   )
 }
 
-/** `folder`: where .env belongs. */
+/** Writes .env into `folder`. */
 export async function install(
   config: Config,
   store: Store,
@@ -63,7 +64,7 @@ export async function install(
   if (writeEnvironmentFile(folder)) done.push('Wrote .env with every setting commented out.')
   const migrated = await migrateData(config, store, rebuildSearch)
   const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
-  if (isNew) done.push(`Generated the secret in ${config.dataDir}. Keep a copy: without it encrypted values are lost.`)
+  if (isNew) done.push(`Generated the secret in ${config.dataDir}. Back it up: without it encrypted values are lost.`)
   if (migrated.length > 0)
     done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
   const admin = await seedOnce(config, store)
@@ -75,7 +76,7 @@ export async function install(
 
 const adminName = 'Example Admin'
 
-/** Only before the account is made: the setting may stay as it is afterwards. Throws ConfigError. */
+/** Throws ConfigError. Checked only before the account is created; later the setting is not used. */
 function refuseWeak(password: string, email: string): void {
   const weakness = weaknessOf(password, { email, name: adminName })
   if (weakness === undefined) return
@@ -91,10 +92,10 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
   return { email, password: config.adminPassword === null ? password : null }
 }
 
-/** 144 bits; no character that needs care in a shell or in JSON. */
+/** 144 bits, in characters that need no escaping in a shell or in JSON. */
 export const randomPassword = (): string => randomBytes(18).toString('base64url')
 
-/** False when there is one already, or when this folder is not ours to write (a container, a system service). */
+/** False when the file exists, or when the folder is read-only, as in a container or a system service. */
 function writeEnvironmentFile(folder: string): boolean {
   try {
     return writeFileAtomic(join(folder, '.env'), envTemplate(), { mode: 0o600, isFirst: true })
@@ -105,7 +106,7 @@ function writeEnvironmentFile(folder: string): boolean {
   }
 }
 
-/** Printed before anything else can fail: this is the only time the password is shown. */
+/** Called before anything else can fail, because the password is shown only this once. */
 export function printAdmin({ email, password }: { email: string; password: string | null }): void {
   console.log(`\n  Administrator  ${email}`)
   console.log(
@@ -113,7 +114,7 @@ export function printAdmin({ email, password }: { email: string; password: strin
   )
 }
 
-/** Where a mail service posts what it receives. The address holds the secret, so `accord start` prints it only once. */
+/** The address for the mail service. It contains the secret, so `accord start` prints it only once. */
 export function printInboundUrl(config: Config): void {
   if (config.mailReceiver !== 'sendgrid') return
   const base = config.appUrl ?? `http://localhost:${config.port}`

@@ -1,5 +1,5 @@
-// `accord install --new`: moves everything of the installation in the data folder aside, so that a new one begins in an empty folder.
-// It removes nothing. `installed` goes last: if the move is cut off, every command still refuses to create a database.
+// `accord install --new`: moves the installation in the data folder aside and deletes nothing. `installed`
+// is moved last: if the move is interrupted, every command still refuses to create a database.
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { syncPath } from '../../../db/disk.ts'
@@ -20,12 +20,12 @@ import { CommandError } from '../command-error.ts'
 import { assertNotMounted, moveAside } from '../restore/exchange.ts'
 import { assertNotOpen } from '../restore/restore.ts'
 
-/** The folders that hold it now; none when there was nothing. */
+/** Returns the folders that hold the former data; empty when there were none. */
 export function moveInstallationAside(config: Config): string[] {
   const database = databaseFile(config.databaseUrl)
   if (database === null || !existsSync(config.dataDir)) return []
   if (existsSync(restoringMark(config)))
-    throw new CommandError('A restore of this data folder has not come to its end. Let it finish first.')
+    throw new CommandError('A restore of this data folder is unfinished. Finish it first.')
   const own = [
     filesFolder(config),
     backupsFolder(config),
@@ -34,10 +34,10 @@ export function moveInstallationAside(config: Config): string[] {
     ...contractNames.map((name) => join(config.dataDir, name)),
     installingMark(config),
   ]
-  // A database in another folder has the copies made before its migrations beside it.
+  // The copies made before migrations lie beside the database.
   const beside = [...filesOfDatabase(database), ...copiesBeside(database, config)]
   for (const path of [...own, database]) assertNotMounted(path)
-  // SQLite deletes the log beside an empty file as soon as it opens it.
+  // Not for an empty file: opening it would make SQLite delete the log beside it.
   if (statSync(database, { throwIfNoEntry: false })?.size) assertNotOpen(database)
   const name = `before-new-${backupName(stamp(systemClock.now()))}`
   const [aside, asideDatabase] = [join(config.dataDir, name), join(dirname(database), name)]

@@ -1,5 +1,6 @@
-// The moment of `accord restore`: what is there goes aside and what was unpacked takes its place, each by a rename. A mark in the data
-// folder keeps every server and command out meanwhile, and stays when it was cut off, so that nobody works on half of each.
+// The last step of `accord restore`: renames the present data aside and the unpacked data into their place.
+// A mark in the data folder keeps servers and commands out meanwhile. It survives an interruption, so that
+// no process opens a half-restored folder.
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { makeFolder, syncPath } from '../../../db/disk.ts'
@@ -14,24 +15,24 @@ import { CommandError } from '../command-error.ts'
 
 interface Exchange {
   database: string
-  /** What was unpacked and examined, in the data folder. */
+  /** The unpacked and verified backup, inside the data folder. */
   folder: string
   at: string
-  /** Whose backup it is. */
+  /** Id of the installation that the backup belongs to. */
   installation: string | null
-  /** The present secret is that of the backup, which holds none. */
+  /** The backup has no secret, and the present secret is the one it was made with. */
   staysSecret: boolean
   isForced: boolean
   /** Throws when the database is in use. */
   stopIfOpen(): void
 }
 
-/** Answers where the former data are; null when there were none. */
+/** Returns the folders that hold the former data; null when there were none. */
 export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
   const { database, folder, at, staysSecret } = wanted
   const { dataDir } = config
   const own = [backupEntries.files, ...(staysSecret ? [] : [backupEntries.secret]), ...contractNames]
-  // The database may lie elsewhere, on another disk: its new file waits beside it.
+  // The database may be on another disk, so its new file is first copied beside it.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
   const release = await lockDataFolder(config, wanted.isForced, async () => {
     for (const path of [...own.map((name) => join(dataDir, name)), database]) assertNotMounted(path)
@@ -54,17 +55,17 @@ export async function exchangeData(config: Config, wanted: Exchange): Promise<st
   return found.length > 0 ? found.join(' and ') : null
 }
 
-/** Keeps everybody out of the data folder, then does what may still fail; when it does, lets them in again. */
+/** Locks the data folder, then runs `prepare`, and unlocks it if that fails. Returns the function that unlocks. */
 async function lockDataFolder(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
   const mark = restoringMark(config)
   const isHalfWay = existsSync(mark)
-  // A power cut may have left it empty.
+  // After a power cut the mark may be empty.
   const other = isHalfWay ? readFileSync(mark, 'utf8').trim() : ''
   const life = other === '' ? 'gone' : ownerState(other)
-  if (life === 'alive') throw new CommandError(`Another restore is at work on ${config.dataDir}.`)
+  if (life === 'alive') throw new CommandError(`Another restore is running on ${config.dataDir}.`)
   if (life === 'unknown' && !isForced)
     throw new CommandError(
-      `Another restore is at work on ${config.dataDir}, or was cut off on another machine or in another container. When you know that it is at work no more, run this again with --force.`,
+      `Another restore is running on ${config.dataDir}, or was interrupted on another machine or in another container. If you are sure that it is not running, run this again with --force.`,
     )
   writeFileSync(mark, `${newOwnerId()}\n`, { mode: 0o600 })
   for (const path of [mark, config.dataDir]) syncPath(path)
@@ -75,14 +76,14 @@ async function lockDataFolder(config: Config, isForced: boolean, prepare: () => 
   try {
     await prepare()
   } catch (error) {
-    // One that was cut off before is still half-way.
+    // An earlier, interrupted restore is still unfinished.
     if (!isHalfWay) release()
     throw error
   }
   return release
 }
 
-/** A place that another disk is mounted at cannot be moved aside: better known before than half-way. */
+/** A mount point cannot be renamed; checked before the first rename. */
 export function assertNotMounted(path: string): void {
   if (existsSync(path) && statSync(path).dev !== statSync(dirname(path)).dev)
     throw new CommandError(

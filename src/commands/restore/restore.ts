@@ -1,5 +1,6 @@
-// `accord restore`: rehearses a backup in a folder of its own, and unless that is all that was asked, exchanges the present data for
-// it. Nothing is touched before everything has been read and found whole; what was there is moved aside, never removed.
+// `accord restore`: unpacks and verifies a backup, then, without --verify, puts it in place of the present
+// data. Nothing is touched before the whole backup has been verified; present data are moved aside, never
+// deleted.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -27,23 +28,23 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   const manifest = readManifest(from)
   if (options.verify) {
     const { due } = await verifyBackup(config, from, manifest)
-    console.log(`${describe(manifest)}\nIt can be restored; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`)
+    console.log(`${describe(manifest)}\nThe backup is complete; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`)
     for (const sentence of remarks(config, from, manifest, due)) console.log(sentence)
     return
   }
   const { due, aside } = await restore(config, from, manifest, options.force === true)
   console.log(`${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`)
-  if (aside !== null) console.log(`What was there is in ${aside}; remove it when you do not need it any more.`)
+  if (aside !== null) console.log(`The former data are in ${aside}; delete them when you no longer need them.`)
   for (const sentence of [...remarks(config, from, manifest, due), ...consequences]) console.log(sentence)
   console.log(due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start')
 }
 
 function assertFolder(from: string): void {
   const found = statSync(from, { throwIfNoEntry: false })
-  if (!found) throw new CommandError(`There is nothing at ${from}.`)
+  if (!found) throw new CommandError(`${from} does not exist.`)
   if (found.isDirectory()) return
   throw new CommandError(
-    `${from} is a file, and a backup is a folder. A copy made before a migration is put back by hand: stop the server, move the database and what lies beside it (-wal, -shm) away, and copy this file to where it was.`,
+    `${from} is a file, but a backup is a folder. To use a copy made before a migration, stop the server, move the database and its -wal and -shm files away, and copy this file to the place of the database.`,
   )
 }
 
@@ -59,23 +60,23 @@ function remarks(config: Config, from: string, manifest: Manifest, due: readonly
     found.push(`It is older than this program by ${due.length} ${due.length === 1 ? 'migration' : 'migrations'}.`)
   if (secretFor(config, from, manifest) === null && manifest.sealed.values > 0)
     found.push(
-      `No secret is there that opens its ${manifest.sealed.values} sealed values. Before you start, put the one it was made with into ${secretFile(config)}, or set ACCORD_SECRET.`,
+      `No secret decrypts its ${manifest.sealed.values} encrypted values. Before you start, put the secret it was made with into ${secretFile(config)}, or set ACCORD_SECRET.`,
     )
   if (manifest.sealed.unreadable > 0)
-    found.push(`${manifest.sealed.unreadable} sealed values could not be read when it was made, either.`)
+    found.push(`${manifest.sealed.unreadable} encrypted values were already unreadable when the backup was made.`)
   if (manifest.lost_files.length > 0)
-    found.push(`The bytes of ${manifest.lost_files.length} files were lost before it was made.`)
+    found.push(`The contents of ${manifest.lost_files.length} files were already missing when the backup was made.`)
   return found
 }
 
-/** What comes back with the rows, and nobody may think of. */
+/** Side effects of a restore that are easy to forget. */
 const consequences = [
-  'Passwords, tokens and rights are those of the backup: what was changed or revoked since is valid again. Whoever was signed in with a cookie signs in again.',
-  'Jobs that waited when it was made run again: mails and webhooks may go out a second time.',
-  'Numbers of events go on from those of the backup: who follows /events begins anew.',
+  'Passwords, tokens and permissions are those of the backup: anything changed or revoked since is valid again. Users with a cookie must sign in again.',
+  'Jobs that were waiting at the time of the backup run again: e-mails and webhooks may be sent twice.',
+  'Event numbers continue from the backup: readers of /events must start over.',
 ] as const
 
-/** Whoever signed out since, or was made to, stays out; links to a new password are used up. */
+/** Users who signed out after the backup stay signed out, and old password links stay invalid. */
 async function endSessions(database: string): Promise<void> {
   const store = openStore(`sqlite:${database}`)
   try {
@@ -86,7 +87,7 @@ async function endSessions(database: string): Promise<void> {
   }
 }
 
-/** What the server would open its values with: ACCORD_SECRET, else the secret of the backup, else the one that is here if it is the same. */
+/** The secret for the restored values: ACCORD_SECRET, else the backup's, else the present one if it matches. */
 function secretFor(config: Config, from: string, manifest: Manifest): string | null {
   if (config.secret !== null) return config.secret
   if (manifest.secret.kept === 'here') {
@@ -98,7 +99,7 @@ function secretFor(config: Config, from: string, manifest: Manifest): string | n
   return present !== null && secretCheck(present, manifest.created_at) === manifest.secret.check ? present : null
 }
 
-/** Unpacks it into a folder of its own, examines it there, and removes that again. */
+/** Unpacks the backup into a temporary folder, verifies it there, and removes the folder. */
 async function verifyBackup(config: Config, from: string, manifest: Manifest): Promise<{ due: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'accord-verify-'))
   try {
@@ -110,7 +111,7 @@ async function verifyBackup(config: Config, from: string, manifest: Manifest): P
 
 async function unpack(config: Config, from: string, manifest: Manifest, folder: string): Promise<{ due: string[] }> {
   const problem = noRoomFor(sizeOf(from), folder)
-  if (problem !== null) throw new CommandError(`There is not enough room to unpack the backup: ${problem}.`)
+  if (problem !== null) throw new CommandError(`There is not enough space to unpack the backup: ${problem}.`)
   const files = Object.keys(manifest.files).map((sha256) => join(backupEntries.files, placeOf('', sha256)))
   const secret = manifest.secret.kept === 'here' ? [backupEntries.secret] : []
   try {
@@ -127,7 +128,7 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
 }
 
-/** What the exchange would replace. */
+/** Data that the restore would replace. */
 export const listPresentData = (config: Config, database: string): string[] =>
   [database, secretFile(config), filesFolder(config)].filter(
     (path) => existsSync(path) && (!statSync(path).isDirectory() || readdirSync(path).length > 0),
@@ -142,7 +143,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   const present = listPresentData(config, database)
   if (present.length > 0 && !isForced && !existsSync(restoringMark(config)))
     throw new CommandError(
-      `There are data in ${config.dataDir} already. accord restore ${from} --force moves them aside and restores; nothing is removed.`,
+      `${config.dataDir} already contains data. To move them aside and restore, run: accord restore ${from} --force. Nothing is deleted.`,
     )
   makeFolder(config.dataDir, 0o700)
   assertNotOpen(database)
@@ -168,7 +169,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   }
 }
 
-/** Sound: a database that any other connection has open cannot be taken, and a process that was killed holds none. */
+/** SQLite's lock decides: it fails while any connection is open, and a killed process holds none. */
 export function assertNotOpen(database: string): void {
   if (existsSync(database) && !checkpointIfUnused(database))
     throw new CommandError(
