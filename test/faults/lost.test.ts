@@ -144,7 +144,7 @@ describe('a database that', () => {
       const doctor = await accord(folder, ['doctor'], settings)
       expect(doctor.code).toBe(1)
       expect(doctor.stdout).toMatch(
-        /BROKEN {2}Database \S+: it is gone or empty, but files\/.* are there\. Stop the server\./,
+        /BROKEN {2}Database \S+: it is gone or empty, but files\/.* exist\. Stop the server\./,
       )
     },
     120_000,

@@ -154,7 +154,7 @@ describe('a secret', { timeout: 180_000 }, () => {
     const before = readFileSync(inData('secret'), 'utf8')
     writeFileSync(inData('secret'), `${'y'.repeat(43)}\n`)
     const inFile = await accord(folder, ['start'], { ...settings, ACCORD_PORT: '0' })
-    expect([inFile.code, inFile.stderr]).toEqual([1, expect.stringContaining('does not hold the secret that this')])
+    expect([inFile.code, inFile.stderr]).toEqual([1, expect.stringContaining('does not contain the secret that this')])
     const set = { ...settings, ACCORD_PORT: '0', ACCORD_SECRET: 'z'.repeat(40) }
     const inSetting = await accord(folder, ['start'], set)
     expect([inSetting.code, inSetting.stderr]).toEqual([

@@ -91,7 +91,7 @@ describe('accord import', () => {
     expect(done).toMatchObject({ code: 0, stderr: '' })
     const { length } = sales.accounts
     expect(done.stdout).toContain(`Importing ${length}/${length}`)
-    expect(done.stdout).toContain(`Created ${length}, updated 0, deleted 0, left out 0.`)
+    expect(done.stdout).toContain(`Created ${length}, updated 0, deleted 0, skipped 0.`)
   })
 
   it('imports nothing of a file with errors, tells of them and exits with 1', async () => {

@@ -99,7 +99,7 @@ describe('a damaged backup', () => {
     [
       'has half a manifest',
       (at) => truncateSync(join(at, 'manifest.json'), 100),
-      /manifest\.json is not the JSON that was written/,
+      /manifest\.json is not valid JSON/,
     ],
     ['has no manifest', (at) => rmSync(join(at, 'manifest.json')), /is not a backup: it has no manifest\.json/],
     [
@@ -127,7 +127,7 @@ describe('a damaged backup', () => {
     [
       'names a file outside of it',
       (at) => retold(at, () => ({ files: { '../../secret': 1 } })),
-      /names the file \.\.\/\.\.\/secret, which is none of a backup/,
+      /names the file \.\.\/\.\.\/secret, which does not belong to a backup/,
     ],
   ])('that %s is refused with that, and nothing is touched', async (_what, damage, sentence) => {
     const folder = join(root, 'damaged')
