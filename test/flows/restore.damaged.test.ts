@@ -96,11 +96,7 @@ describe('a damaged backup', () => {
         ),
       /manifest\.json was changed after the backup was made/,
     ],
-    [
-      'has half a manifest',
-      (at) => truncateSync(join(at, 'manifest.json'), 100),
-      /manifest\.json is not valid JSON/,
-    ],
+    ['has half a manifest', (at) => truncateSync(join(at, 'manifest.json'), 100), /manifest\.json is not valid JSON/],
     ['has no manifest', (at) => rmSync(join(at, 'manifest.json')), /is not a backup: it has no manifest\.json/],
     [
       'is of a later format',
