@@ -23,10 +23,12 @@ export interface Names {
 
 const pattern = /^[a-z]+(-[a-z]+)*s$/
 
-/** Throws when `slug` is no plural in lower case with hyphens. */
+/** Throws if `slug` is not a plural in lower case with hyphens. */
 export function namesOf(slug: string): Names {
   if (!pattern.test(slug))
-    throw new Error(`"${slug}" is no name: write a plural in lower case, with hyphens: npm run new-resource -- parcels`)
+    throw new Error(
+      `"${slug}" is not a name: write a plural in lower case, with hyphens: npm run new-resource -- parcels`,
+    )
   const words = slug.split('-')
   const singular = slug.replace(/ies$/, 'y').replace(/s$/, '').split('-')
   const capitalized = (list: string[]): string[] => list.map((word) => word.charAt(0).toUpperCase() + word.slice(1))

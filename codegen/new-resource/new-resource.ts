@@ -1,5 +1,6 @@
-// `npm run new-resource -- parcels`: writes what a resource needs (contract, migration, slice, test) and
-// the lines that register it, then regenerates. Nothing is written when the name is taken.
+// `npm run new-resource -- parcels`: writes what a resource needs (contract, migration, slice,
+// test) and the lines that register it, then regenerates. Nothing is written when the name is
+// taken.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -52,7 +53,10 @@ function withLineAfter(root: string, path: string, pattern: RegExp, line: string
   return lines.toSpliced(last + 1, 0, line).join('\n')
 }
 
-/** The contract with the tag, the paths, the parameter, the schemas, the permission keys and the event entity. */
+/**
+ * The contract with the tag, the paths, the parameter, the schemas, the permission keys and the
+ * event entity.
+ */
 function withResource(contract: Contract, names: Names): string {
   const { document } = contract
   const { slug, tag, nouns, key } = names

@@ -2546,7 +2546,7 @@ export interface paths {
         get: operations["getAttribute"];
         /**
          * Change an attribute
-         * @description Omitted keys keep their values; `options` is the complete list. Removing an option that records use gets 409, unless `force` removes it from those records. Of a built-in attribute only the name, sort order and `quick_add` can change, and whether telephone numbers are unique.
+         * @description Omitted keys keep their values; `options` is the complete list. Removing an option that records use gets 409, unless `force` removes it from those records. In a built-in attribute only the name, sort order and `quick_add` can change, and whether telephone numbers are unique.
          */
         put: operations["updateAttribute"];
         post?: never;
@@ -4477,7 +4477,7 @@ export interface paths {
         };
         /**
          * Report the best customers
-         * @description The five persons with the highest value of leads won in the period. Of a person that the caller may not read, the name and first e-mail address are shown.
+         * @description The five persons with the highest value of leads won in the period. A person that the caller may not read appears with the name and first e-mail address.
          */
         get: operations["getTopPersonsReport"];
         put?: never;
@@ -9918,7 +9918,7 @@ export interface components {
         /**
          * @description Changes to a group.
          * @example {
-         *       "description": "Centre and north.",
+         *       "description": "Center and north.",
          *       "user_ids": [
          *         1,
          *         4
@@ -10697,7 +10697,7 @@ export interface components {
             query_params?: components["schemas"]["WriteOnlyValueInput"][];
             /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
             headers?: components["schemas"]["WriteOnlyValueInput"][];
-            /** @description What is sent: the event as JSON, form fields, or a custom text. */
+            /** @description The content: the event as JSON, form fields, or a custom text. */
             payload_type?: components["schemas"]["WebhookPayloadType"];
             /** @description Format of the custom text; required for raw. */
             raw_payload_type?: components["schemas"]["WebhookRawPayloadType"] | null;
@@ -10731,7 +10731,7 @@ export interface components {
             query_params?: components["schemas"]["WriteOnlyValueInput"][];
             /** @description The complete list of added headers. The server sets Host, Content-Length and Webhook-*. */
             headers?: components["schemas"]["WriteOnlyValueInput"][];
-            /** @description What is sent: the event as JSON, form fields, or a custom text. */
+            /** @description The content: the event as JSON, form fields, or a custom text. */
             payload_type?: components["schemas"]["WebhookPayloadType"];
             /** @description Format of the custom text; required for raw. */
             raw_payload_type?: components["schemas"]["WebhookRawPayloadType"] | null;

@@ -1,5 +1,5 @@
-// A new resource takes one command: scaffolded in a copy of the repository, it compiles and works over
-// HTTP (its generated test calls it).
+// A new resource takes one command: scaffolded in a copy of the repository, it compiles and works
+// over HTTP (its generated test calls it).
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -60,6 +60,6 @@ describe('namesOf', () => {
   })
 
   it.each(['Parcels', 'parcel', 'my_parcels', '../parcels', ''])('refuses %j', (slug) => {
-    expect(() => namesOf(slug)).toThrow('is no name')
+    expect(() => namesOf(slug)).toThrow('is not a name')
   })
 })
