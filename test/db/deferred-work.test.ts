@@ -124,7 +124,7 @@ describe('what is put off', () => {
     expect(await titles()).toEqual(['Amber', 'Birch'])
   })
 
-  it('is nobody’s outside of a transaction', async () => {
+  it('is refused outside of a transaction', async () => {
     const putOff = () => store.deferToCommit([{ entity, id: 1 }])
     expect(putOff).toThrow('outside of a transaction')
     await write((db) => make(db, 'Amber'))
@@ -137,7 +137,7 @@ describe('what is put off', () => {
 })
 
 describe('what cannot be finished', () => {
-  it('fails for all of them, and for nobody after them', async () => {
+  it('fails for every member, and for no later transaction', async () => {
     await sql`create trigger refused before insert on search_index when new.title = 'Birch'
       begin select raise(abort, 'no such document'); end`.execute(store.db)
     const generation = store.commitGeneration()

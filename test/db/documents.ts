@@ -1,4 +1,4 @@
-// Records whose documents for search are put off in the database of grouped.ts, and what is found of them.
+// Records with search documents in the database of grouped.ts, and queries that find them.
 import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { store } from './grouped.ts'
 export const entity = 'organizations'
 const named = (name: string) => ({ name, name_key: name.toLowerCase() })
 
-/** What is to be refreshed after that is left to the caller. */
+/** Inserts a record. The caller defers the update of its document. */
 export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<RecordRef> {
   const row = { ...named(name), created_at: 'now', updated_at: 'now' }
   const { id } = await db.insertInto(entity).values(row).returning('id').executeTakeFirstOrThrow()

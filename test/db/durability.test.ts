@@ -129,7 +129,7 @@ describe('what was found wrong', () => {
     expect(rows).toEqual([{ user_version: 7 }])
   })
 
-  it('on reading is told to whoever reads, and is no reason to think that nothing can be written', async () => {
+  it('during a read is reported to the reader, and does not mean that nothing can be written', async () => {
     await add('a')
     const { rows } = await sql<{
       rootpage: number
@@ -197,7 +197,7 @@ describe('the log of changes', () => {
     expect([existsSync(`${file}-wal`), existsSync(`${file}-shm`)]).toEqual([false, false])
   })
 
-  it('has bounds on every connection that writes, and what is committed is on the disk', async () => {
+  it('has bounds on every connection that writes, and commits are on the disk', async () => {
     const other = openStore(`sqlite:${file}`)
     for (const { db } of [store, other]) {
       const found = await Promise.all(

@@ -34,7 +34,7 @@ describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) 
     expect(new Set(seen).size).toBe(8)
   })
 
-  it('stays for reads, for what was rolled back and for what changed no row', async () => {
+  it('stays for reads, rollbacks and statements that change no row', async () => {
     const store = await opened(place)
     await add('a', store)
     const { db } = store
@@ -67,7 +67,7 @@ describe.each(['a file', 'memory', 'an image'])('the generation of %s', (place) 
 })
 
 describe('the generation of a file', () => {
-  it('is another one when somebody else has committed: a connection, another process', async () => {
+  it('changes when another connection or process has committed', async () => {
     const store = await opened('a file')
     const other = keep(openStore(url))
     expect(await changes(store, () => add('a', other))).toBe(true)
@@ -80,7 +80,7 @@ describe('the generation of a file', () => {
     expect(await changes(store, () => other.db.selectFrom('lead_sources').select('id').execute())).toBe(false)
   })
 
-  it('stays while somebody else has written and not committed', async () => {
+  it('stays while another connection has written and not committed', async () => {
     const store = await opened('a file')
     const other = keep(openStore(url))
     const before = store.commitGeneration()
@@ -130,9 +130,9 @@ describe('the generation of a file', () => {
     const all = async () => (await store.db.selectFrom('tags').selectAll().executeTakeFirstOrThrow()) as object
     expect(await all()).toMatchObject({ color: '#123456' })
     const other = new Database(join(folder, 'accord.db'))
-    other.exec('alter table tags rename column color to colour')
+    other.exec('alter table tags rename column color to shade')
     other.close()
     store.renewReadTransaction()
-    expect(await all()).toMatchObject({ colour: '#123456' })
+    expect(await all()).toMatchObject({ shade: '#123456' })
   })
 })

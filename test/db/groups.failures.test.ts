@@ -22,7 +22,7 @@ async function spoil(db: Db): Promise<void> {
 }
 
 describe('one that fails', () => {
-  it.each([0, 1, 3])('leaves nothing and harms nobody, as number %i', async (place) => {
+  it.each([0, 1, 3])('leaves nothing and does not affect the others, as number %i', async (place) => {
     const outcomes = await Promise.allSettled(
       ['a', 'b', 'c', 'd'].map((name, index) =>
         write(async (db) => {

@@ -86,7 +86,7 @@ describe('writes that come together', () => {
     expect(commits()).toBe(1)
   })
 
-  it('do not wait for one that lasts long, which begins after their commit and sees nobody else in it', async () => {
+  it('do not wait for a long one, which begins after their commit and shares it with no other', async () => {
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -149,7 +149,7 @@ describe('writes that come together', () => {
 })
 
 describe('reading while something is written', () => {
-  it('waits for nobody and shows what is committed; in memory, where it cannot, it waits', async () => {
+  it('does not wait and shows committed data; in memory, where it cannot, it waits', async () => {
     for (const where of [store, openStore('sqlite::memory:')]) {
       if (where !== store) await migrate(where)
       const names = async () =>
@@ -200,7 +200,7 @@ describe('what stands in no transaction', () => {
 })
 
 describe('closing', () => {
-  it('keeps what waits for its commit, and nothing of what is half-way or waits for its turn', async () => {
+  it('keeps members that wait for their commit, and nothing of unfinished or waiting ones', async () => {
     const half = async (db: Db) => {
       await add('half', db)
       await turn()

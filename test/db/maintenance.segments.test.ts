@@ -73,7 +73,7 @@ describe('the index of words', () => {
     await whole(store)
   }, 180_000)
 
-  it('keeps those who write in line until a step is done, and nobody from reading', async () => {
+  it('keeps writes waiting until a step is done, and reads not at all', async () => {
     for (let count = 0; count < 20; count++) await write((db) => make(db, `Cherry${count}`))
     const order: string[] = []
     const writes: Promise<unknown>[] = []

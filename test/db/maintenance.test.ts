@@ -22,7 +22,7 @@ beforeEach(openWatched)
 afterEach(closeWatched)
 
 describe('the log of changes', () => {
-  it('comes into the file when a thousand pages are in it, and nothing is asked for before', async () => {
+  it('is checkpointed at a thousand pages, and not before', async () => {
     for (let count = 0; count < 9; count++) await add(long(`${count}`))
     await store.maintain()
     expect(asked).not.toHaveBeenCalled()
@@ -71,7 +71,7 @@ describe('the log of changes', () => {
 
   it.each([
     ['it cannot be done', { failure: 'no room' }],
-    ['somebody else is at it', { done: { row: [1, -1, -1], changed: 0 } }],
+    ['another connection runs one', { done: { row: [1, -1, -1], changed: 0 } }],
   ])('is not tried again with every commit when %s', async (_, answer) => {
     asked.mockImplementation(function (this: Worker) {
       queueMicrotask(() => this.emit('message', answer))
@@ -91,7 +91,7 @@ describe('the log of changes', () => {
     await store.maintain()
   })
 
-  it('stays for whoever reads an old state, is not tried with every commit, and comes into the file after that', async () => {
+  it('stays for a reader of an old state, is not tried with every commit, and is checkpointed after that', async () => {
     const snapshot = await store.snapshot()
     for (let count = 0; count < 12; count++) await add(long(`${count}`))
     await store.maintain()

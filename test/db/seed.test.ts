@@ -62,7 +62,7 @@ describe('seed', () => {
   it('changes nothing the second time, and does not bring back what was deleted', async () => {
     await store.db.deleteFrom('lead_sources').where('id', '=', 3).execute()
     const image = await store.image()
-    await seed(store, { ...seeds, adminName: 'Somebody Else', now: '2027-01-01T00:00:00.000Z' })
+    await seed(store, { ...seeds, adminName: 'Another Admin', now: '2027-01-01T00:00:00.000Z' })
     expect((await store.image()).equals(image)).toBe(true)
   })
 

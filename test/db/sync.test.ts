@@ -156,7 +156,7 @@ describe('a disk that does not confirm a commit', () => {
     expect(syncs).toHaveBeenCalledTimes(2)
   })
 
-  it('keeps the answer from whoever has seen it, until it is certain', async () => {
+  it('delays the answer to a transaction that has seen it, until it is certain', async () => {
     disk = () => Promise.reject(new Error('EIO'))
     await failure(add('a'))
     const asked = vi.spyOn(Worker.prototype, 'postMessage')
@@ -164,7 +164,7 @@ describe('a disk that does not confirm a commit', () => {
     expect([seen.length, asked.mock.calls.flat(2)]).toEqual([1, ['pragma wal_checkpoint(truncate)']])
   })
 
-  it('makes no commit certain that would stand behind it in the log, which begins anew once nobody reads it', async () => {
+  it('makes no later commit in the same log certain; the log restarts once it has no reader', async () => {
     disk = () => Promise.reject(new Error('EIO'))
     await failure(add('a'))
     disk = async () => undefined

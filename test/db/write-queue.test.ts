@@ -106,7 +106,7 @@ function queueOver(connection: WriteConnection, random: Random) {
 
 describe('random work', () => {
   it.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'is answered once, and what is confirmed is committed, with seed %i',
+    'is answered once, and every confirmed write is committed, with seed %i',
     async (seed) => {
       const random = seeded(seed)
       const { connection, wrongCalls, has } = failingConnection(random)

@@ -46,7 +46,7 @@ describe('a job', () => {
     expect([runs, await jobs()]).toEqual([1, []])
   })
 
-  it('that finds no room is no failed try, and is not buried even when it was the last', async () => {
+  it('that meets a full disk has not failed, and is not buried even on its last attempt', async () => {
     behave = async () => {
       await setReadOnly(true)
       await enqueue(ctx(), note, { name: 'more' }).finally(() => setReadOnly(false))

@@ -63,7 +63,7 @@ describe('a reader that hears of some types only', () => {
     expect(await one.dispatch()).toBe(false)
   })
 
-  it('hears of all when it names none, also of what is no record', async () => {
+  it('receives all events when it names no type, also those about things that are not records', async () => {
     types = null
     await make().lead()
     const { status } = await server.admin.put('/settings/configuration', {
@@ -75,7 +75,7 @@ describe('a reader that hears of some types only', () => {
     expect(taken).toEqual(await idsOf())
   })
 
-  it('stays behind what it is not through with, and misses nothing of it', async () => {
+  it('keeps its position before unhandled events, and misses none of them', async () => {
     rows = 90
     for (let count = 0; count < 5; count++) {
       await make().tag()
@@ -92,7 +92,7 @@ describe('a reader that hears of some types only', () => {
     expect([taken, await place()]).toEqual([await idsOf('tags'), await newest()])
   })
 
-  it('misses nothing of what it begins to hear of while it is given others', async () => {
+  it('misses no event of a type that it adds while it handles others', async () => {
     await make().tag()
     const changing: EventConsumer = {
       ...reader,
@@ -130,7 +130,7 @@ describe.each([
   ['workflows', workflowTriggers, 'workflow_runs'],
   ['webhooks', subscriptions, 'webhook_deliveries'],
 ] as const)('the reader of %s', (whose, real, table) => {
-  it('tells one that becomes active of nothing that was before, whoever passed it over', async () => {
+  it('gives a consumer that becomes active no earlier event, skipped or not', async () => {
     const own = feeder(real)
     const about =
       whose === 'workflows'
