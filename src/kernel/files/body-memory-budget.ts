@@ -1,39 +1,42 @@
-// How much memory bodies may take that are read and worked on: their number has no other bound, and whoever sends slowly makes
-// them last. Counted is what has come of them, never what they announce.
+// The memory that request bodies may use while they are read and handled: nothing else bounds their
+// number, and a slow sender keeps one for long. Only received bytes count, never the announced
+// length.
 
 import { networkOf } from '../auth/ip-ranges.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 
-/** Of all bodies at once, and of those from one address: a few that send slowly must not keep everybody else from sending. */
+/**
+ * The limit for all bodies and for one address, so that a few slow senders cannot block all others.
+ */
 export interface MemoryPool {
   most: number
   maxOfOne: number
-  /** By address; the sum under no address at all. */
+  /** By address; the total has a key of its own. */
   lent: WeakMap<Services, Map<string, number>>
 }
 const mebibyte = 1024 * 1024
 export const bodies: MemoryPool = { most: 128 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 /**
- * Of a form of bytes all is in memory, several times over while it is worked on: fewer of them at once. One alone may have 31 MiB,
- * so an address may have as much as that.
+ * A form of bytes is in memory several times while it is handled, so fewer of them may run at once.
+ * One may have 31 MiB, so an address may use that much.
  */
 export const formsOfBytes: MemoryPool = { most: 96 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 const all = ''
 
 export interface Reservation {
-  /** False when there is no more, or it was given back; then nothing is taken. */
+  /** False when the budget is used up or the reservation was released; then nothing is taken. */
   take(bytes: number): boolean
   giveBack(): void
 }
 
-/** For what is counted otherwise. */
+/** For bodies that another limit counts. */
 export const free: Reservation = { take: () => true, giveBack: () => undefined }
 
 export const budgetExceeded = (): Problem =>
   new Problem('unavailable', 'Too many large bodies are being read.', { headers: { 'retry-after': '1' } })
 
-/** Memory for what comes from an address, by bytes that have come. */
+/** A reservation for an address, which grows with the received bytes. */
 export function reserve(services: Services, ip: string, { most, maxOfOne, lent }: MemoryPool = bodies): Reservation {
   const known = lent.get(services) ?? new Map<string, number>()
   lent.set(services, known)

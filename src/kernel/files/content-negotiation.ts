@@ -1,5 +1,5 @@
-// Which of the media types a caller likes best (RFC 9110, 12.5.1). Nobody is refused for it (DOMAIN 3.1): the first is the
-// answer to those who like none.
+// The media type that the caller prefers (RFC 9110, 12.5.1). A caller that accepts none of them
+// gets the first one, never a 406 (DOMAIN 3.1).
 import Negotiator from 'negotiator'
 import type { Context } from '../context.ts'
 

@@ -1,5 +1,6 @@
-// Replies that are not JSON: a handler returns `download({ mediaType, body, … })`, and here it becomes what is sent, with file
-// name, length, ETag and, where the contract lists status 206, a part of the bytes (RFC 9110, one range).
+// Replies that are not JSON: a handler returns `download({ mediaType, body, … })`, and this file
+// adds file name, length, ETag and, where the contract lists status 206, a single range of the
+// bytes (RFC 9110).
 import { Readable } from 'node:stream'
 import { create } from 'content-disposition'
 import { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
@@ -13,11 +14,11 @@ export { Download, type DownloadParts, type Source } from '../../contract/output
 
 export const download = (parts: DownloadParts): Download => new Download(parts)
 
-/** What is sent for it. Throws 416 for a range that begins behind the end. */
+/** The response. Throws 416 for a range that begins behind the end. */
 export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
   const { mediaType, etag } = parts
   const headers: Record<string, string> = { ...parts.headers }
-  // What is answered to a write cannot be asked for again.
+  // The reply to a write cannot be requested again in parts.
   if (etag !== undefined && fact.method === 'get') {
     headers.etag = etag
     const known = single(ctx.headers['if-none-match'])
@@ -49,7 +50,9 @@ export function answerDownload(ctx: Context, fact: OperationFact, method: string
   }
 }
 
-/** The name twice when it needs that (RFC 6266): in ASCII for the oldest, in UTF-8 for all others. Never a path. */
+/**
+ * The file name, in ASCII and, where that is not enough, in UTF-8 as well (RFC 6266). Never a path.
+ */
 function disposition({ name, disposition: type = 'attachment' }: DownloadParts): string {
   const safe = name?.replaceAll(/\p{Surrogate}|\p{Cc}|[/\\]/gu, '_')
   const fallback = safe
@@ -62,7 +65,7 @@ function disposition({ name, disposition: type = 'attachment' }: DownloadParts):
 const isSource = (body: DownloadParts['body']): body is Source =>
   typeof body === 'object' && 'read' in body && 'size' in body && !(body instanceof Readable)
 
-/** What can be read from any place on, and so has a length that is known. */
+/** A body that can be read from any offset and so has a known length. */
 function sourceOf(body: DownloadParts['body']): Source | undefined {
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     const bytes = Buffer.from(body)
@@ -77,15 +80,15 @@ function streamOf(body: DownloadParts['body']): Answered['body'] {
   return body.size === 0 ? Buffer.alloc(0) : body.read(0, body.size - 1)
 }
 
-/** What nobody reads is closed: it may hold a file or a database open. */
+/** Closes a body that is not sent, because it may hold a file or a database open. */
 function discard(body: DownloadParts['body']): void {
   if (body instanceof Readable) body.destroy()
   else if (typeof body === 'object' && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
 }
 
 /**
- * First and last byte that were asked for; undefined for all of them. Several ranges, other units and what makes no sense are
- * passed over, as is a range of another version of the bytes (If-Range).
+ * The first and last requested byte; undefined for the whole body. Several ranges, other units,
+ * malformed ranges and a range of another version (If-Range) are ignored.
  */
 function rangeOf(ctx: Context, size: number, etag: string | undefined): [number, number] | undefined {
   const asked = /^bytes=(\d*)-(\d*)$/i.exec(single(ctx.headers.range)?.replaceAll(/\s/g, '') ?? '')

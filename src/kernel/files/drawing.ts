@@ -1,10 +1,12 @@
-// Draws documents and charts in a subprocess (offload.ts). What the caller is told when there is too much to draw or it takes too
-// long is decided here.
+// Draws documents and charts in a subprocess (offload.ts), and turns its refusals into problems.
 import { type Context, requireUser } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { OffloadError, type Program } from '../runtime/offload.ts'
 
-/** For a signed-in caller. Throws 429 when the caller has too many drawings waiting, 503 when all callers together have. */
+/**
+ * For a signed-in caller. Throws 429 when the caller has too many drawings waiting, 503 when all
+ * callers together have.
+ */
 export async function draw<Input, Result>(
   ctx: Context,
   program: Program<Input, Result>,

@@ -1,5 +1,5 @@
-// The bytes of files, on disk. An upload is hashed while it is written to a temporary file, which is
-// renamed to its hash once a row refers to it; equal files are stored once.
+// The bytes of files, on disk. An upload is hashed while it is written to a temporary file, which
+// is renamed to its hash once a row refers to it; equal files are stored once.
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lutimes, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -23,7 +23,10 @@ export interface Upload {
 }
 
 export interface FileStore {
-  /** Reads a whole stream. Throws 413 beyond `most` bytes (default: `maxBytes`). The caller keeps or discards the upload. */
+  /**
+   * Reads a whole stream. Throws 413 beyond `most` bytes (default: `maxBytes`). The caller keeps or
+   * discards the upload.
+   */
   receive(stream: Readable, name: string, most?: number): Promise<Upload>
   /** All bytes of an upload that is not discarded. */
   bytesOf(upload: Upload): Promise<Buffer>
@@ -43,7 +46,9 @@ export interface FileStore {
   emptyTrash(before: Date): Promise<number>
   /** Removes temporary files older than that time; their requests have ended. */
   sweep(before: Date): Promise<void>
-  /** The hashes of all bytes last stored before that time. Removes older temporary files as well. */
+  /**
+   * The hashes of all bytes last stored before that time. Removes older temporary files as well.
+   */
   keptBefore(time: Date): AsyncIterable<string>
 }
 
@@ -80,7 +85,8 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
       if (place === undefined) return
       const path = pathOf(upload.sha256)
       await make(dirname(path))
-      // Replaces equal bytes, which renews their date, so a clean-up that runs meanwhile spares them.
+      // Replaces equal bytes, which renews their date, so a clean-up that runs meanwhile spares
+      // them.
       await rename(place, path)
       places.delete(upload)
       await settle(dirname(path))
@@ -172,7 +178,8 @@ function createTrash(folder: string, pathOf: (sha256: string) => string): Trash 
     async moveToTrash(sha256, at) {
       await make(trash)
       const path = pathOf(sha256)
-      // Dated before the move: a process that dies in between leaves younger bytes, which are not deleted too early.
+      // Dated before the move: a process that dies in between leaves younger bytes, which are not
+      // deleted too early.
       await lutimes(path, at, at)
       await rename(path, join(trash, sha256))
     },

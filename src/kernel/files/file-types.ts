@@ -1,8 +1,8 @@
-// What an uploaded file is, found out from its bytes and never from what the caller says of it, and a name for it that is safe
-// to show and to save under.
+// The media type of an uploaded file, detected from its bytes and never taken from the caller, and
+// a file name that is safe to show and to save under.
 import { extname } from 'node:path'
 
-/** By ending, what a text is; of another ending it is plain text. */
+/** Types of text by extension; any other text is plain text. */
 const texts: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
   '.json': 'application/json',
@@ -13,23 +13,26 @@ const texts: Readonly<Record<string, string>> = {
   '.htm': 'text/html',
 }
 
-/** What browsers show without running any of it. */
+/** Types that browsers show without running code. */
 const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/
 
 export const dispositionOf = (type: string): 'inline' | 'attachment' => (shown.test(type) ? 'inline' : 'attachment')
 
-/** The media type of the bytes at `path`; `isText`: whether they are text without control characters. */
+/**
+ * The media type of the bytes at `path`; `isText`: whether they are text without control
+ * characters.
+ */
 export async function typeOf(path: string, name: string, isText: boolean): Promise<string> {
   const ending = extname(name).toLowerCase()
-  // Loaded by the first file.
+  // Loaded with the first file, because few requests need it.
   const { fileTypeFromFile } = await import('file-type')
-  // What is broken behind a promising beginning is not of that type.
+  // A file that only begins like a type is not of that type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
   if (found && !(isText && found.mime === 'application/xml')) return found.mime
   return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : 'application/octet-stream'
 }
 
-/** Looks at bytes as they pass and tells in the end whether all were UTF-8 text without control characters. */
+/** Checks a stream of bytes for being UTF-8 text without control characters. */
 export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let isText = true
@@ -54,16 +57,19 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
 
 const maxNameLength = 255
-/** Half a pair, control characters, ends of lines, what is not seen, and what turns the direction of a name to hide its ending. */
+/**
+ * Lone surrogates, control characters, line ends, invisible characters, and direction marks that
+ * hide an extension.
+ */
 const hidden = /[\p{Surrogate}\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/gu
 
-/** Names that a Windows machine takes for a device, whatever stands behind the stop. */
+/** Names that Windows takes for a device, whatever the extension. */
 const device = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3])(?=$|[. ])/i
 
-/** Longer ones are cut before anybody looks at them closely: they may be as long as the caller likes. */
+/** Longer names are cut first, because the caller decides how long they are. */
 const maxSentLength = 1000
 
-/** The last part of a path, without what a name cannot hold; its ending survives when it is cut. */
+/** The last part of a path without unsafe characters. Cutting keeps the extension. */
 export function safeName(sent: string): string {
   const last = sent.slice(Math.max(sent.lastIndexOf('/'), sent.lastIndexOf('\\')) + 1)
   const short = last.length > maxSentLength ? last.slice(0, maxSentLength / 2) + last.slice(-maxSentLength / 2) : last
@@ -75,7 +81,7 @@ export function safeName(sent: string): string {
   return characters.slice(0, maxNameLength - [...ending].length).join('') + ending
 }
 
-/** Without spaces and stops at both ends; a pattern would take the square of their number. */
+/** Trims spaces and dots; a regular expression would take quadratic time. */
 function trimmed(name: string): string {
   const isEdge = (at: number): boolean => /[\s.]/.test(name.charAt(at))
   let [from, to] = [0, name.length]

@@ -1,5 +1,5 @@
-// A form part by part (RFC 7578): each is given out as it comes, and what is too much or no form at all stops the reading. What
-// the parts mean is known in multipart.ts.
+// Reads a multipart form part by part (RFC 7578) and stops at the first limit or syntax error.
+// multipart.ts knows the meaning of the parts.
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import { Problem } from '../errors.ts'
@@ -10,17 +10,17 @@ export const maxParts = 200
 const maxNameLength = 100
 
 export interface Parts {
-  /** Bytes of all parts, and number of files. */
+  /** The bytes of all parts, and the number of files. */
   most: number
   maxFiles: number
   encoding: Encoding
   isFile(name: string, filename: string | undefined): boolean
-  /** How many bytes a text can have. */
+  /** The longest text, in bytes. */
   longest(name: string): number
   text(name: string, value: string): void
-  /** Memory for texts; files go to the disk as they come. */
+  /** Memory for texts; files are written to disk as they arrive. */
   loan: Reservation
-  /** Memory for all that comes, where files are worked on in memory as well. */
+  /** Memory for the whole form, where files are handled in memory too. */
   whole: Reservation
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
@@ -48,7 +48,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const isDone = new Promise<void>((resolve, reject) => {
     refuse = reject
     form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
-      // Whoever reads it hears of it; an error unhandled rejection to would end the process.
+      // The reader of the part gets the error; an unhandled rejection would end the process.
       stream.on('error', () => undefined)
       reading.add(stream)
       const taken = take(name, stream, filename).finally(() => reading.delete(stream))
@@ -65,7 +65,8 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     if (total > parts.most) refuse(tooLarge(parts.most))
     else if (!parts.whole.take(chunk.length)) refuse(budgetExceeded())
   }
-  // A connection also closes behind a request that is complete, while its last bytes are still on their way to the disk.
+  // A connection also closes after a complete request, while its last bytes are still being
+  // written.
   const onClose = (): void => {
     if (!request.readableEnded) refuse(malformed('it ended early'))
   }
@@ -82,12 +83,15 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     throw error
   } finally {
     request.off('data', onData).off('close', onClose)
-    // The rest is of no interest, but the connection can be used again.
+    // The rest is read and dropped, so that the connection can be reused.
     request.resume()
   }
 }
 
-/** Every part is given as a stream: texts have limits of their own, and must be UTF-8 whatever the part says. */
+/**
+ * Every part is passed on as a stream: texts have their own limits and must be UTF-8, whatever
+ * charset the part names.
+ */
 function parser(contentType: string): BusboyInstance {
   try {
     const limits = { files: maxParts, parts: maxParts, headerPairs: 20, headerSize: 16 * 1024 }

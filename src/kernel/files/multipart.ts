@@ -1,5 +1,6 @@
-// Reads multipart/form-data (RFC 7578) part by part as it comes in, after it is known who asks and may: files go to the store,
-// texts are collected, and what is too much stops the reading. The body a handler gets holds a key for every file.
+// Reads multipart/form-data (RFC 7578) after authentication, part by part: files go to the file
+// store, texts are collected, and a limit stops the reading. In the handler's body a key stands for
+// each file.
 import type { Readable } from 'node:stream'
 import type { Body } from '../../contract/input/body.ts'
 import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
@@ -14,38 +15,38 @@ import { asNamed, fieldsOf, textsOnly } from './urlencoded-bytes.ts'
 type Received = { body: Body; uploads: Uploads }
 /** The files of one request. */
 export interface Uploads {
-  /** By the key that stands for the file in the body. */
+  /** By the key of the file in the body. */
   readonly files: ReadonlyMap<string, Upload>
-  /** Hashes of those that were kept. */
+  /** The hashes of the stored files. */
   readonly kept: Set<string>
-  /** Gives back the memory the form had. */
+  /** Releases the memory of the form. */
   readonly release?: () => void
 }
 
 const maxFiles = 20
-/** Of a text whose schema does not take longer ones, in bytes; and of any. */
+/** The longest text, in bytes: for a schema without a longer maxLength, and for any schema. */
 const [longText, maxTextLength] = [256 * 1024, 1024 * 1024]
 
-/** The file that a body names. */
+/** The upload for a key of the body. */
 export function uploaded(ctx: Context, key: string): Upload {
   const upload = ctx.uploads?.files.get(key)
   if (!upload) throw new Error('The body names a file that did not come with it.')
   return upload
 }
 
-/** Keeps the bytes of an upload, in the transaction that writes a row for them. */
+/** Stores an upload, in the transaction that writes its row. */
 export async function storeUpload(ctx: Context, upload: Upload): Promise<void> {
   if (ctx.dryRun) return
   ctx.uploads?.kept.add(upload.sha256)
   await ctx.services.files.keep(upload)
 }
 
-/** Removes what the request brought and nobody kept, and what was kept for a row that never came. */
+/** Removes uploads that were not stored, and stored ones whose transaction was rolled back. */
 export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<void> {
   if (!ctx.uploads) return
   ctx.uploads.release?.()
   const { files, kept } = ctx.uploads
-  // What cannot be removed now is, with the next look at what nobody refers to; what is answered is decided already.
+  // Best effort: leftovers are removed by the next orphan sweep; the response is already decided.
   await bestEffort(async () => {
     for (const upload of files.values()) await ctx.services.files.discard(upload)
     if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
@@ -55,12 +56,17 @@ export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<
 export interface Form {
   /** The Content-Type, with the boundary. */
   type: string
-  /** Of all parts together; what says beforehand that it is more is refused before it is known who asks (routes.ts). */
+  /**
+   * For all parts together. A larger Content-Length is refused before authentication (routes.ts).
+   */
   longest: number
   schema: Shape
 }
 
-/** Reads all parts. Throws 400 for what is no form, 413 for too much of anything, 503; then nothing is left behind. */
+/**
+ * Reads all parts. Throws 400 for a malformed form, 413 beyond a limit, or 503, and removes its
+ * files then.
+ */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
   const release = (): void => loan.giveBack()
@@ -94,7 +100,7 @@ async function read(
   const wants = (sent: string): boolean => isFile(shapeOf(sent))
   const isBytes = schema['x-bytes'] === true
   const empty: string[] = []
-  // Parts are stored side by side; a list keeps the order in which they were sent.
+  // Files are stored concurrently; the list keeps the order of the parts.
   const taken: { place: number; name: string; key: string }[] = []
   let count = 0
 
@@ -110,7 +116,7 @@ async function read(
       filename === undefined ? name : asNamed(filename),
       maxFileLength(shapeOf(name)),
     )
-    // What a browser sends for a field of a form in which no file was chosen.
+    // Browsers send an empty part for a file field without a file.
     const isChosen = upload.size > 0 || (filename !== undefined && filename !== '')
     const key = `${upload.sha256}/${upload.name}`
     if (!isChosen || files.has(key)) await ctx.services.files.discard(upload)
@@ -131,7 +137,7 @@ async function read(
       maxFiles: isBytes ? maxParts : maxFiles,
       encoding: isBytes ? 'latin1' : 'utf-8',
       isFile: (name, filename) => wants(name) || filename !== undefined,
-      // A character has four bytes at most.
+      // A UTF-8 character has at most four bytes.
       longest: (name) =>
         isBytes ? longest : Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), maxTextLength),
       text: (name, value) => field(name).texts.push(value),

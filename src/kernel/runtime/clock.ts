@@ -13,7 +13,10 @@ export const daysAfter = (time: Date, days: number): string => stamp(new Date(ti
 
 export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000
 
-/** Starts a stopwatch; the function answers the whole milliseconds since. It does not depend on the time of day. */
+/**
+ * Starts a stopwatch; the function answers the whole milliseconds since. It does not depend on the
+ * time of day.
+ */
 export function stopwatch(): () => number {
   const elapsed = fineStopwatch()
   return () => Math.round(elapsed())

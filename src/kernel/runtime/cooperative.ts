@@ -1,5 +1,6 @@
-// Long work in short slices: SQLite answers synchronously, so long work must yield to the event loop.
-// All long work of a process shares one queue: one slice at a time, and requests run in between.
+// Long work in short slices: SQLite answers synchronously, so long work must yield to the event
+// loop. All long work of a process shares one queue: one slice at a time, and requests run in
+// between.
 import { setImmediate as turn } from 'node:timers/promises'
 import { fineStopwatch } from './clock.ts'
 
@@ -9,7 +10,10 @@ const sliceMs = 2
 let line: Promise<void> = Promise.resolve()
 let held = fineStopwatch()
 
-/** Ends a slice. It takes three turns of the event loop to read, run and answer the requests that came meanwhile. */
+/**
+ * Ends a slice. It takes three turns of the event loop to read, run and answer the requests that
+ * came meanwhile.
+ */
 export function yieldToEventLoop(): Promise<void> {
   line = line.then(async () => {
     for (let turns = 0; turns < 3; turns++) await turn()

@@ -28,7 +28,10 @@ export interface Disk {
 
 const lowBytes = 1024 ** 3
 const lowShare = 0.05
-/** The room one change needs in the write-ahead log. After a full disk more is required, so that writes do not flap. */
+/**
+ * The room one change needs in the write-ahead log. After a full disk more is required, so that
+ * writes do not flap.
+ */
 const probeBytes = 64 * 1024
 const probeBytesAfterTrouble = 1024 * 1024
 const holdsMs = 3000

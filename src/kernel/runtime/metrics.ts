@@ -1,5 +1,5 @@
-// The counters of one server: each app has its own, so that several in one process do not mix. Figures that
-// rows and files hold are read at each scrape (resources/system/metrics.ts).
+// The counters of one server: each app has its own, so that several in one process do not mix.
+// Figures that rows and files hold are read at each scrape (resources/system/metrics.ts).
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { MailDeferred, Mailer, MailRefused } from '../../mail/outbound.ts'
 
@@ -14,7 +14,10 @@ export interface Answer {
 }
 
 export interface Metrics {
-  /** Counts a request that begins; the caller calls the answered function once, when the request is over. */
+  /**
+   * Counts a request that begins; the caller calls the answered function once, when the request is
+   * over.
+   */
   begun(): (answer: Answer) => void
   /** Counts a request that was refused because of overload. */
   shed(): void
@@ -37,7 +40,10 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 
 let processRegistry: Registry | undefined
 
-/** Memory, CPU, event loop and garbage collection. prom-client cannot stop watching, so one registry serves the process. */
+/**
+ * Memory, CPU, event loop and garbage collection. prom-client cannot stop watching, so one registry
+ * serves the process.
+ */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
   processRegistry = new Registry()
@@ -97,7 +103,7 @@ export function createMetrics(): Metrics {
 function createRequestHistogram(registers: Registry[]): (answer: Answer) => void {
   const requests = new Histogram({
     name: 'accord_http_request_duration_seconds',
-    help: 'Requests by operation (`none` for what is no operation), method and status; 499 went away before an answer.',
+    help: 'Requests by operation (`none` without one), method and status; 499 went away before an answer.',
     labelNames: ['operation', 'method', 'status'] as const,
     buckets: bucketSeconds,
     registers,

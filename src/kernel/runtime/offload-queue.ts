@@ -1,5 +1,6 @@
-// The queue in front of the subprocesses (offload.ts): bounded in number and in time, and fair. A caller has at most one job
-// running, and callers take turns, so a caller with many jobs delays none but these.
+// The queue in front of the subprocesses (offload.ts): bounded in number and in time, and fair. A
+// caller has at most one job running, and callers take turns, so a caller with many jobs delays
+// none but these.
 
 export type Caller = string | number
 
@@ -13,7 +14,10 @@ export interface QueueLimits {
 export type Refusal = 'caller_busy' | 'queue_full' | 'waited_too_long' | 'closed'
 
 export interface FairQueue {
-  /** Resolves when the job may begin, with the function that ends it. Rejects with what `refused` makes of the reason. */
+  /**
+   * Resolves when the job may begin, with the function that ends it. Rejects with what `refused`
+   * makes of the reason.
+   */
   enter(caller: Caller): Promise<() => void>
   /** Refuses all that wait, and all that come. */
   close(): void

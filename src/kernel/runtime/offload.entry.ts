@@ -1,7 +1,10 @@
-// The subprocess of offload.ts: takes one job after the other from its parent, imports the module that does it, and answers with the
-// result. It ends when the parent does.
+// The subprocess of offload.ts: takes one job after the other from its parent, imports the module
+// that does it, and answers with the result. It ends when the parent does.
 
-/** A module that can be run here. Its input and result are copied between the processes: plain data and bytes, no functions. */
+/**
+ * A module that can be run here. Its input and result are copied between the processes: plain data
+ * and bytes, no functions.
+ */
 export interface Runnable {
   run(input: never): unknown
 }

@@ -1,6 +1,7 @@
-// Runs a module in a subprocess, off the event loop: for work that takes the processor for longer than other requests can wait. A
-// subprocess and not a worker thread, because a thread that runs out of memory can take the server with it, cannot always be stopped,
-// and has the same priority; a subprocess is killed for certain and runs at a lower one. It gets no environment, so no secrets.
+// Runs a module in a subprocess, off the event loop: for work that takes the processor for longer
+// than other requests can wait. A subprocess and not a worker thread, because a thread that runs
+// out of memory can take the server with it, cannot always be stopped, and has the same priority; a
+// subprocess is killed for certain and runs at a lower one. It gets no environment, so no secrets.
 import { type ChildProcess, fork } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -15,14 +16,17 @@ export interface OffloadLimits extends QueueLimits {
   idleMs: number
 }
 
-/** A module that `run` can be given, with the types of what goes in and comes out. */
+/** A module for `run`, with the types of its input and result. */
 export interface Program<Input, Result> {
   readonly module: string
   readonly types?: (input: Input) => Result
 }
 
 export interface Offload {
-  /** Throws `OffloadError` if the job was not done, and a plain Error with the stack if the module threw. */
+  /**
+   * Throws `OffloadError` if the job was not done, and a plain Error with the stack if the module
+   * threw.
+   */
   run<Input, Result>(program: Program<Input, Result>, input: Input, caller: Caller): Promise<Result>
   /** Kills the subprocesses; what is running or waiting is rejected. */
   close(): Promise<void>
@@ -35,7 +39,10 @@ export class OffloadError extends Error {
   }
 }
 
-/** Requests end after 30 s of silence (connection-limits.ts): waiting and running together stay below. */
+/**
+ * Requests end after 30 s of silence (connection-limits.ts): waiting and running together stay
+ * below.
+ */
 const usual: OffloadLimits = {
   maxRunning: 2,
   maxWaiting: 32,
@@ -51,7 +58,10 @@ const lowestPriority = 19
 
 const isSource = import.meta.url.endsWith('.ts')
 
-/** `programAt<typeof Entry>(import.meta.url, './x.entry')` names the module `x.entry.ts` beside the caller, compiled or not. */
+/**
+ * `programAt<typeof Entry>(import.meta.url, './x.entry')` names the module `x.entry.ts` beside the
+ * caller, compiled or not.
+ */
 export const programAt = <Entry extends Runnable>(
   base: string,
   name: `${string}.entry`,

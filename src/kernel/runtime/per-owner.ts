@@ -1,4 +1,5 @@
-// A value that belongs to an object and is collected together with it, such as the cache of a store.
+// A value that belongs to an object and is collected together with it, such as the cache of a
+// store.
 
 /** Answers the value of an owner, which is created the first time. */
 export function perOwner<Owner extends object, Value>(create: (owner: Owner) => Value): (owner: Owner) => Value {

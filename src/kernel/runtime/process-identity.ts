@@ -1,5 +1,6 @@
-// Owner ids of processes that hold a job or a lock, so that another process can tell when the owner is gone.
-// Process ids are compared only within one pid namespace, because two containers each have a process 1.
+// Owner ids of processes that hold a job or a lock, so that another process can tell when the owner
+// is gone. Process ids are compared only within one pid namespace, because two containers each have
+// a process 1.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -18,7 +19,10 @@ export const newOwnerId = (): string => nameOf(self, randomUUID())
 export const nameOf = ({ host, place, pid, began }: Owner, unique: string): string =>
   [host, place, pid, began, unique].join(':')
 
-/** Whether the owner's process has certainly ended. False for a process of another namespace; its lease expires. */
+/**
+ * Whether the owner's process has certainly ended. False for a process of another namespace; its
+ * lease expires.
+ */
 export function isProcessGone(owner: string): boolean {
   const [host, place, number, began = ''] = owner.split(':')
   const pid = Number(number)
@@ -34,7 +38,10 @@ export function isProcessGone(owner: string): boolean {
   }
 }
 
-/** The state of an owner without a lease: 'gone' also after a reboot, 'unknown' on another machine or in another container. */
+/**
+ * The state of an owner without a lease: 'gone' also after a reboot, 'unknown' on another machine
+ * or in another container.
+ */
 export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
   const [host, place = ''] = owner.split(':')
   if (host !== self.host) return 'unknown'
@@ -46,8 +53,9 @@ export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
 const bootOf = (place: string): string | null => /^(.+)\/\d+$/.exec(place)?.[1] ?? null
 
 /**
- * The scope in which a pid is unique: the boot and the pid namespace. A namespace number can be reused, but only after its
- * processes have ended. Other systems than Linux have one scope for each machine.
+ * The scope in which a pid is unique: the boot and the pid namespace. A namespace number can be
+ * reused, but only after its processes have ended. Other systems than Linux have one scope for each
+ * machine.
  */
 function placeHere(): string {
   if (process.platform !== 'linux') return 'machine'
@@ -60,7 +68,9 @@ function placeHere(): string {
   }
 }
 
-/** The start time of a process; 'ended' for a zombie, null without such a process or without /proc. */
+/**
+ * The start time of a process; 'ended' for a zombie, null without such a process or without /proc.
+ */
 function beginning(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -1,5 +1,5 @@
-// Storage errors as 503 (DOMAIN 4.2): the caller should try again later. Also optional writes, whose
-// failure must not fail a request.
+// Storage errors as 503 (DOMAIN 4.2): the caller should try again later. Also optional writes,
+// whose failure must not fail a request.
 import { storageFaultOf, type Trouble } from '../../../db/storage-errors.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -26,8 +26,8 @@ export function toUnavailableProblem(error: unknown): Problem | null {
 const aside = new WeakMap<Services['store'], Set<string>>()
 
 /**
- * Starts an optional write, such as the last use of a token, without waiting for it: a read must not wait for a write. While a
- * write of that name is under way, another one is dropped.
+ * Starts an optional write, such as the last use of a token, without waiting for it: a read must
+ * not wait for a write. While a write of that name is under way, another one is dropped.
  */
 export function writeAside(
   { store, log }: Pick<Services, 'store' | 'log'>,
@@ -40,7 +40,7 @@ export function writeAside(
   underWay.add(name)
   bestEffort(work)
     // The database may be closed already.
-    .catch((error: unknown) => log.warn({ err: error }, 'What was to be noted beside a request was not written.'))
+    .catch((error: unknown) => log.warn({ err: error }, 'An optional write beside a request failed.'))
     .finally(() => underWay.delete(name))
 }
 

@@ -1,5 +1,5 @@
-// The attributes of the installation as all of them are needed at once: by entity, with their options. Read once and kept
-// until one changes; whether one has is asked with one cheap query, so that a change by another process counts as well.
+// All attributes of the installation, by entity and with their options. They are cached until one
+// changes; a cheap query detects that, so a change by another process counts too.
 import { runCompiled } from '../../../db/compiled-queries.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -47,22 +47,24 @@ export interface Attribute {
   validation: Validation | null
   isRequired: boolean
   isUnique: boolean
-  /** As a value is stored; null for none. */
+  /** The default, in stored form; null without one. */
   initial: unknown
   isOwn: boolean
   options: readonly Option[]
 }
 
 export interface AttributeSet {
-  /** Another one after every change. */
+  /** Differs after every change. */
   mark: string
-  /** Of the installation's own, in their order. */
+  /** The installation's own attributes, in order. */
   own: ReadonlyMap<EntityType, readonly Attribute[]>
   system: ReadonlyMap<EntityType, readonly Attribute[]>
 }
 
 const known = new WeakMap<Db, AttributeSet>()
-/** Transactions that change attributes: what they read may never be committed. */
+/**
+ * Transactions that change attributes. Their reads are not cached, because they may be rolled back.
+ */
 const changing = new WeakSet<Unit>()
 
 /** Called by every write of an attribute, in its transaction. */
@@ -87,12 +89,12 @@ export async function committedSet({ db: root }: Pick<Store, 'db'>, db: Db = roo
   if (kept?.mark === mark) return kept
   const set = await load(db, mark)
   if (db === root) known.set(root, set)
-  // What stands in a transaction may never be committed: for the next one it is read once more, outside.
+  // A transaction may be rolled back, so the cache is filled by a read outside of it.
   else void committedSet({ db: root }).catch(() => undefined)
   return set
 }
 
-/** Ids are never used twice and every change raises a version, so equal marks mean equal sets. */
+/** Ids are never reused and every change raises a version, so equal marks mean equal sets. */
 async function markOf(db: Db): Promise<string> {
   const marks = await runCompiled(db, 'attributes: mark', [], () =>
     db
@@ -137,7 +139,7 @@ export interface AttributeRow {
   is_user_defined: number
 }
 
-/** A stored row as the rest of the slice speaks of it; the table checks its words. */
+/** A stored row as an Attribute. The table's constraints guarantee the enum values. */
 export const attributeOf = (row: AttributeRow, options: readonly Option[]): Attribute => ({
   id: row.id,
   code: row.code,

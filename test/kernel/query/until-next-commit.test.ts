@@ -1,5 +1,5 @@
-// Reads in production, where totals, tokens and statements are cached: nobody gets a reply that another
-// caller, another time or rights of before would have got.
+// Reads in production, where totals, tokens and statements are cached: a reply never belongs to
+// another caller, an earlier time or rights that are gone.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
