@@ -1,15 +1,15 @@
-// How mail fails, in words a user may read: one short line, never a credential. Whoever sends or receives decides by the class
-// alone what happens next.
+// The errors of mail. Their messages are one short line without credentials, fit for users; callers decide by
+// the class what happens next.
 
-/** The mail will never be accepted as it is; trying again is of no use. */
+/** Permanent: the server will never accept this e-mail, so it is not retried. */
 export class MailRefused extends Error {
   override name = 'MailRefused'
 }
 
-/** Not now: the server is away, slow, says "later", or does not know us. The same mail may be tried again. */
+/** Temporary: the server is unreachable, slow, deferred the e-mail or refused the login. It may be retried. */
 export class MailDeferred extends Error {
   override name = 'MailDeferred'
-  /** The whole message was handed over and no answer came: it may have arrived, and another try may make a second copy. */
+  /** The whole message was sent but not acknowledged, so a retry may deliver it twice. */
   readonly mayHaveArrived: boolean
 
   constructor(message: string, { mayHaveArrived = false, cause }: { mayHaveArrived?: boolean; cause?: unknown } = {}) {
@@ -18,7 +18,7 @@ export class MailDeferred extends Error {
   }
 }
 
-/** The bytes are no mail, or `isMail`: a mail that cannot be read within bounds. */
+/** The bytes are not an e-mail, or, with `isMail`, one that exceeds the limits of the reader. */
 export class UnreadableMail extends Error {
   override name = 'UnreadableMail'
   readonly isMail: boolean
@@ -29,24 +29,24 @@ export class UnreadableMail extends Error {
   }
 }
 
-/** Too many mails are being read; the same one may be given again in a while. */
+/** Too many e-mails are being read at once; the same one may be retried later. */
 export class MailReaderBusy extends Error {
   override name = 'MailReaderBusy'
 }
 
-/** The mailbox could not be polled to its end. */
+/** The poll of the mailbox ended early. */
 export class MailboxFailed extends Error {
   override name = 'MailboxFailed'
-  /** How far each folder had come: the place to go on from. */
+  /** The last UID read in each folder; the next poll continues there. */
   folders: { path: string; uidValidity: number; through: number }[] = []
 }
 
-/** Thrown by whoever takes messages from a mailbox to end the poll after this one, without failure. */
+/** Thrown by a `take` callback to end the poll after this message without an error. */
 export class StopPolling extends Error {
   override name = 'StopPolling'
 }
 
-/** One line of at most 300 characters, without the given secrets in any form they travel in. */
+/** One line of at most 300 characters, with the secrets masked, also URL-encoded and in base64. */
 export function redactedLine(text: string, secrets: readonly (string | null | undefined)[] = []): string {
   let line = text
   for (const secret of secrets) {
@@ -58,7 +58,7 @@ export function redactedLine(text: string, secrets: readonly (string | null | un
   return line.length <= 300 ? line : `${line.slice(0, 299).trimEnd()}…`
 }
 
-/** Breaks and control characters become a space: what ends a header or forges a line of a log is gone. */
+/** Replaces line breaks and control characters by a space, so that the text cannot add a header or a log line. */
 export const withoutControls = (text: string): string =>
   text
     .replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')

@@ -1,4 +1,4 @@
-// The mailbox of development: each mail becomes a file in a folder, which mail programs open. Nothing leaves the machine.
+// The mailer for development: writes each e-mail as an .eml file into a folder and sends nothing.
 import { randomUUID } from 'node:crypto'
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

@@ -1,9 +1,9 @@
-// How long a mail that is on its way is waited for when the worker that sends it is told to stop.
+// Gives an e-mail in flight time to finish when its worker is told to stop.
 
-/** Less than a worker has to stop. */
+/** Shorter than the time a worker has to stop. */
 const graceMs = 3000
 
-/** A worker that stops lets a conversation come to its end: what is broken off may have arrived, and would be sent again. */
+/** A signal that aborts later than `signal`: an interrupted e-mail may have arrived, and would be sent twice. */
 export function withGracePeriod(signal: AbortSignal): AbortSignal {
   const late = new AbortController()
   const end = (): void => void setTimeout(() => late.abort(), graceMs).unref()

@@ -1,22 +1,22 @@
-// What the parser of mail may be given. It takes a turn per line, keeps the lines of a text apart until the end, and compares
-// each line that begins with two dashes with every boundary: harmless in mails, and minutes in what somebody made for it.
+// Limits of the input of the mail parser. The parser works line by line and compares each line that begins
+// with two dashes with every boundary, so a crafted e-mail could take minutes.
 import { UnreadableMail } from './failures.ts'
 
 export const maxMailBytes = 30 * 1024 * 1024
-/** Lines of up to 40 bytes: those of encoded files are longer. 150,000 took a second; after them the mail is not read on. */
+/** Lines of up to 40 bytes; encoded files have longer ones. 150,000 took a second; the rest is cut off. */
 const maxShortLines = 150_000
 const shortLineBytes = 40
-/** Comparisons with boundaries; 50 million took a quarter of a second. */
+/** Comparisons of lines with boundaries; 50 million took a quarter of a second. */
 const maxComparisons = 50_000_000
 
-/** The part of the bytes that is read. Throws Unreadable for nothing, for too much, and for too many parts. */
+/** The part of the bytes to parse. Throws UnreadableMail for an empty or too large e-mail, or too many parts. */
 export function limitMailBytes(bytes: Uint8Array): Uint8Array {
   if (bytes.length > maxMailBytes) throw new UnreadableMail('The e-mail is larger than 30 MiB.')
   const content = cut(withoutPreface(bytes))
   if (content.length === 0) throw new UnreadableMail('This is no e-mail: it is empty.')
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
   const dashes = count(buffer, '\n--')
-  // There are never more boundaries than such lines, so a look at the words is worth it for many lines only.
+  // There are never more boundaries than such lines, so few lines need no exact count.
   const boundaries = dashes < 5_000 ? dashes : buffer.toString('latin1').toLowerCase().split('boundary').length - 1
   if (dashes * boundaries > maxComparisons) throw tooMany()
   return content
@@ -25,7 +25,7 @@ export function limitMailBytes(bytes: Uint8Array): Uint8Array {
 const tooMany = (): UnreadableMail =>
   new UnreadableMail('The e-mail cannot be read: it has too many parts.', { isMail: true })
 
-/** Without the line mailbox files put in front of each mail, and empty lines, which would end the headers before the first. */
+/** Removes the "From " line of mbox files, and leading empty lines, which would end the headers at once. */
 function withoutPreface(bytes: Uint8Array): Uint8Array {
   let start = 0
   while (bytes[start] === 10 || bytes[start] === 13) start++

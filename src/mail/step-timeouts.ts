@@ -1,12 +1,12 @@
-// Time for each step of a conversation: a server that hangs, whatever the reason, is left.
+// A timeout for each step of an IMAP conversation, so that a hanging server cannot block the poll.
 import { MailboxFailed } from './failures.ts'
 
 export type StepTimer = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
 
-/** Steps fail with MailboxFailed after `timeoutMs`, or when `signal` says so; `leave` ends the connection then. */
+/** A step fails with MailboxFailed after `timeoutMs` or when `signal` aborts; `leave` then ends the connection. */
 export function createStepTimer(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): StepTimer {
   return async (step, patienceMs = timeoutMs) => {
-    // It goes on failing after we have left, and nobody is there to hear it.
+    // Closing the connection rejects the step later, when nothing awaits it any more.
     step.catch(() => undefined)
     let end = (): void => undefined
     const isOver = new Promise<never>((_, reject) => {
