@@ -1,5 +1,5 @@
-// What happens by itself: all jobs, readers of the event log and schedules of all slices, beside operations.ts and listeners.ts. A kind
-// that is missing here waits for ever.
+// All jobs, event consumers and schedules of the slices. A job of a kind that is missing here is
+// never run.
 
 import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
@@ -22,7 +22,7 @@ export const jobs: readonly AnyJob[] = [
   ...mails,
 ]
 
-/** Workflows before webhooks, so that what they change is told as well in the same round. */
+/** Workflows run before webhooks, so that their changes are delivered in the same round. */
 export const readers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
 export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules]

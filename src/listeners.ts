@@ -1,6 +1,5 @@
-// All listeners of all slices, in the order they run: the answer to "what happens when a lead is created?". None so far:
-// what follows a write is either in its own transaction or, from the event log, in a job. And what goes with a record that
-// is deleted, where the slice that knows is not the slice that deletes.
+// All listeners in the order they run, and all delete hooks. There are no listeners so far: the
+// effects of a write happen in its transaction or, from the event log, in a job.
 
 import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { Emitter } from './kernel/write/events.ts'

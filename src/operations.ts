@@ -1,5 +1,6 @@
-// The handlers of all slices as one object: an operation of the contract without a handler does not compile. What follows from
-// a resource as such is registered for all of src/resources.ts at once.
+// The handlers of all slices as one object: an operation without a handler does not compile.
+// Everyday handlers, history, restore and lookups are registered for all of src/resources.ts at
+// once.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
 import type { Examiners, Locators } from './http/pipeline.ts'
@@ -98,7 +99,7 @@ export const handlers: Handlers = {
   ...system,
 }
 
-/** By entity, for what is the same for all of them. */
+/** All resources by entity. */
 export const resources: ReadonlyMap<string, Resource<unknown, never>> = new Map(
   Object.values(defined).map((each) => [each.entity, each]),
 )
@@ -110,7 +111,7 @@ export const searchDocuments = [...resources.values()].flatMap(({ searchDocument
 export const searchIndex = createSearchIndex(searchDocuments)
 
 /**
- * Who may see events, by the type of record they are about: the callers who see the record in its list, or a rule of the slice for
+ * The visibility rules of events, by record type: the rule of the resource, or one of the slice for
  * types without a resource. A server does not start when a rule is missing.
  */
 export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
@@ -125,16 +126,16 @@ export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
   } satisfies Partial<Record<EventEntity, Sight>>),
 ])
 
-/** What refuses a call of a public operation before its body is read. */
+/** Checks that may refuse a call of a public operation before its body is read. */
 export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
 
-/** By operation that writes a record: its rules for a body that its schema refuses already (DOMAIN 4.3). */
+/** By operation: the rules of the slice for a body that its schema refuses already (DOMAIN 4.3). */
 export const examiners: Examiners = Object.assign(
   { createToken: examineCreation },
   ...[...resources.values()].map(({ examiners }) => examiners),
 )
 
-/** By path of a record, or of a link below one: the function that finds it, or throws 404 or 412. */
+/** By path of a record or of a link below one: finds it, or throws 404 or 412. */
 export const locators: Locators = {
   ...Object.fromEntries([...resources.values()].map((each) => [each.getOperation.path, each.assertVisible])),
   [operations.getToken.path]: tokens.assertVisible,

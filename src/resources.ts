@@ -1,5 +1,5 @@
-// Every resource that `defineResource` made, one line each. What they have in common (handlers, history, restore, visibility of
-// events, lookups by path) is registered from this list in operations.ts.
+// Every resource made by `defineResource`, one line each. operations.ts registers their handlers,
+// histories, restores, event visibility and lookups from this list.
 export { activities } from './resources/activities/resource.ts'
 export { attributes } from './resources/attributes/resource.ts'
 export { imports } from './resources/data-transfer/resource.ts'

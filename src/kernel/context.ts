@@ -1,5 +1,6 @@
-// What every handler receives first: who is calling, through which database, at what time. Plain data and functions;
-// inside a transaction the context is a copy whose `db` is that transaction (house rule 4).
+// The first argument of every handler: the caller, the database, the time and the services. Plain
+// data and functions; inside a transaction the context is a copy whose `db` is that transaction
+// (house rule 4).
 import { randomUUID } from 'node:crypto'
 import type { StatementCheck } from '../../db/compiled-queries.ts'
 import type { SearchIndex } from '../../db/search/search-index.ts'
@@ -41,7 +42,7 @@ export interface CurrentUser {
 export interface CallingToken {
   id: number
   abilities: readonly string[]
-  /** Networks it may be used from; none for everywhere. */
+  /** Networks it may be used from; an empty list means everywhere. */
   allowedIps: readonly string[]
   /** Null for never. */
   expiresAt: string | null
@@ -49,11 +50,13 @@ export interface CallingToken {
 
 export interface CallingSession {
   id: number
-  /** What a call that writes must carry. */
+  /** The value that every writing call must send. */
   csrf: string
 }
 
-/** What it means for the rows that a job works on when the job is given up, or somebody wants it done after all (jobs/queue.ts). */
+/**
+ * What a job does to the rows it works on when it is given up or retried by a user (jobs/queue.ts).
+ */
 export interface JobHooks {
   isMail: boolean
   onBuried?: (ctx: Context, payload: object, cause: string) => Promise<void>
@@ -62,7 +65,10 @@ export interface JobHooks {
 
 /** Self-checks that tests hand in (test/support/verifier.ts). A server has none. */
 export interface Verifier {
-  /** Runs `save`, which saves the links of a record, and throws when it changed the record without saying so. */
+  /**
+   * Runs `save`, which saves the links of a record, and throws when it changed the record without
+   * saying so.
+   */
   checkLinks(
     record: { noun: string; readStored: () => Promise<unknown>; readShown: () => Promise<unknown> },
     save: () => Promise<boolean>,
@@ -70,21 +76,21 @@ export interface Verifier {
 }
 
 /**
- * Functions that a slice needs from one further right in the order of src/README.md. The slice on the left
- * declares each with `declare module`; app.ts hands them in.
+ * Functions that a slice needs from one further right in the order of src/README.md. The slice on
+ * the left declares each with `declare module`; app.ts hands them in.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: the slices declare its members
 export interface SliceFunctions {}
 
-/** What is the same for every request of a server. */
+/** The services of a server, shared by all its requests. */
 export interface Services {
   config: Config
   store: Store
   searchIndex: SearchIndex
   events: Emitter
-  /** What goes with a deleted record, by entity. */
+  /** The delete hooks, by entity. */
   releases: Releases
-  /** All resources by entity (`leads`, `persons` …), for what is the same for all of them. */
+  /** All resources by entity (`leads`, `persons` …). */
   resources: ReadonlyMap<string, Resource<unknown, never>>
   /** The rule that says who may see events, for each type of record. */
   sights: ReadonlyMap<string, Sight>
@@ -96,30 +102,33 @@ export interface Services {
   contract: object
   clock: { now(): Date }
   log: Log
-  /** Encrypts what must be kept but not be readable in the file. */
+  /** Encrypts secrets that are stored and read again. */
   seal: Encryption
   statefulDomains: () => readonly string[]
-  /** What the server counts of itself. */
+  /** The counters of `/metrics`. */
   metrics: Metrics
-  /** Whether there is room for what is to be stored. */
+  /** Whether the disks have free space. */
   disk: Disk
   /** Functions of slices for slices that may not import them. */
   slices: SliceFunctions
   /** The names of an entity's fields for people, by code. */
   fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
-  /** Mail going out. */
+  /** Sends mail. */
   mailer: Mailer
-  /** Work that would hold the event loop up. */
+  /** Runs work that would block the event loop in subprocesses. */
   offload: Offload
-  /** Requests to addresses that others have chosen. */
+  /** Sends requests to addresses that users entered. */
   outbound: Outbound
-  /** By the kind of the job; handed in because the slices that define them come after what people decide about jobs. */
+  /**
+   * By kind of job; handed in because the slices that define jobs stand right of the slice that
+   * retries them.
+   */
   jobs: ReadonlyMap<string, JobHooks>
-  /** Something may be due for the worker of this process. */
+  /** Tells the worker of this process that a job may be due. */
   wake: () => void
   /** Checks each use of a cached statement. */
   checkStatement?: StatementCheck | undefined
-  /** Whether the published contract is there and current. */
+  /** Whether the published contract exists and is current. */
   readiness: () => 'ok' | 'missing' | 'outdated'
   verifier?: Verifier | undefined
 }
@@ -141,44 +150,55 @@ export interface Context {
   readonly operation: OperationId | null
   readonly user: CurrentUser | null
   readonly token: CallingToken | null
-  /** Instead of a token, which then is null; it can do all that its user can. */
+  /** Set instead of a token. A session may do everything its user may do. */
   readonly session: CallingSession | null
   readonly origin: Origin
   readonly requestId: string
   readonly ip: string | null
   readonly dryRun: boolean
-  /** Fields that a body tried on lacks, because its schema refuses them. */
+  /** Fields that were removed from the body because its schema refuses them. */
   readonly refused?: readonly string[]
-  /** Value of If-Match, for the record in the path. */
+  /** The value of If-Match, which is about the record in the path. */
   readonly ifMatch: string | null
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** Scheme and host of this server as the caller sees it, without a trailing slash. */
   readonly baseUrl: string
-  /** Scheme and host the request was sent to, whatever ACCORD_APP_URL says; a forwarded host counts from a trusted proxy only. */
+  /**
+   * Scheme and host the request was sent to, whatever ACCORD_APP_URL says; a forwarded host counts
+   * from a trusted proxy only.
+   */
   readonly requestOrigin: string
   readonly path: string
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
-  /** Attributes that records may lack here although they are required: by id. */
+  /** Ids of required attributes that records may lack in this call. */
   readonly excused?: ReadonlySet<number>
-  /** The run of a workflow on whose behalf this happens; what it changes is marked with it, so that no chain runs in a circle. */
+  /**
+   * The workflow run that makes this call. Its changes are marked with it, so that workflows cannot
+   * loop.
+   */
   readonly workflowRun?: number
-  /** Set with the answer (cookies.ts). */
+  /** Cookies that the reply sets (cookies.ts). */
   readonly cookies: string[]
-  /** What was taken although something speaks against it; told in `meta.warnings` of the reply. */
+  /** Accepted input that may be a mistake; `meta.warnings` of the reply lists it. */
   readonly warnings: Warning[]
   /** The files that came with the body. */
   readonly uploads?: Uploads
-  /** One record the caller may see whoever owns it: the one just written. */
+  /** The record just written: the caller may see it whatever its owner. */
   readonly visibleRecord?: { table: string; id: number }
-  /** Set for a request with an Idempotency-Key whose handler opens its own transactions (idempotency.ts). */
+  /**
+   * Set for a request with an Idempotency-Key whose handler opens its own transactions
+   * (idempotency.ts).
+   */
   readonly keyed: KeyedRequest | null
-  /** Records that the caller was found to see in this transaction, by entity: it is not looked again when one is referred to. */
+  /**
+   * Records found visible in this transaction, by entity: references to them are not checked again.
+   */
   readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
 }
 
-/** Whoever acts when nobody has called: commands and jobs. No user, every permission. */
+/** The context of commands and jobs: no user, every permission. */
 export function systemContext(services: Services, origin: Origin): Context {
   const { config, store, clock } = services
   const base = config.appUrl ?? `http://localhost:${config.port}`
@@ -207,41 +227,47 @@ export function systemContext(services: Services, origin: Origin): Context {
   }
 }
 
-/** Says in the reply that something was taken which may be a mistake; once. */
+/** Adds a warning to the reply, once. */
 export function warn({ warnings }: Context, field: string, message: string): void {
   if (!warnings.some((each) => each.field === field && each.message === message)) warnings.push({ field, message })
 }
 
-/** The part of a reply that tells of warnings, if there are any. */
+/** The part of a reply that lists the warnings, if there are any. */
 export const warned = ({ warnings }: Context): { meta?: { warnings: Warning[] } } =>
   warnings.length === 0 ? {} : { meta: { warnings } }
 
-/** For what is written beside the work of a call, whatever becomes of that: never rehearsed, never part of an idempotent answer. */
+/**
+ * A context for writes that do not depend on the outcome of the call: no dry run, no idempotent
+ * answer.
+ */
 export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, keyed: null })
 
-/** Time of the request, as stored. One request sees one time. */
+/** The time of the request in stored form. One request has one time. */
 export const now = (ctx: Context): string => textOf(ctx.time)
 
 let last = { time: Number.NaN, text: '' }
 
-/** A write asks for it again and again, and writing it out takes as long as a simple query. */
+/** Cached: one write needs it many times, and formatting it takes as long as a simple query. */
 function textOf(at: Date): string {
   const time = at.getTime()
   if (time !== last.time) last = { time, text: at.toISOString() }
   return last.text
 }
 
-/** The signed-in user; only operations behind a token reach code that asks. */
+/** The signed-in user. Throws in a public operation, which is a bug. */
 export function requireUser(ctx: Context): CurrentUser {
   if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
   return ctx.user
 }
 
-/** In whose name something is written. A workflow has the rights of a user and writes in the name of the system (DOMAIN 18.3). */
+/**
+ * The author of a write. A workflow has the rights of a user, but the system is its author (DOMAIN
+ * 18.3).
+ */
 export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): CurrentUser | null =>
   workflowRun === undefined ? user : null
 
-/** Whether the caller's role has a permission. Where an operation asks, `may` asks about its ability as well. */
+/** Whether the caller's role has a permission. `canCall` checks the token's ability too. */
 export const hasPermission = (ctx: Pick<Context, 'user'>, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
 
@@ -250,11 +276,16 @@ const hasAbility = ({ token }: Pick<Context, 'token'>, ability: string | null): 
 
 type Needs = Pick<OperationFact, 'permission' | 'ability'>
 
-/** Whether the caller could call an operation that needs this: the role has the permission, the token the ability. */
+/**
+ * Whether the caller may call an operation: the role has its permission and the token its ability.
+ */
 export const canCall = (ctx: Pick<Context, 'user' | 'token'>, { permission, ability }: Needs): boolean =>
   hasAbility(ctx, ability) && (permission === null || hasPermission(ctx, permission))
 
-/** For a write that does on the way what another operation does. Throws 403 with what is missing for that one. */
+/**
+ * For a write that includes the work of another operation. Throws 403 with the permission or
+ * ability it lacks.
+ */
 export function assertCanCall(ctx: Context, operation: OperationId | Needs): void {
   const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation
   if (ability !== null && !hasAbility(ctx, ability))

@@ -1,4 +1,5 @@
-// The sentences and codes that rules throw (DOMAIN 4.2), and `Findings`, which collects all of them before it refuses.
+// The problems that rules throw (DOMAIN 4.2), and `ValidationErrors`, which collects all errors of
+// a write.
 import { type Conflict, type FieldErrors, Problem } from '../contract/output/problems.ts'
 
 export { Problem } from '../contract/output/problems.ts'
@@ -12,8 +13,8 @@ export const isProtected = (detail: string): Problem => new Problem('protected',
 export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
 
 /**
- * Everything that is wrong with one write. `settle` throws 422 when any field is invalid (with the taken values in it as
- * well), 409 when values are taken and nothing else is wrong, and returns otherwise (DOMAIN 4.3).
+ * The errors of one write. `throwIfAny` throws 422 when a field is invalid (taken values are listed
+ * too), and 409 when values are taken and nothing else is wrong (DOMAIN 4.3).
  */
 export class ValidationErrors {
   readonly #invalid: FieldErrors = {}
@@ -22,12 +23,12 @@ export class ValidationErrors {
 
   readonly #refused: readonly string[]
 
-  /** `refused`: fields that the body lacks because its schema refuses them. */
+  /** `refused`: fields that were removed from the body because its schema refuses them. */
   constructor(refused: readonly string[] = []) {
     this.#refused = refused
   }
 
-  /** Whether the field, or a part of it, is refused already: rules that need it say nothing. */
+  /** Whether the field or a part of it is refused already; rules that need it are skipped. */
   isRefused(field: string): boolean {
     return this.#refused.some((each) => `${each}.`.startsWith(`${field}.`))
   }
@@ -43,7 +44,7 @@ export class ValidationErrors {
     this.#conflicts.push({ entity_type: entity, id, field })
   }
 
-  /** Findings of a nested record, below `prefix`. */
+  /** Collects the errors of a nested record below `prefix`. */
   nested(prefix: string): ValidationErrors {
     const inner = new ValidationErrors()
     inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
@@ -53,12 +54,12 @@ export class ValidationErrors {
     return inner
   }
 
-  /** Whether the write is refused, for what was found here or before. */
+  /** Whether the write is refused, by these errors or by the schema. */
   get any(): boolean {
     return this.#refused.length + this.size > 0
   }
 
-  /** How many fields were found wrong here. */
+  /** The number of fields with an error found here. */
   get size(): number {
     return Object.keys(this.#invalid).length + Object.keys(this.#taken).length
   }

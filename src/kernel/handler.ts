@@ -1,4 +1,5 @@
-// The type of every handler: plain functions from parsed input to the reply, named by operationId (house rule 3).
+// The type of every handler: plain functions from parsed input to the reply, named by operationId
+// (house rule 3).
 import type { Body, OperationId, Params, Query, Reply } from '../contract/types.ts'
 import type { Context } from './context.ts'
 
@@ -13,7 +14,7 @@ export type Handler<O extends OperationId> = (ctx: Context, input: HandlerInput<
 /** One handler for every operation of the contract: a forgotten one does not compile. */
 export type Handlers = { [O in OperationId]: Handler<O> }
 
-/** By operation that needs no token, what refuses a call before its body is read. */
+/** By public operation: a check that may refuse a call before its body is read. */
 export type Gates = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
 
 export type HandlersFor<O extends OperationId> = { [Each in O]: Handler<Each> }

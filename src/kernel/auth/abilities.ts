@@ -1,5 +1,5 @@
-// What a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and says which ability an
-// operation needs (x-ability).
+// What a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and says which ability
+// an operation needs (x-ability).
 import { abilityAreas } from '../../contract/operations.gen.ts'
 
 /** Every ability a token can have. */
@@ -9,7 +9,9 @@ export const knownAbilities: readonly string[] = [
   ...abilityAreas.flatMap((area) => [`${area}:*`, `${area}:read`, `${area}:write`]),
 ]
 
-/** Whether `abilities` include `wanted`: an area's `*` covers its `write`, `*:read` every `<area>:read`, any read `any:read`. */
+/**
+ * Whether `abilities` cover `wanted`: `leads:*` covers `leads:write`, `*:read` covers `leads:read`.
+ */
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true
   if (wanted === 'any:read') return abilities.some((each) => /:(read|\*)$/.test(each))

@@ -1,5 +1,5 @@
-// How often a network may call what is open to everybody (DOMAIN 25.2). Calls are counted in rows, so that every process counts the
-// same. The brake on guessing passwords is in brute-force-delay.ts.
+// Limits of public operations per client network (DOMAIN 25.2), counted in rows for all processes.
+// brute-force-delay.ts slows down password guessing.
 
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../context.ts'
@@ -10,16 +10,16 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { networkOf } from './ip-ranges.ts'
 
 /**
- * Who is refused, and for which window, as far as this server has seen it: whoever asks all the more then costs no write. By the
- * database that counts; no more than so many, the oldest go first.
+ * The networks that this process knows to be over a limit, by store: refusing them again costs no
+ * write. The oldest entries are evicted.
  */
 const maxRefusals = 10_000
 const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
 
 /**
- * Counts this call and throws 429 with Retry-After when the caller's address has made more than `most` of the scope within the
- * window; windows begin at multiples of their length. Outside of any transaction, so that a call counts whatever becomes of it.
- * `address` can be another one than the caller's, such as that of a mailbox.
+ * Counts this call and throws 429 with Retry-After when the network has made more than `most` calls
+ * in the window; windows begin at multiples of their length. Runs outside of any transaction, so a
+ * call counts whatever its outcome. `address` may replace the caller's, such as that of a mailbox.
  */
 export async function countCall(
   ctx: Context,

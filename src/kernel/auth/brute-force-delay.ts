@@ -1,5 +1,5 @@
-// The brake on guessing passwords (DOMAIN 6.3). Failures are counted for a network, for an account at a network, and for an account
-// over all networks. What was typed as an address counts the same whether there is such an account or not.
+// Slows down password guessing (DOMAIN 6.3). Failures count for a network, for an account at a
+// network, and for an account over all networks. Unknown e-mail addresses count like known ones.
 
 import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -9,31 +9,41 @@ import { networkOf } from './ip-ranges.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-/** Failures a minute. */
+/** Failures per minute. */
 const maxPerAccountAndNetwork = 5
 const maxPerNetwork = 20
-/** Failures an hour over all networks. Each further one doubles the delay before the next try. */
+/**
+ * Failures per hour over all networks. Each further failure doubles the delay before the next try.
+ */
 const maxPerAccount = 20
 const maxDelayMs = 5 * minuteMs
 
 interface Guess {
   account: string
   network: string
-  /** Whether this account has signed in from this network before: it does not wait for what others do elsewhere. */
+  /**
+   * Whether this account has signed in from this network before: failures elsewhere do not delay
+   * it.
+   */
   isHome: boolean
-  /** Whether any account has: then its line is not that of strangers (passwords.ts). */
+  /**
+   * Whether any account has signed in from this network: it then has its own queue (passwords.ts).
+   */
   isKnown: boolean
 }
 
 interface Limits {
-  /** Whether failures at other networks count as well. Not for secrets that nobody can guess: strangers could keep the owner out. */
+  /**
+   * Whether failures at other networks count. False for random secrets, so that strangers cannot
+   * lock the owner out.
+   */
   isOverAllNetworks: boolean
 }
 
 /**
- * Runs `verify`, a comparison with a password, under the brake: a wrong one is counted, a right one clears the count of the account
- * at this network. Asks twice, because others may have failed meanwhile: many tries at once get no more than one after another.
- * Throws 429 with Retry-After.
+ * Runs `verify`, which checks a password. A failure is counted; a success clears the count of the
+ * account at this network. The limits are checked before and after, because concurrent tries may
+ * fail meanwhile. Throws 429 with Retry-After.
  */
 export async function withBruteForceProtection<T extends { right: boolean }>(
   ctx: Context,
@@ -45,7 +55,7 @@ export async function withBruteForceProtection<T extends { right: boolean }>(
   const guess: Guess = isOverAllNetworks ? found : { ...found, isHome: true }
   await refuseHasty(ctx, guess)
   const outcome = await verify(guess)
-  // It counts whatever becomes of the call, and whether that is a rehearsal or not.
+  // A failure counts whatever the outcome of the call, and in a dry run too.
   await transaction(apart(ctx), async (ctx) => {
     await refuseHasty(ctx, guess)
     await (outcome.right ? clear(ctx, guess) : count(ctx, guess))
@@ -58,7 +68,7 @@ async function guessOf(ctx: Context, emailKey: string): Promise<Guess> {
   const known = ctx.db.selectFrom('sign_in_networks').select('sign_in_networks.id').where('network', '=', network)
   const own = known.innerJoin('users', 'users.id', 'sign_in_networks.user_id').where('users.email_key', '=', emailKey)
   return {
-    // Keyed: nobody finds out from the table what people have typed.
+    // An HMAC, so that the table does not reveal what users typed.
     account: ctx.services.seal.hmac(`sign-in:${emailKey}`),
     network,
     isHome: (await own.limit(1).executeTakeFirst()) !== undefined,
@@ -87,14 +97,14 @@ async function refuseHasty(ctx: Context, guess: Guess): Promise<void> {
 
 const since = ({ time }: Context, ms: number): string => stamp(new Date(time.getTime() - ms))
 
-/** How long this network has to wait, with this account or with any. */
+/** How long this network must wait, with this account or with any. */
 async function waitHere(ctx: Context, { account, network }: Guess): Promise<number> {
   const failures = await ctx.db
     .selectFrom('login_attempts')
     .select(['account', 'created_at'])
     .where('network', '=', network)
     .where('created_at', '>', since(ctx, minuteMs))
-    // Failures of a clock that was ahead and was set back do not count.
+    // Ignores failures from the future, which a clock that was set back leaves.
     .where('created_at', '<=', now(ctx))
     .orderBy('created_at', 'desc')
     .limit(maxPerNetwork)
@@ -104,7 +114,7 @@ async function waitHere(ctx: Context, { account, network }: Guess): Promise<numb
   return decisive ? Date.parse(decisive.created_at) + minuteMs - ctx.time.getTime() : 0
 }
 
-/** How long this account has to wait at networks it has not signed in from: 1, 2, 4 … seconds after the failure before. */
+/** How long this account must wait at networks it has not signed in from: 1, 2, 4 … seconds. */
 async function waitEverywhere(ctx: Context, { account }: Guess): Promise<number> {
   const { failures, latest } = await ctx.db
     .selectFrom('login_attempts')
@@ -130,7 +140,9 @@ async function clear({ db }: Context, { account, network }: Guess): Promise<void
   await db.deleteFrom('login_attempts').where('account', '=', account).where('network', '=', network).execute()
 }
 
-/** From now on the account does not wait at this network for what others do elsewhere. In the transaction that signs in. */
+/**
+ * Remembers that the account signs in from this network. Call it in the transaction that signs in.
+ */
 export async function rememberNetwork(ctx: Context, userId: number): Promise<void> {
   const used = { last_used_at: now(ctx) }
   await ctx.db
@@ -140,7 +152,7 @@ export async function rememberNetwork(ctx: Context, userId: number): Promise<voi
     .execute()
 }
 
-/** All but the calling one. */
+/** Forgets all networks of the account but the caller's. */
 export const forgetNetworks = async ({ db, ip }: Context, userId: number): Promise<void> =>
   void (await db
     .deleteFrom('sign_in_networks')

@@ -1,5 +1,5 @@
-// Cookies as text: those of a request, and those of an answer, which the pipeline collects from `ctx.cookies`. What we put into
-// one never needs quoting.
+// Reads cookies of requests and writes those of replies, which the pipeline collects from
+// `ctx.cookies`. Our values never need quoting.
 import type { Context, Services } from '../context.ts'
 
 /** The parts of a request that decide whether cookies are for HTTPS only. */
@@ -9,12 +9,15 @@ const isSecure = ({ requestOrigin: calledAt, services }: Place): boolean =>
   [calledAt, services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
 
 /**
- * The name that a cookie has here. With `__Host-` a browser takes it from this host over HTTPS only, so that no other host of the
- * domain and no page without encryption can plant one. Without HTTPS browsers refuse the prefix.
+ * The name of a cookie on this connection. Browsers accept the prefix `__Host-` over HTTPS only,
+ * and then from this host only, so that no other host of the domain can set the cookie.
  */
 const nameOf = (place: Place, name: string): string => (isSecure(place) ? `__Host-${name}` : name)
 
-/** The value of a cookie; undefined for none, and for several of one name: any but one of them was put there by somebody else. */
+/**
+ * The value of a cookie; undefined when it is missing or sent twice, as another site may have set
+ * one of them.
+ */
 export function cookieOf(place: Place & Pick<Context, 'headers'>, plainName: string): string | undefined {
   const name = nameOf(place, plainName)
   const { cookie } = place.headers
@@ -29,11 +32,11 @@ export function cookieOf(place: Place & Pick<Context, 'headers'>, plainName: str
 interface Kind {
   /** Whether scripts cannot read it. */
   isHidden: boolean
-  /** Left out, it ends with the browser; 0 takes it away. */
+  /** Undefined ends it with the browser; 0 deletes it. */
   seconds?: number
 }
 
-/** Sent with the answer, if there is one; a dry run sets none. */
+/** Adds a cookie to the reply. A dry run sets none. */
 export function setCookie(ctx: Context, name: string, value: string, { isHidden, seconds }: Kind): void {
   if (ctx.dryRun) return
   const parts = [`${nameOf(ctx, name)}=${value}`, 'Path=/', 'SameSite=Lax']

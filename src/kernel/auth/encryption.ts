@@ -1,8 +1,8 @@
-// Authenticated encryption of what must be kept but not be readable in the database file (DESIGN 9), with a key derived
+// Authenticated encryption of stored secrets that are read again (DESIGN 9), with a key derived
 // from ACCORD_SECRET.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
-/** What was sealed cannot be opened: the key is another one, or the bytes have been changed. */
+/** The text was encrypted with another key, or its bytes were changed. */
 export class DecryptionError extends Error {
   constructor(cause?: unknown) {
     super('It was stored with another ACCORD_SECRET.', { cause })
@@ -10,20 +10,20 @@ export class DecryptionError extends Error {
   }
 }
 
-/** Stands in replies and events for a value that is stored and shown to nobody. */
+/** Replaces secret values in replies and events. */
 export const mask = '••••••'
 
 export interface Encryption {
   encrypt(text: string): string
-  /** Throws SealBroken. */
+  /** Throws DecryptionError. */
   decrypt(sealed: string): string
-  /** Tells whether two texts are the same without letting anybody guess the text. */
+  /** A keyed hash: equal texts have equal hashes, and a hash does not reveal its text. */
   hmac(text: string): string
-  /** A secret of its own for a purpose, the same every time. It tells nothing about the key material. */
+  /** A secret derived for one purpose; always the same, and it does not reveal the key. */
   derive(purpose: string): string
 }
 
-/** The secret that inbound mail must come with (DOMAIN 14.4). */
+/** The secret that inbound mail must send (DOMAIN 14.4). */
 export const inboundSecretOf = (configured: string | null, seal: Encryption): string =>
   configured ?? seal.derive('inbound-mail')
 
@@ -41,7 +41,7 @@ export function createEncryption(secret: string): Encryption {
     },
     decrypt(sealed) {
       const bytes = Buffer.from(sealed, 'base64')
-      // A shorter tag would be accepted, and be easier to guess.
+      // Node would accept a shorter tag, which is easier to guess.
       if (bytes.length < 28) throw new DecryptionError()
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
@@ -54,7 +54,7 @@ export function createEncryption(secret: string): Encryption {
   }
 }
 
-/** Null where another ACCORD_SECRET sealed it. */
+/** The text, or null when it was encrypted with another ACCORD_SECRET. */
 export function openOrNull(seal: Encryption, sealed: string): string | null {
   try {
     return seal.decrypt(sealed)

@@ -1,12 +1,13 @@
-// Addresses of callers: how they are spelled, which network they count for, and the networks a token may be used from (DOMAIN 6.3, 6.4).
+// IP addresses of callers: spelling, client network, and the ranges a token may be used from
+// (DOMAIN 6.3, 6.4).
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * The one spelling of an address. Proxies also write `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
- * Undefined when the text is no address.
+ * The normal spelling of an address; undefined when the text is not one. Proxies also write
+ * `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
@@ -18,7 +19,10 @@ export function plainAddress(text: string): string | undefined {
   return isIP(bare) === 0 ? undefined : ipaddr.process(bare).toString()
 }
 
-/** The network that calls count for: an address of IPv4, the /64 of one of IPv6, because its holder has 2^64 of them. */
+/**
+ * The network that calls count for: an IPv4 address, or the /64 of an IPv6 address, which one
+ * client owns whole.
+ */
 export function networkOf(ip: string): string {
   const plain = plainAddress(ip)
   if (plain === undefined || isIPv4(plain)) return plain ?? ip
@@ -33,7 +37,7 @@ function rangeOf(text: string): [Address, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** Whether every address of a network is in one of the others; in none of none. */
+/** Whether a network lies inside one of the others. */
 export function isSubnetOf(text: string, networks: readonly string[]): boolean {
   const [address, bits] = rangeOf(text)
   return networks.some((each) => {
@@ -42,7 +46,7 @@ export function isSubnetOf(text: string, networks: readonly string[]): boolean {
   })
 }
 
-/** Tells whether an address is one of these, or in one of these networks. */
+/** Returns a test for addresses in these networks. */
 export function memberOf(networks: readonly string[]): (ip: string) => boolean {
   const ranges = networks.map(rangeOf)
   return (ip) => {

@@ -1,5 +1,5 @@
-// Password hashing: argon2id on its own threads, a bounded number at a time (DOMAIN 6.3, DESIGN 8). Others wait in two lines, up to
-// two seconds.
+// Password hashing with argon2id in its own threads, with bounded concurrency (DOMAIN 6.3, DESIGN
+// 8). Callers wait in two queues for up to two seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
@@ -7,10 +7,13 @@ import { Problem } from '../errors.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
-/** In each line. How long one waits bounds them as well; this bounds the memory. */
+/** Per queue; bounds the memory. */
 const maxWaiting = 1_000
 let running = 0
-/** Those who come from where somebody has signed in before do not stand behind strangers, who may be many. */
+/**
+ * Networks with an earlier sign-in have their own queue, so that a crowd of strangers does not
+ * delay them.
+ */
 const lines = { known: [] as (() => void)[], unknown: [] as (() => void)[] }
 let wasKnown = false
 
@@ -27,7 +30,7 @@ async function inTurn<T>(isKnown: boolean, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Resolves with a place. Throws 429 after two seconds without one. */
+/** Waits for a slot. Throws 429 after two seconds. */
 function waitIn(line: (() => void)[]): Promise<void> {
   if (line.length >= maxWaiting) throw tooMany()
   return new Promise((resolve, reject) => {
@@ -43,7 +46,7 @@ function waitIn(line: (() => void)[]): Promise<void> {
   })
 }
 
-/** To the first of each line in turn. A place that is handed over is never free in between. */
+/** Passes the slot to the queues in turn. A slot that is passed on is never free in between. */
 function handOver(): void {
   const [first, second] = wasKnown ? [lines.unknown, lines.known] : [lines.known, lines.unknown]
   const line = first.length > 0 ? first : second
@@ -57,13 +60,14 @@ const parameters = (config: Config) =>
   ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /**
- * The hash to store, with its parameters in it, for somebody who has proven who they are. Never call it inside a transaction: it takes
- * tens of milliseconds.
+ * The hash to store, with its parameters, for an authenticated user. Takes tens of milliseconds:
+ * never call it inside a transaction.
  */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
   inTurn(true, () => hash(password, parameters(config)))
 
-// What an unknown e-mail is compared with, so that it takes as long as a known one. One per set of parameters.
+// Compared with the passwords of unknown e-mails, so that these take as long as known ones. One per
+// set of parameters.
 const dummyHashes = new Map<number, string>()
 
 async function decoyOf(config: Config): Promise<string> {
@@ -74,14 +78,16 @@ async function decoyOf(config: Config): Promise<string> {
 }
 
 interface Attempt {
-  /** Null where there is no account or no password: compared with a decoy, so that it takes as long. */
+  /**
+   * Null without an account or a password: the comparison then uses a dummy hash and takes as long.
+   */
   stored: string | null
   password: string
-  /** Whether it comes from a network from which somebody has signed in before. */
+  /** Whether an account has signed in from this network before. */
   isKnown: boolean
 }
 
-/** Whether the password is right. Throws 429 when there is no turn within two seconds. */
+/** Whether the password is right. Throws 429 when no slot is free within two seconds. */
 export async function verifyPassword(
   config: Config,
   { stored, password, isKnown }: Attempt,

@@ -1,5 +1,5 @@
-// Permission keys of roles: ancestors and the tree (DOMAIN 7.1, 7.2). The contract lists the keys (schema
-// PermissionKey) and says which one an operation needs (x-permission).
+// Permission keys of roles: ancestors and the tree (DOMAIN 7.1, 7.2). The contract lists the keys
+// (schema PermissionKey) and says which one an operation needs (x-permission).
 import { permissionKeys } from '../../contract/operations.gen.ts'
 
 const known = new Set(permissionKeys)

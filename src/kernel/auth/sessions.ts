@@ -1,5 +1,5 @@
-// Signing in with a cookie (DOMAIN 6.5): sessions, when they are believed, and the value without which they write nothing. Whoever
-// calls is found out here, by a token or by a session; what a token is, is in tokens.ts.
+// Cookie sessions (DOMAIN 6.5) and their CSRF value. `identify` finds the caller by token or
+// session; tokens are in tokens.ts.
 import { randomBytes } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
@@ -19,19 +19,19 @@ const idleMs = 8 * hourMs
 const maxMsLength = 24 * hourMs
 const rememberedMs = 30 * 24 * hourMs
 
-/** What a call says of its caller. */
+/** The parts of a request that identify its caller. */
 export interface Calling {
   headers: Context['headers']
   ip: string
-  /** Scheme and host it was sent to. */
+  /** Scheme and host that the request was sent to. */
   requestOrigin: string
 }
 
 export type Caller = Pick<Context, 'token' | 'session'> & { user: CurrentUser }
 
 /**
- * Who calls: a bearer token, when one is sent, is all that is looked at; else the session. Throws 401. `isUse`: whether a session
- * lives on because of it.
+ * The caller: by bearer token when one is sent, else by session. Throws 401. `isUse`: whether the
+ * call keeps an idle session alive.
  */
 export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
   const authorization = one(calling.headers.authorization)
@@ -57,7 +57,9 @@ export async function identify(services: Services, calling: Calling, isUse = tru
   return { user, token: null, session: { id: row.id, csrf: row.csrf } }
 }
 
-/** Throws 401 when the token or session of the call has ended, or its user is inactive, since the call came in. */
+/**
+ * Throws 401 when the token or session has ended since the call came in, or its user is inactive.
+ */
 export async function confirmCaller(ctx: Context): Promise<void> {
   const { db, token, session } = ctx
   await withCurrentCaller(ctx)
@@ -68,8 +70,9 @@ export async function confirmCaller(ctx: Context): Promise<void> {
 }
 
 /**
- * The caller as it is now, for what goes on long after it was asked for; undefined when it may not call the operation any more. A
- * page that is left open is no use of its session: else that would never be idle.
+ * The caller's current rights, for work that outlives its request; undefined when the caller may no
+ * longer call the operation. Does not keep the session alive: an open page would otherwise never be
+ * idle.
  */
 export async function renewed(ctx: Context, operation: OperationId): Promise<Context | undefined> {
   try {
@@ -84,18 +87,21 @@ export async function renewed(ctx: Context, operation: OperationId): Promise<Con
 
 const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
 
-/** Whether the host that a call comes from is one that people may sign in from (DOMAIN 6.2). */
+/** Whether sign-in is allowed from the host of the call (DOMAIN 6.2). */
 export const isFromStateful = (
   { statefulDomains }: Services,
   { headers, requestOrigin: calledAt }: Omit<Calling, 'ip'>,
 ): boolean =>
   isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
 
-/** A cookie comes along wherever a page is from: it is believed of pages that say so and are from there. */
+/**
+ * Browsers send cookies from pages of any site, so a session counts only for pages of stateful
+ * domains.
+ */
 const isBelieved = (services: Services, calling: Calling): boolean =>
   one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
 
-/** The session that comes with a call and is not over, with its user, whoever that is and whatever has become of the user. */
+/** The session of a call, if it has not ended, with its user in whatever status. */
 export async function sessionOf(services: Services, calling: Calling) {
   const secret = cookieOf({ ...calling, services }, sessionCookie)
   if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
@@ -106,7 +112,7 @@ export async function sessionOf(services: Services, calling: Calling) {
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select(['sessions.id', 'sessions.is_remembered', 'sessions.last_used_at', 'sessions.expires_at'])
     .select(callerColumns)
-    // The database compares digests, of which nobody can choose the next character.
+    // The query compares hashes, so its timing does not help to guess the secret.
     .where('sessions.secret_hash', '=', hash)
     .executeTakeFirst()
   if (!row) return undefined
@@ -115,7 +121,7 @@ export async function sessionOf(services: Services, calling: Calling) {
   return isIdle || row.expires_at <= stamp(time) ? undefined : { ...row, csrf: csrfOf(services, hash) }
 }
 
-/** Since when a session that is not remembered must have been used. */
+/** A session that is not remembered ends unless it was used after this time. */
 export const idleSince = (time: Date): string => stamp(new Date(time.getTime() - idleMs))
 
 const maxUserAgentLength = 500
@@ -124,7 +130,9 @@ const maxUserAgentLength = 500
 export const userAgentOf = ({ headers }: Pick<Context, 'headers'>): string | null =>
   one(headers['user-agent'])?.slice(0, maxUserAgentLength) ?? null
 
-/** Starts one, with its cookies. Its events are in resources/authentication/sessions.ts. */
+/**
+ * Starts a session and sets its cookies. Its events are in resources/authentication/sessions.ts.
+ */
 export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const secret = newSecret()
   const hash = sha256Hex(secret)
@@ -156,7 +164,8 @@ export function clearCookies(ctx: Context): void {
   setCookie(ctx, csrfCookie, '', { isHidden: false, seconds: 0 })
 }
 
-// Of the value in `XSRF-TOKEN`. That of a session follows from the session, so a cookie that somebody else has planted is of no use.
+// The value in `XSRF-TOKEN` is derived from the session, so a cookie set by another site is
+// useless.
 const csrfOf = ({ seal }: Services, hash: string): string => seal.hmac(`csrf:session:${hash}`)
 const visitorMac = ({ seal }: Services, nonce: string): string => seal.hmac(`csrf:visitor:${nonce}`)
 const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
@@ -164,14 +173,14 @@ const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
 const sentCsrf = (headers: Context['headers']): string =>
   one(headers['x-xsrf-token']) ?? one(headers['x-csrf-token']) ?? ''
 
-/** Throws 403 when a call with a session does not carry the session's value. */
+/** Throws 403 when a call with a session lacks its CSRF value. */
 export function checkCsrf({ csrf }: CallingSession, headers: Context['headers']): void {
   if (!constantTimeEquals(sentCsrf(headers), csrf)) throw csrfMismatch()
 }
 
 /**
- * Sets the cookie that scripts read: of the session that came along, else one that is good for signing in. Nothing for a page of
- * others with which a session comes along: it would take the value away from the pages of whoever is signed in.
+ * Sets the cookie that scripts read: the value of the session, or one for signing in. Sets nothing
+ * for pages of other domains, which would overwrite the value of the signed-in user.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
   if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
@@ -181,7 +190,7 @@ export async function offerCsrf(ctx: Context): Promise<void> {
   setCookie(ctx, csrfCookie, value, { isHidden: false })
 }
 
-/** Throws 403 for signing in without the value that `offerCsrf` has set. */
+/** Throws 403 for a sign-in without the value that `offerCsrf` has set. */
 export async function checkVisitorCsrf(ctx: Context): Promise<void> {
   const { headers, services } = ctx
   const session = await sessionOf(services, callingOf(ctx))

@@ -1,14 +1,16 @@
-// From which hosts people may sign in (DOMAIN 6.2). A pure function of what the request says about its origin, so that every
-// rule of it can be tried on its own.
+// The hosts that may use sessions (DOMAIN 6.2), as pure functions of the request's headers.
 
 export interface Calling {
   origin: string | undefined
   referer: string | undefined
-  /** Scheme and host the request was sent to. */
+  /** Scheme and host that the request was sent to. */
   calledAt: string
 }
 
-/** Whether the host the request comes from matches an entry of the list. `*` stands for one or more characters. */
+/**
+ * Whether the host the request comes from matches an entry of the list. `*` stands for one or more
+ * characters.
+ */
 export function isStatefulHost(calling: Calling, domains: readonly string[]): boolean {
   if (domains.includes('*')) return true
   const spellings = spellingsOf(calling)
@@ -19,8 +21,9 @@ export function isStatefulHost(calling: Calling, domains: readonly string[]): bo
 }
 
 /**
- * The calling host: of Origin, else of Referer, else the one the request was sent to; in lower case, IPv6 in brackets. The
- * scheme's default port is dropped, but an entry may name it. What is present but cannot be read names no host.
+ * The host of the calling page: from Origin, else from Referer, else the host the request was sent
+ * to; in lower case, IPv6 in brackets. The default port of the scheme is dropped, but an entry may
+ * name it. An unreadable header names no host.
  */
 function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
   const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? calledAt)

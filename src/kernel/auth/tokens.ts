@@ -1,5 +1,5 @@
-// Who is calling: turns a bearer token into a user with permissions and visibility (DOMAIN 6.4, 7). Issues and revokes
-// tokens, because the shape of a token's secret is known here and nowhere else. Sessions are in sessions.ts.
+// Bearer tokens (DOMAIN 6.4, 7): issues and revokes them, and turns one into a user with
+// permissions and visibility. Sessions are in sessions.ts.
 import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
@@ -22,7 +22,7 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
-  /** The token it is made with. It ends with that one at the latest. */
+  /** The token that created it. It ends with that one at the latest. */
   parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null
@@ -51,7 +51,7 @@ export async function issueToken(db: Db, token: NewToken, at: string): Promise<{
   return { id, text: `${id}|${secret}` }
 }
 
-/** What is asked of a user who calls, and of the role. */
+/** The columns of a caller and its role. */
 export const callerColumns = [
   'users.id as user_id',
   'users.name',
@@ -63,7 +63,10 @@ export const callerColumns = [
   'roles.permissions',
 ] as const
 
-/** The user and token behind an Authorization header. Throws 401 `unauthenticated` or `account_inactive`. */
+/**
+ * The user and token behind an Authorization header. Throws 401 `unauthenticated` or
+ * `account_inactive`.
+ */
 export async function authenticate(
   services: Services,
   authorization: string | undefined,
@@ -78,7 +81,7 @@ export async function authenticate(
   const { row, token, user } = known
   const time = services.clock.now()
   const nowMs = time.getTime()
-  // What is no time is over.
+  // An unparsable expiry counts as expired.
   if (!(known.expiresMs > nowMs)) throw unauthenticated()
   const idleDays = services.config.tokenIdleDays
   const activeMs = Math.min(known.usedMs ?? known.createdMs, known.parentsActiveMs)
@@ -95,7 +98,7 @@ export async function authenticate(
   return { user, token }
 }
 
-/** A token with its user as they are stored; null when there is none. */
+/** A token with its user; null when there is none. */
 async function tokenOf(store: Store, id: number) {
   const row = await store.db
     .selectFrom('tokens')
@@ -121,7 +124,7 @@ async function tokenOf(store: Store, id: number) {
   }
 }
 
-/** When the least active of a token and the tokens above it was used last. */
+/** The last use of the least active among the token's ancestors. */
 async function activeMsOf(store: Store, id: number): Promise<number> {
   const line = await store.db
     .withRecursive('line(id, parent_id, last_used_at, created_at)', (db) =>
@@ -148,13 +151,16 @@ export const userOfCaller = async (
   row: Omit<UserRow, 'id'> & { user_id: number },
 ): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
 
-/** The statements cached for a user are collected with the user's object. */
+/** User objects kept per store; the statements cached for a user are freed with its object. */
 const maxUsers = 300
 const lastSeen = perOwner(
   (_store: Store) => new LRUCache<number, { text: string; user: CurrentUser }>({ max: maxUsers }),
 )
 
-/** The same object as long as nothing about a user changes, because what is kept for a caller hangs on it (statement-cache.ts). */
+/**
+ * Reuses the user object while nothing about the user changes, because cached statements hang on
+ * it.
+ */
 function internUser(store: Store, user: CurrentUser): CurrentUser {
   const users = lastSeen(store)
   const { permissions } = user
@@ -165,13 +171,18 @@ function internUser(store: Store, user: CurrentUser): CurrentUser {
   return user
 }
 
-/** The same user object as before while nothing about the user changes: the statements that are kept for a caller hang on it. */
+/**
+ * Reuses the user object while nothing about the user changes, because cached statements hang on
+ * it.
+ */
 export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
   const user = await signedInAs(db, id)
   return user && internUser(services.store, user)
 }
 
-/** A user as callers are, for what happens later in the user's name; null for one who is gone or not active. */
+/**
+ * A user as a caller, for work in the user's name later; null when the user is deleted or inactive.
+ */
 export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
   const row = await db
     .selectFrom('users')
@@ -222,7 +233,10 @@ async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPerm
   return [...new Set([userId, ...members.map((member) => member.user_id)])]
 }
 
-/** The same for a user as a write would leave it, with these groups; a new user has no id yet. */
+/**
+ * The visible owners of a user as a write would leave it, with these groups; a new user has no id
+ * yet.
+ */
 export async function visibleOwnersWith(
   db: Db,
   { id, view, groupIds }: { id: number | undefined; view: CurrentUser['viewPermission']; groupIds: readonly number[] },
@@ -235,8 +249,8 @@ export async function visibleOwnersWith(
 }
 
 /**
- * The context with its caller as the transaction finds it: the caller's rights may have changed since the request was
- * authenticated. Throws 401 for a caller who is gone or inactive by now.
+ * The context with the caller's current rights, which may have changed since the request was
+ * authenticated. Throws 401 when the caller is deleted or inactive by now.
  */
 export async function withCurrentCaller(ctx: Context): Promise<Context> {
   if (!ctx.user) return ctx

@@ -1,24 +1,25 @@
-// Passwords that guessing begins with (DOMAIN 6.3): the commonest ones, and the account's own address and name.
+// Passwords that attackers try first (DOMAIN 6.3): the most common ones, and the account's own
+// address and name.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fold } from '../values/format.ts'
 
-/** Shorter ones are refused by the contract. */
+/** The contract refuses shorter ones. */
 const minLength = 8
 
 let commonest: ReadonlySet<string> | undefined
 
-/** Read when the first password is set: few requests need the list. */
+/** Loaded when the first password is set, because few requests need it. */
 function commonestPasswords(): ReadonlySet<string> {
   if (commonest) return commonest
-  // As JSON, which takes a tenth of the time that the module of the package takes.
+  // JSON loads ten times faster than the module of the package.
   const file = createRequire(import.meta.url).resolve('@zxcvbn-ts/language-common/src/passwords.json')
   const all = JSON.parse(readFileSync(file, 'utf8')) as string[]
   commonest = new Set(all.filter(({ length }) => length >= minLength))
   return commonest
 }
 
-/** Why a password is refused, as a sentence; undefined when it may be used. */
+/** A sentence why the password is refused; undefined when it is allowed. */
 export function weaknessOf(password: string, { email, name }: { email: string; name: string }): string | undefined {
   const bare = password.trim()
   if (fold(bare) === fold(email)) return 'Must not equal the e-mail address.'

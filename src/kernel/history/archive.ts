@@ -1,11 +1,11 @@
-// What a deletion takes away is kept, row by row, for `restoreDays` (DOMAIN 17.4). What belongs to a record is not listed
-// anywhere: it is read from the schema, by following the foreign keys that cascade from its table.
+// Archives the rows that a deletion removes, for `restoreDays` (DOMAIN 17.4). The child rows of a
+// record are found in the schema, by following the foreign keys that cascade from its table.
 import { sql } from 'kysely'
 import type { Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 
-/** Deleted records can be restored for so long (DOMAIN 25.2). */
+/** How long deleted records can be restored (DOMAIN 25.2). */
 export const restoreDays = 30
 
 export type Row = Record<string, string | number | null>
@@ -15,7 +15,9 @@ export interface ArchivedRow {
   row: Row
 }
 
-/** Rows of others whose `column` named the row `to`, and was set to null with the deletion. */
+/**
+ * Rows of other tables whose `column` referred to the row `to` and became null with the deletion.
+ */
 export interface Pointer {
   table: string
   column: string
@@ -24,16 +26,16 @@ export interface Pointer {
 }
 
 export interface Archive {
-  /** The record's own row first, then what belongs to it, parents before children. */
+  /** The record's own row first, then its child rows, parents before children. */
   rows: ArchivedRow[]
   pointers: Pointer[]
-  /** Records that went because this one went, and the events that tell of it. They have archives of their own. */
+  /** Records that were deleted with this one, and their events. They have archives of their own. */
   companions: { entity: string; id: number; event: number }[]
 }
 
 const known = new WeakMap<object, Relations>()
 
-/** What the tables say of each other. They stay as they are while a process runs, so they are read once. */
+/** Foreign keys, columns and unique keys of all tables, read once per process. */
 export async function relationsOf({ db, services: { store } }: Context): Promise<Relations> {
   const relations = known.get(store) ?? (await store.dialect.relations(db as never))
   known.set(store, relations)
@@ -42,7 +44,7 @@ export async function relationsOf({ db, services: { store } }: Context): Promise
 
 const atOnce = 500
 
-/** `values` in parts that one statement can take. */
+/** `values` in chunks that fit in one statement. */
 export function chunks<T>(values: readonly T[]): T[][] {
   const found: T[][] = []
   for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
@@ -65,7 +67,7 @@ async function rowsBy<R = Row>(
   return found
 }
 
-/** The columns that tell a row of `table` from all others. */
+/** The columns of the primary key of `table`. */
 export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
   uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
 
@@ -79,14 +81,14 @@ async function pointersAt(ctx: Context, table: string, column: string, ids: read
   }))
 }
 
-/** Everything that goes with a record, as it is now. */
+/** The record's row and all its child rows. */
 async function capture(ctx: Context, entity: string, table: string, id: number): Promise<Omit<Archive, 'companions'>> {
   const relations = await relationsOf(ctx)
   const rows = new Map<string, ArchivedRow>()
   const pointers: Pointer[] = []
   const keep = (table: string, row: Row): void => {
     const name = JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
-    // A row with two parents comes behind both.
+    // A row with two parents comes after both.
     rows.delete(name)
     rows.set(name, { table, row })
   }
@@ -102,13 +104,16 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
   }
   for (const row of await rowsBy(ctx, 'all', table, 'id', [id])) keep(table, row)
   await follow(table, [id])
-  // Values that must be unique are kept beside the record, without a foreign key.
+  // The unique values of custom attributes refer to their record without a foreign key.
   const unique = ctx.db.selectFrom('unique_values').selectAll().where('entity_type', '=', entity)
   for (const row of await unique.where('entity_id', '=', id).execute()) keep('unique_values', { ...row })
   return { rows: [...rows.values()], pointers }
 }
 
-/** Carries a deletion out and keeps what it takes away, with the records that went on the way. Runs in its transaction. */
+/**
+ * Runs a deletion and archives the rows it removes, and the ids of records it cascades to. Runs in
+ * its transaction.
+ */
 export async function archiveThenDelete(
   ctx: Context,
   { entity, table, id }: { entity: string; table: string; id: number },
@@ -136,11 +141,11 @@ export async function archiveThenDelete(
 
 export interface Archived extends Archive {
   event: number
-  /** The record as it was shown last. */
+  /** The record as last shown. */
   snapshot: Record<string, unknown>
 }
 
-/** What the last deletion of a record took away; undefined when there was none, or none that can be undone by now. */
+/** The archive of the last deletion of a record; undefined when there is none or it is too old. */
 export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
   const found = await ctx.db
     .selectFrom('archives')

@@ -1,5 +1,6 @@
-// What refers to a record changes when that is deleted, and again when it comes back (DOMAIN 3.1, 23): the version says so, while
-// the event of the record itself tells of it. Who refers is read from the foreign keys, and whose reply shows it from the contract.
+// Raises the versions of records that refer to a deleted or restored one (DOMAIN 3.1, 23).
+// References come from the foreign keys, and whether a reply shows them from the contract. The
+// event of the deletion covers them.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
@@ -11,9 +12,9 @@ interface Spot {
 }
 
 /**
- * Raises the versions of the records that refer to one, with a statement per table: those whose own column does, and those that
- * show it through rows of theirs (`quote_items`, `lead_activities`). Call it while these rows are there. `except`: other records
- * that change with this one and say so themselves.
+ * Raises the versions of the records that refer to one, with a statement per table: by a column of
+ * their own, or through rows between them (`quote_items`, `lead_activities`). Call it while these
+ * rows exist. `except`: records that change with this one anyway.
  */
 export async function bumpReferrers(
   ctx: Context,
@@ -29,7 +30,7 @@ export async function bumpReferrers(
     const refers = sql<SqlBool>`${sql.ref(column)} = ${id}`
     if (onDelete === 'set null') add(child, refers)
     if (onDelete === 'restrict' || columns.get(child)?.has('version')) continue
-    // Rows without a version belong to what they go with.
+    // Rows without a version are child rows of another record.
     for (const key of foreignKeys.filter((each) => each.table === child && each.column !== column)) {
       if (key.onDelete === 'cascade' && shows(ctx, key.parent, entity, child))
         add(key.parent, sql<SqlBool>`id in (select ${sql.ref(key.column)} from ${sql.table(child)} where ${refers})`)
@@ -43,7 +44,7 @@ export async function bumpReferrers(
   }
 }
 
-/** Others name a record again, unless they have come to name another. */
+/** Restores references to a record, unless the rows refer to another record by now. */
 export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
   for (const { table, column, to, ids } of pointers) {
     for (const part of chunks(ids)) {
@@ -53,7 +54,10 @@ export async function relink(ctx: Context, pointers: readonly Pointer[]): Promis
   }
 }
 
-/** Whether replies with records of `table` show those of `entity`, or the rows between them: a lead shows its tags, no tag its leads. */
+/**
+ * Whether replies with records of `table` show records of `entity`: a lead shows its tags, a tag
+ * not its leads.
+ */
 function shows(ctx: Context, table: string, entity: string, between: string): boolean {
   const names = namesIn(ctx, table)
   return names.some((name) => name === entity || name === between || between.endsWith(`_${name}`))

@@ -1,5 +1,5 @@
-// What an event changed, field by field, from the snapshots in the event log; for history and timelines (DOMAIN 13.4, 17.4).
-// Pure. References are shown as references, once, and with no more than anybody may see of them.
+// The changed fields of an event, computed from its snapshots; for history and timelines (DOMAIN
+// 13.4, 17.4). Pure functions. A reference appears once, cut down to what every reader may see.
 import type { Snapshot } from '../write/events.ts'
 
 export interface Change {
@@ -25,7 +25,7 @@ export type Labels = ReadonlyMap<string, string>
 const own = 'custom_attributes.'
 /** Keys that every record has and no caller sets. */
 const bookkeeping: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at', 'version'])
-/** What a reference shows of a record out of sight (DOMAIN 3.5). */
+/** The keys that a reference shows of a record out of sight (DOMAIN 3.5). */
 const shownOfRefs = new Set(
   [
     'id',
@@ -45,14 +45,17 @@ const shownOfRefs = new Set(
 
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/s$/, '')
 
-/** The keys under which a snapshot may show what `key` names: `user` or `person` of `…_id`, `leads` of `lead_ids`. */
+/**
+ * The keys under which a snapshot may show what `key` names: `user` or `person` of `…_id`, `leads`
+ * of `lead_ids`.
+ */
 const showsOf = (key: string): ((name: string) => boolean) => {
   if (key.endsWith('_ids')) return (name) => name === `${key.slice(0, -4)}s`
   const stem = key.endsWith('_id') && !key.startsWith(own) ? key.slice(0, -3) : null
   return (name) => stem !== null && (stem === name || stem.endsWith(`_${name}`))
 }
 
-/** The changes of one event: all fields that are set of a new or deleted record or link, the changed ones of another. */
+/** The changes of one event: all set fields of a new or deleted record, else the changed fields. */
 export function changesOf({ entity, before, after, changed, derivedKeys }: Logged, labels: Labels): Change[] {
   const one = before ?? after ?? {}
   const keys = before && after ? changed : fieldsOf(one, entity, derivedKeys)
@@ -66,7 +69,7 @@ export function changesOf({ entity, before, after, changed, derivedKeys }: Logge
     })
 }
 
-/** What is set in a snapshot. A link names its own record too, which is no news in that record's history. */
+/** The keys that are set in a snapshot, without the link's reference to the record itself. */
 function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly string[]): string[] {
   const isSet = (value: unknown): boolean =>
     value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
@@ -83,7 +86,7 @@ function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly stri
   return keys
 }
 
-/** The value of a field as it is in the record; null where there is none. */
+/** The value of a field in a snapshot; null when it has none. */
 export function valueIn(snapshot: Snapshot | null, key: string): unknown {
   if (!snapshot) return null
   const custom = key.startsWith(own) ? (snapshot.custom_attributes as Snapshot | undefined) : undefined
@@ -91,13 +94,17 @@ export function valueIn(snapshot: Snapshot | null, key: string): unknown {
   return asSeen(value) ?? null
 }
 
-/** The writer may have seen more of another record than the reader may: an object with an id is cut down to a reference. */
+/**
+ * Cuts an object with an id down to a reference: the writer may have seen more than the reader may.
+ */
 export function asSeen(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('id' in value)) return value
   return Object.fromEntries(Object.entries(value).filter(([key]) => shownOfRefs.has(key)))
 }
 
-/** The name of a field for people: its attribute's, else the key in words; of a path its last part says what it is. */
+/**
+ * The name of a field for people: that of its attribute, else the last part of the key in words.
+ */
 export function labelOf(key: string, labels: Labels): string {
   const code = key.slice(key.lastIndexOf('.') + 1)
   return labels.get(code) ?? inWords(code.replace(/_ids$/, 's').replace(/_id$/, ''))

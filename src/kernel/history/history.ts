@@ -1,5 +1,5 @@
-// What happened to a record, from the event log: its history (DOMAIN 17.4), and the changes that a timeline shows between
-// activities and e-mails (13.4). What the fields of an event are is in changes.ts.
+// Reads the event log of one record: its history (DOMAIN 17.4), and the changes in timelines
+// (DOMAIN 13.4). field-changes.ts turns an event into changed fields.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -32,7 +32,10 @@ async function locatePast(
   if ((await exists(ctx, id)) || !(await wasSeen(ctx, entity, sight.records, id))) throw notFound(noun, id)
 }
 
-/** A page of what happened to one record, newest first; null for an entity that is one whole, such as the configuration. */
+/**
+ * One page of a record's events, newest first; a null id means a singleton such as the
+ * configuration.
+ */
 export async function historyPage(
   ctx: Context,
   entity: string,
@@ -46,7 +49,7 @@ export async function historyPage(
     .select('tokens.name as token_name')
     .where('events.entity_type', '=', entity)
     .where('events.entity_id', id === null ? 'is' : '=', id)
-    // They would tell of the same fields twice.
+    // Follow-up events repeat the fields of the pair before them.
     .where((where) => where.and(followUps.map((word) => where('events.name', 'not like', `%.${word}`))))
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)
@@ -82,9 +85,12 @@ function read(
   }
 }
 
-/** One line of the change log: a record was created, or one field of it was changed (`key`, null for the creation). */
+/**
+ * One line of the change log: a record was created, or one field of it was changed (`key`, null for
+ * the creation).
+ */
 export interface Line {
-  /** Unique among all lines. */
+  /** Unique across all events. */
   id: number
   event_id: number
   key: string | null
@@ -94,8 +100,9 @@ export interface Line {
 const linesPerEvent = 1000
 
 /**
- * The change log of one record as a query with a row per changed field, to be sorted, paged and united with others by the
- * caller; `describe` then tells of a page of them. A field and the reference that shows it are one line.
+ * The change log of one record as a query with a row per changed field. The caller sorts, pages and
+ * unites it with others; `describe` then loads a page of rows. A field and its reference are one
+ * row.
  */
 export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'entity' | 'events'>, id: number) {
   const { dialect } = ctx.services.store
@@ -129,7 +136,7 @@ export interface Described extends Line {
   change: Change | null
 }
 
-/** What a page of lines of one entity says, with one query for their events. */
+/** The details of a page of lines of one entity, with one query for their events. */
 export async function describe(ctx: Context, entity: string, lines: readonly Line[]): Promise<Map<number, Described>> {
   const ids = [...new Set(lines.map((line) => line.event_id))]
   if (ids.length === 0) return new Map()

@@ -1,5 +1,6 @@
-// Brings a deleted record back from its archive, with what belonged to it and the same ids (DOMAIN 17.4). What the rows refer
-// to may have gone meanwhile: then the row or the reference is left out, and the reply says so.
+// Restores a deleted record from its archive, with its child rows and the same ids (DOMAIN 17.4).
+// If a row refers to a record that is gone, the row or the reference is dropped, and the reply
+// lists it.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -15,7 +16,10 @@ import { emitOnly, transaction, write } from '../write/write.ts'
 import { type Archived, type ArchivedRow, chunks, lastArchive, type Row, relationsOf, restoreDays } from './archive.ts'
 import { bumpReferrers, relink } from './backreferences.ts'
 
-/** What did not come back, because the record it refers to is gone: that record, and where it was referred to. */
+/**
+ * A reference that was dropped because its record is gone: that record, and the field that referred
+ * to it.
+ */
 export interface Dropped {
   entity_type: string
   id: number
@@ -27,14 +31,14 @@ export interface Restored<Reply> {
   dropped: Dropped[]
 }
 
-/** What a slice gets to see of its own row before it goes back (`mend`). */
+/** The argument of a definition's `onRestore`. */
 export interface Mending {
   row: Readonly<Row>
-  /** The record as it was shown last. */
+  /** The record as last shown. */
   snapshot: Archived['snapshot']
   /** Columns whose record is gone. */
   vanished: ReadonlySet<string>
-  /** Tells of something that only the slice knows to be gone, such as a custom value. */
+  /** Reports a dropped value that only the slice knows, such as a custom attribute. */
   drop: (what: Dropped) => void
 }
 
@@ -42,15 +46,15 @@ interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
   mend: Mend | undefined
-  /** The record as it is then, whoever may see it. */
+  /** The restored record, whatever its owner. */
   written: (ctx: Context) => Promise<Reply>
 }
 
 export type Mend = (ctx: Context, mending: Mending) => Promise<Row>
 
 /**
- * Throws 404 when nothing within reach can be restored, 409 `state_conflict` when the record exists or cannot be without
- * what is gone, 409 `unique_violation` when a value of its own was taken.
+ * Throws 404 when nothing within reach can be restored, 409 `state_conflict` when the record exists
+ * or cannot be without what is gone, 409 `unique_violation` when a value of its own was taken.
  */
 export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise<Restored<Reply>> {
   const { resource, id } = about
@@ -92,13 +96,13 @@ export const restoreHandler =
     return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
   }
 
-/** What a reference refers to, when that is no longer there. */
+/** Whether the record that a reference names is gone. */
 type IsMissing = (key: ForeignKey, row: Row) => boolean
 
 const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
   foreignKeys.filter((key) => key.table === table)
 
-/** Looks up at once everything that the rows refer to. */
+/** Loads the existence of all referenced records with one query per table. */
 async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
   const named = new Map<string, Set<number>>()
   for (const { table, row } of rows) {
@@ -117,13 +121,16 @@ async function goneFor(ctx: Context, relations: Relations, rows: readonly Archiv
   return ({ parent, column }, row) => row[column] != null && !present.has(`${parent} ${row[column]}`)
 }
 
-/** Name of a table in replies: that of its resource, else its last word (`lead_pipeline_stages` are stages). */
+/**
+ * Name of a table in replies: that of its resource, else its last word (`lead_pipeline_stages` are
+ * stages).
+ */
 function entityOf({ services }: Context, table: string): string {
   for (const resource of services.resources.values()) if (resource.table === table) return resource.entity
   return table.split('_').at(-1) ?? table
 }
 
-/** Throws 409 with every value of the record's own row that another one has by now. */
+/** Throws 409 with every unique value of the row that another record has taken meanwhile. */
 async function assertNotTaken<Reply>(
   ctx: Context,
   relations: Relations,
@@ -143,7 +150,7 @@ async function assertNotTaken<Reply>(
   found.throwIfAny()
 }
 
-/** The record's own row, one version on, without references to what is gone. */
+/** The record's own row with the next version and without references to records that are gone. */
 async function repairRow<Reply>(
   ctx: Context,
   relations: Relations,
@@ -168,7 +175,7 @@ async function repairRow<Reply>(
   return { ...mended, updated_at: now(ctx) }
 }
 
-/** A row that came back on another way stays as it is. */
+/** Inserts a row unless it exists already. */
 async function insert(ctx: Context, relations: Relations, { table, row }: ArchivedRow): Promise<void> {
   const known = relations.columns.get(table)
   const columns = Object.keys(row).filter((column) => known?.has(column))
@@ -179,28 +186,31 @@ async function insert(ctx: Context, relations: Relations, { table, row }: Archiv
 
 type Brought = { table: string; id: number }
 
-/** The records that went with this one, unless they have had a life of their own since. */
+/**
+ * Restores the records that were deleted with this one, unless they were restored or deleted again
+ * since.
+ */
 async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: Dropped[]): Promise<Brought[]> {
   const brought: Brought[] = []
   for (const { entity, id, event } of companions) {
     const resource = ctx.services.resources.get(entity)
     if (!resource || (await resource.exists(ctx, id))) continue
     if ((await lastArchive(ctx, entity, id))?.event !== event) continue
-    // They went without being asked for, whoever owned them, and so they come.
+    // Cascaded records were deleted without a visibility check, so they are restored without one.
     dropped.push(...(await resource.restore(withoutVisibility(ctx), id)).dropped)
     brought.push({ table: resource.table, id })
   }
   return brought
 }
 
-/** What belongs to the record, in the order it was kept. A row whose parent is gone goes with it. */
+/** Inserts the child rows in archive order. A row whose parent was dropped is dropped with it. */
 async function bringRows(ctx: Context, relations: Relations, { rows }: Archived): Promise<Dropped[]> {
   const dropped: Dropped[] = []
   const lost = new Set<string>()
   const isGone = await goneFor(ctx, relations, rows)
   const archived = new Set(rows.map(({ table, row }) => `${table} ${row.id}`))
   for (const { table, row } of rows.slice(1)) {
-    // Each slice's `mend` has asked for these anew: what is unique by now is not what was.
+    // `onRestore` of the slice has checked and written these again.
     if (table === 'unique_values') continue
     const name = ({ parent, column }: ForeignKey): string => `${parent} ${row[column]}`
     const gone = keysOf(relations, table).filter((key) =>
@@ -210,10 +220,10 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
     let isLost = false
     for (const key of gone) {
       const entity = entityOf(ctx, key.parent)
-      // As if it had been there when the other was deleted.
+      // The same effect that the foreign key would have had.
       if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
       else isLost = true
-      // What was lost with its parent here, and the index of a value, tell nothing.
+      // A row lost with its parent is not listed separately.
       if (archived.has(name(key)) || table === 'unique_values') continue
       const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
       dropped.push({ entity_type: entity, id: Number(row[key.column]), field })

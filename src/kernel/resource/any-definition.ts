@@ -1,5 +1,5 @@
-// A definition without its types. `defineResource` gives up the types of one table in a single cast,
-// and the machinery behind it works on any row, body and reply.
+// A definition without its types. `defineResource` gives up the types of one table in a single
+// cast, and the machinery behind it works on any row, body and reply.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Snapshot } from '../write/events.ts'

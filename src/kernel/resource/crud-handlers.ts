@@ -1,5 +1,5 @@
-// The everyday handlers of a resource: list, show, create, update and delete, and history and restore
-// where the contract has them.
+// The everyday handlers of a resource: list, show, create, update and delete, and history and
+// restore where the contract has them.
 
 import { type Context, warned } from '../context.ts'
 import { historyHandler } from '../history/history.ts'

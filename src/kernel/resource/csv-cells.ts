@@ -1,8 +1,8 @@
-// How the values of a reply become the cells of a CSV, in the forms that imports read (DOMAIN 21.1): one text for a list, one
-// column for each part of an address, and of other records the id alone.
+// Turns values of replies into CSV cells, in the forms that imports read (DOMAIN 21.1): one text
+// per list, one column per part of an address, and ids for other records.
 export type Cell = string | number | boolean | null
 
-/** A column of the CSV: its header, and what stands in it. */
+/** A column of the CSV: its header and its cells. */
 export interface Column<Reply> {
   name: string
   cell: (reply: Reply) => Cell
@@ -10,11 +10,11 @@ export interface Column<Reply> {
 
 export type Columns<Reply> = Column<Reply>[]
 
-/** Values that are their own cells. */
+/** Columns whose values are cells as they are. */
 export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
-/** A list as one cell; as JSON when an entry holds what stands between them. */
+/** A list as one cell; as JSON when an entry contains the separator. */
 export const listColumn = <Reply>(
   name: string,
   texts: (reply: Reply) => readonly (string | number)[],
@@ -31,7 +31,7 @@ interface Point {
   label: string
 }
 
-/** Contact points with their labels; as JSON when that could not be taken apart again. */
+/** Contact points with their labels; as JSON when the text form would be ambiguous. */
 export const points = (list: readonly Point[]): string =>
   list.some(
     ({ value, label }) =>
@@ -47,7 +47,7 @@ export const contactPoints = <Name extends string>(...names: Name[]): Columns<Re
 export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
-/** Lines of a record: what each holds by name, with commas between. */
+/** Lines of a record: the named values of each, separated by commas. */
 export const line = (parts: Record<string, Cell>): string =>
   Object.entries(parts)
     .map(([name, value]) => `${name}=${value ?? ''}`)
@@ -60,20 +60,21 @@ type Address = Record<(typeof addressParts)[number], string | null> | null
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 
-/** When it was made and changed: the last columns of every record. */
+/** The times of creation and change: the last columns of every record. */
 export const bookkeeping = plain('created_at', 'updated_at', 'version')
 
 /**
- * Where a spreadsheet would begin to compute: at the beginning of a text, blanks or not, and wherever in it a reader sees a cell begin
- * for whom another delimiter than the comma is the custom. Apostrophes that are there already are counted, so that none is lost.
+ * The places where a spreadsheet would begin a formula: the start of a text, and any place where a
+ * reader with another delimiter than the comma sees a cell begin. Existing apostrophes count, so
+ * none is lost.
  */
 const formulas =
   /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 const guards =
   /^'(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])'(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 
-/** A text that no spreadsheet computes: an apostrophe wherever that would begin. */
+/** Adds an apostrophe wherever a spreadsheet would begin a formula. */
 export const escapeFormula = (text: string): string => text.replace(formulas, "'")
 
-/** The way back, for imports. */
+/** Removes these apostrophes, for imports. */
 export const unescapeFormula = (cell: string): string => cell.replace(guards, '')

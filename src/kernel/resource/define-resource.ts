@@ -1,6 +1,6 @@
-// A table as a resource: one definition in, plain functions out (DESIGN 3). There are no flags and no
-// subclasses: a slice with special needs wraps or replaces these functions, or writes its own with
-// `write` and `page`.
+// A table as a resource: one definition in, plain functions out (DESIGN 3). There are no flags and
+// no subclasses: a slice with special needs wraps or replaces these functions, or writes its own
+// with `write` and `page`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'

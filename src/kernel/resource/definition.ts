@@ -29,7 +29,9 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   noun: string
   /** The columns that replies need, one row per record. Visibility is applied here. */
   rows: (ctx: Context, db: Db) => Rows<Row>
-  /** A column for each sort name of the contract; a function when some are known only at run time. */
+  /**
+   * A column for each sort name of the contract; a function when some are known only at run time.
+   */
   sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
   /** The columns of the filters. */
   filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
@@ -37,7 +39,9 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   search: readonly SearchField[]
   /** What `GET /search` finds a record by; it holds the text of every field in `search`. */
   searchDocument?: SearchDocumentSource
-  /** Body to row. Checks the rules beyond the schema and returns only the columns that were sent. */
+  /**
+   * Body to row. Checks the rules beyond the schema and returns only the columns that were sent.
+   */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
   /** Fields that decide what others mean: while one of them is invalid, no rule of `toRow` runs. */
   governs?: readonly WriteField[]
@@ -58,11 +62,13 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * Returns whether anything changed: if not, the row is not read again. Must not change the row.
    */
   saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
-  /** Columns to set when a record is restored and what it referred to is gone (DOMAIN 17.4). */
+  /**
+   * Columns to set when a record is restored and the records it referred to are gone (DOMAIN 17.4).
+   */
   onRestore?: Mend
   /**
-   * What the caller must fulfil, besides seeing the owner, to know of a deleted record: a condition on
-   * `known` (event-visibility.ts).
+   * What the caller must fulfil, besides seeing the owner, to know of a deleted record: a condition
+   * on `known` (event-visibility.ts).
    */
   wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
   /** A stored snapshot as the caller may read it (event-visibility.ts). */
@@ -100,7 +106,9 @@ export interface RecordList<Reply> {
   meta: Schema<'PageMeta'>
 }
 
-/** What other slices use: records by id, through the same visibility, events and rules as the API. */
+/**
+ * What other slices use: records by id, through the same visibility, events and rules as the API.
+ */
 export interface Resource<Reply, Write> {
   noun: string
   /** The last word of the list's path: `leads`, `persons` … */
@@ -135,7 +143,10 @@ export interface Resource<Reply, Write> {
   /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
-  /** By operation: what the rules say about the valid rest of a body whose fields `refused` were removed. */
+  /**
+   * By operation: what the rules say about the valid rest of a body whose fields `refused` were
+   * removed.
+   */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
   /** Brings a deleted record back. */

@@ -1,5 +1,5 @@
-// What the rules of a write say about a body that its schema refuses already, so that one reply lists
-// every error (DOMAIN 4.3).
+// What the rules of a write say about a body that its schema refuses already, so that one reply
+// lists every error (DOMAIN 4.3).
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'

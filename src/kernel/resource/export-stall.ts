@@ -1,24 +1,28 @@
-// Watches whether the client of an export reads. While an export is open, SQLite keeps every replaced page in the log of the
-// database, which cannot begin anew. A client that has stopped reading is cut off after a minute, or as soon as the log is too long.
+// Ends exports that the client does not read. An open export keeps SQLite from restarting the
+// write-ahead log. A client that stopped reading is cut off after a minute, or as soon as the log
+// is too long.
 import type { Context } from '../context.ts'
 
-/** A client that takes nothing for this long does not read, as far as the log is concerned. */
+/** A client that reads nothing for this long counts as stalled. */
 export const stallMs = 2_000
 const patienceMs = 60_000
-/** How long the log may become for the sake of a client that does not read. */
+/** How long the log may become for a stalled client. */
 export const maxHeldLogBytes = 64 * 1024 * 1024
-/** Each commit of this process is followed by a look; this is for time that passes, and for the commits of other processes. */
+/**
+ * Commits of this process check at once; this interval covers commits of other processes and the
+ * timeout.
+ */
 const lookMs = 250
 
 export interface Patience {
-  /** Rows wait to be taken. */
+  /** Called when rows are ready for the client. */
   waits(): void
   taken(): void
 }
 
-/** To be made when the snapshot is opened. */
+/** Create it when the snapshot is opened. */
 export function patienceOf({ services: { store, log }, operation, user }: Context, cutOff: () => void): Patience {
-  // This export does not hold the pages that were in the log before it began.
+  // The log may already hold pages from before the export.
   const bound = Math.max(maxHeldLogBytes, store.walBytes())
   let waitedMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -41,7 +45,10 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
     cutOff()
   }
 
-  /** Counts turns of the event loop, not time by the clock: while the server itself is held up, no client can read. */
+  /**
+   * Counts ticks of the event loop instead of time: while the server is blocked, no client can
+   * read.
+   */
   function tick(): void {
     timer = setTimeout(() => {
       waitedMs += lookMs

@@ -1,5 +1,6 @@
-// Exports (DOMAIN 21.2): every record a list would show, from one moment of the database, as JSON lines or CSV. Rows are read
-// and sent in small batches: memory does not grow with them, and other requests get their turn while one is made (cooperative.ts).
+// Exports (DOMAIN 21.2): every record of a list, from one snapshot of the database, as JSON lines
+// or CSV. Rows are read and sent in small batches, so memory stays constant and other requests are
+// served in between.
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'
@@ -18,20 +19,23 @@ type Query = { format?: 'ndjson' | 'csv' }
 const formats = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const
 
 const batch = 200
-/** Of them, as many at a time as take a moment, but so many at least: a query costs something for itself. */
+/** The smallest batch: each query has a fixed cost. */
 const fewest = 10
 const first = 50
 const maxMsLength = 15 * 60_000
-/** Each holds a connection of its own. */
+/** Each export holds a database connection. */
 const maxAtOnce = 4
-/** Of each server. */
+/** The running exports of each server. */
 const running = new WeakMap<Services, Set<object>>()
 
-/** The handler of an export. `columns` is asked once for each CSV, as some are known at run time only. */
+/**
+ * The handler of an export. `columns` is called once per CSV, because some are known only at run
+ * time.
+ */
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
-    // What is wrong with the query is said before the first byte.
+    // Errors in the query are reported before the first byte.
     await resource.query(ctx, query)
     const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
     const release = takePlace(ctx.services)
@@ -46,7 +50,7 @@ export const exportOf =
     })
   }
 
-/** Throws 503 when as many as can be are under way. Answers how to leave. */
+/** Throws 503 when `maxAtOnce` exports are running. Returns a function that frees the slot. */
 function takePlace(services: Services): () => void {
   const underWay = running.get(services) ?? new Set()
   running.set(services, underWay)
@@ -61,7 +65,9 @@ function takePlace(services: Services): () => void {
   }
 }
 
-/** Rows that end before anybody began to read them run no code of their own, but their place is free all the same. */
+/**
+ * Frees the slot even when the generator ends before its first row, which runs none of its code.
+ */
 export function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
   for (const way of ['return', 'throw'] as const) {
     const end = rows[way].bind(rows)
@@ -97,7 +103,7 @@ async function* csv<Reply>(
   yield* batches(ctx, resource, query, write, release)
 }
 
-/** RFC 4180. What a spreadsheet would compute begins with an apostrophe. */
+/** RFC 4180. Cells that a spreadsheet would compute begin with an apostrophe. */
 export const lines = (rows: readonly (readonly Cell[])[]): string =>
   stringify(rows as Cell[][], {
     record_delimiter: '\r\n',
@@ -106,8 +112,8 @@ export const lines = (rows: readonly (readonly Cell[])[]): string =>
   })
 
 /**
- * The records in the order of the query, as `get` shows them, written down. Closed when it ends, fails, lasts too long or is no
- * longer read.
+ * The records in the order of the query, as `get` shows them. The snapshot is closed when the
+ * export ends, fails, takes too long or is no longer read.
  */
 async function* batches<Reply>(
   ctx: Context,
@@ -132,12 +138,12 @@ async function* batches<Reply>(
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
   try {
-    // A connection was opened and has read which tables there are: a piece of work for itself.
+    // Opening the connection and reading its schema was a slice of work of its own.
     await yieldToEventLoop()
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.query(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
-      // The connection breaks off, so that nobody takes what there is for all of it.
+      // Breaks the connection, so that the client does not take a part for the whole.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
       let text = ''
       for (let from = 0, to = 0; from < ids.length; from = to) {

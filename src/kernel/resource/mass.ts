@@ -1,6 +1,6 @@
-// Mass operations (DOMAIN 3.4): the single operation, record by record, each in its own transaction and reported; with
-// `atomic` all of them or none. Under an Idempotency-Key each transaction also stores which records are done, so that a repeated
-// request goes on behind them after a crash.
+// Mass operations (DOMAIN 3.4): the single operation for each record in its own transaction, or
+// with `atomic` for all records in one. Under an Idempotency-Key each transaction also stores the
+// records that are done, so that a repeated request continues after a crash.
 
 import type { Failure } from '../../contract/output/problems.ts'
 import type { Reply } from '../../contract/types.ts'
@@ -17,13 +17,13 @@ interface Work {
   verb: string
   indices: readonly number[]
   atomic?: boolean | undefined
-  /** One record, in a transaction. */
+  /** Handles one record, in a transaction. */
   each: (ctx: Context, id: number) => Promise<unknown>
-  /** Whether one record may take so long that others have to go on meanwhile (write.ts). */
+  /** Whether one record may take so long that other writers must not wait for it (write.ts). */
   isLong?: boolean
 }
 
-/** Rolls an atomic operation back; what failed is known already. */
+/** Rolls an atomic operation back; its failures are recorded already. */
 class Refused extends Error {}
 
 const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
@@ -38,7 +38,7 @@ interface Progress {
   failed: Failure[]
 }
 
-/** The records that an earlier try of the same request is through with (idempotency.ts). */
+/** The records that an earlier try of the same request has handled (idempotency.ts). */
 function begun({ keyed }: Context): Progress {
   const { processed, failed } = (keyed?.progress ?? { processed: [], failed: [] }) as Progress
   return { processed: [...processed], failed: [...failed] }
@@ -54,13 +54,13 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
       await each()
       processed.push(id)
     } catch (error) {
-      // Whoever has taken the key over goes on with the other records as well.
+      // The request that has taken the key over handles the remaining records.
       if (!(error instanceof Problem) || error.status >= 500 || error.code === 'idempotency_in_flight') throw error
       failed.push(failureOf(id, error))
       if (work.atomic) throw new Refused('an atomic mass operation failed')
     }
   }
-  // If-Match names one record's version; it has no meaning for many.
+  // If-Match names the version of one record.
   const plain: Context = { ...ctx, ifMatch: null }
   if (work.atomic) {
     try {
@@ -94,7 +94,7 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   }
 }
 
-/** The handler of a mass-destroy, for a resource. */
+/** The mass-destroy handler of a resource. */
 export const massDestroy = (
   resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>,
   { isLong = false } = {},
@@ -117,7 +117,10 @@ function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
   return body
 }
 
-/** The handler of a mass-update: a `value` goes through `byValue`, where the resource has one; `changes` are an update. */
+/**
+ * The mass-update handler of a resource. `byValue` handles `value`; `changes` are an ordinary
+ * update.
+ */
 export const massUpdate = <W, V = never>(
   resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>,
   byValue?: (ctx: Context, id: number, value: V) => Promise<unknown>,

@@ -1,4 +1,5 @@
-// Records for replies: rows become replies, with their related records loaded for all of them at once.
+// Records for replies: rows become replies, with their related records loaded for all of them at
+// once.
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { checkIfMatch } from '../write/etag.ts'

@@ -1,5 +1,5 @@
-// Who may see the events of a resource: the callers who see the record in its list, or saw it when it
-// was deleted (query/event-visibility.ts).
+// The visibility rule for the events of a resource: a caller sees the events of records in the
+// list, and of deleted records that were in the list (query/event-visibility.ts).
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { always } from '../query/event-visibility.ts'

@@ -1,5 +1,5 @@
-// What a record says of others: rules for the ids in a body, uniqueness, and what `include` and `fields` do to replies.
-// Like resource.ts it works on any resource, hence `any`.
+// References to other records: rules for ids in a body, uniqueness, and `include` and `fields` of
+// replies. Works on any resource, hence `any`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { type Context, canCall } from '../context.ts'
@@ -8,7 +8,7 @@ import { canSeeOwner } from '../query/visibility.ts'
 import { fold } from '../values/format.ts'
 import type { Include, Resource, Writing } from './define-resource.ts'
 
-/** The rows of `table` that `values` names must exist and be visible; says so on `field` otherwise. Null passes. */
+/** Adds an error on `field` unless the record exists and is visible. Null passes. */
 export async function checkReference(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   field: string,
@@ -19,7 +19,7 @@ export async function checkReference(
   if (!(await resource.visibleIds(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
 }
 
-/** The same for a list of ids; each missing one is named at its place. */
+/** The same for a list of ids; an error names the index of its id. */
 export async function checkReferences(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   field: string,
@@ -32,7 +32,10 @@ export async function checkReferences(
     if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
 }
 
-/** A value of a `_key` column must not be another row's. With `owner`, its column, a row the caller may not see stays unnamed. */
+/**
+ * Adds an error when another row has this `_key` value. `owner` is its owner column: a row out of
+ * sight stays unnamed.
+ */
 export async function unique<T extends keyof Tables>(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   about: {
@@ -71,8 +74,8 @@ export async function uniqueName(
 }
 
 /**
- * Replaces references of replies by full resources, one query per name (`include`, DOMAIN 5.5). A reference stays as it is
- * where the caller may not show the record: the row is out of sight, or the permission or the token's ability is missing.
+ * Replaces references in replies by full records, one query per name (`include`, DOMAIN 5.5). A
+ * reference stays as it is where the caller may not show the record.
  */
 export async function expandReferences(
   ctx: Context,
@@ -96,7 +99,10 @@ export async function expandReferences(
   }
 }
 
-/** `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not among the `known`. */
+/**
+ * `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not
+ * `known`.
+ */
 export function selectFields(reply: any, names: readonly string[], known: readonly string[]): any {
   for (const name of names) {
     if (!known.includes(name)) throw invalid({ 'query.fields': [`Unknown field ${name}.${didYouMean(name, known)}`] })

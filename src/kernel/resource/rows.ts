@@ -1,5 +1,5 @@
-// The rows of a resource as the caller sees them, read through cached statements (statement-cache.ts):
-// by id, by page, and as a query.
+// The rows of a resource as the caller sees them, read through cached statements
+// (statement-cache.ts): by id, by page, and as a query.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'

@@ -40,7 +40,9 @@ export function createSaver(
     )
   }
 
-  /** The reply after a write: the row read during the write is still current unless links changed. */
+  /**
+   * The reply after a write: the row read during the write is still current unless links changed.
+   */
   const replyOf = async (ctx: Context, id: number, row: AnyRow, isLinked: boolean): Promise<Snapshot> =>
     reader.toReply(ctx, isLinked ? await reader.findWritten(ctx, id) : row)
 
@@ -58,7 +60,9 @@ export function createSaver(
     return { id, row: row as AnyRow, isLinked: await saveLinks(ctx, id, body, true) }
   }
 
-  /** Updates the row and its children. Returns what changed, and the row and reply as they are then. */
+  /**
+   * Updates the row and its children. Returns what changed, and the row and reply as they are then.
+   */
   async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
     const own = await stored.read(ctx, id)
     const changes = Object.fromEntries(

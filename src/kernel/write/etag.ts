@@ -1,16 +1,17 @@
-// ETags (DOMAIN 3.1): a record's is its version; what is read and has no version, such as a page, has its hash.
+// ETags (DOMAIN 3.1): the version of a record, or the hash of a reply without a version, such as a
+// page.
 import { hash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { Problem } from '../errors.ts'
 
 export const versionTag = (version: number): string => `"${version}"`
 
-/** For what has no version: the hash of what is sent. */
+/** The tag of a reply without a version: the hash of its text. */
 export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 const own = new WeakMap<object, string>()
 
-/** Gives a reply an ETag other than its version or hash, for what has neither and can be changed with If-Match. */
+/** Sets the ETag of a reply that has no version but can be changed with If-Match. */
 export function withTag<R extends object>(reply: R, etag: string): R {
   own.set(reply, etag)
   return reply
@@ -28,10 +29,10 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
   return textTag(text)
 }
 
-/** The ETag of the same reply, compressed. */
+/** The ETag of the compressed form of a reply. */
 export const encodedTag = (etag: string, encoding: string): string => etag.replace(/"$/, `-${encoding}"`)
 
-/** The tags of a header, and those they are of where they are of compressed replies. */
+/** The tags of a header; those of compressed replies also without their ending. */
 const tagsOf = (header: string): string[] =>
   header.split(',').flatMap((each) => {
     const tag = each.trim()
@@ -41,7 +42,7 @@ const tagsOf = (header: string): string[] =>
 export const matches = (header: string, etag: string): boolean =>
   header.trim() === '*' || tagsOf(header.replaceAll(/(^|,)\s*W\//g, '$1')).includes(etag)
 
-/** Whether a record shows how far something is: that goes on without its version. */
+/** Whether a record shows progress, which changes without its version. */
 function isMoving(reply: unknown): boolean {
   const { data } = reply as { data?: { stats?: unknown } | null }
   const stats = Object.values(data?.stats ?? {})
@@ -49,9 +50,9 @@ function isMoving(reply: unknown): boolean {
 }
 
 /**
- * Whether an ETag speaks for all of an answer, so that a GET can be answered with 304. A version speaks for the record as it is
- * shown by its own path: not for another selection of its keys, nor for the account, which also shows what the role may do, nor for
- * progress.
+ * Whether a GET with this ETag can be answered with 304. A version covers the record as shown by
+ * its own path, but not a selection of its keys, progress, or the account, which shows the role's
+ * permissions too.
  */
 export function speaksForAll(
   etag: string,
@@ -68,7 +69,7 @@ export function checkIfMatch(ctx: Context, version: number): void {
     throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
 }
 
-/** The same for what has an ETag and no version. */
+/** The same for a reply with an ETag but without a version. */
 export function checkTag(ctx: Context, etag: string): void {
   if (!isMatched(ctx, etag)) throw new Problem('version_mismatch')
 }

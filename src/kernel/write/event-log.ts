@@ -1,11 +1,11 @@
-// One append-only row per write, in the write's transaction (DOMAIN 17.3). History and restore read it, feed, webhooks and
-// workflows will; what is not here has not happened.
+// The event log: one append-only row per write, in the transaction of the write (DOMAIN 17.3).
+// History, restore, feed, webhooks and workflows read it.
 import type { Context } from '../context.ts'
 import { sightOf } from '../query/event-visibility.ts'
 import { insert } from '../query/statement-cache.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
-/** Never stored, whatever a snapshot holds. */
+/** Keys that are never stored. */
 const secrets = new Set([
   'password',
   'password_confirmation',
@@ -15,7 +15,7 @@ const secrets = new Set([
   'secret_hash',
   'token',
 ])
-/** As they stand in JSON before a value; inside a text its quotes would be escaped. */
+/** The keys as they appear in JSON. Inside a string value the quotes would be escaped. */
 const secretKeys = [...secrets].map((key) => `"${key}":`)
 /** No change of a record: each write sets the first two, and tag links have events of their own. */
 const neverChanged: ReadonlySet<string> = new Set(['updated_at', 'version', 'tags'])
@@ -27,7 +27,7 @@ function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   const whole = maxLength < Number.POSITIVE_INFINITY ? null : JSON.stringify(snapshot)
   if (whole !== null && !secretKeys.some((key) => whole.includes(key))) return whole
   const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > maxLength
-  // Their keys are words of users, who may call a field of theirs `token`; values of theirs are no secrets.
+  // Users choose the codes of custom attributes; one called `token` is not a secret.
   const own = new Set<unknown>()
   return JSON.stringify(snapshot, function (this: unknown, key, value: unknown) {
     if (key === 'custom_attributes') own.add(value)
@@ -35,17 +35,22 @@ function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   })
 }
 
-/** What a `before` listener gets to see of a body: everything but secrets. */
+/** A body without secrets, for `before` listeners. */
 export function withoutSecretKeys(input: unknown): unknown {
   if (typeof input !== 'object' || input === null || !Object.keys(input).some((key) => secrets.has(key))) return input
   return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
 }
 
-/** Keys of an entity's records that follow from other fields, other records or the clock (x-derived). */
+/**
+ * Keys of an entity's records that follow from other fields, other records or the clock
+ * (x-derived).
+ */
 export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
   services.resources.get(entity)?.getOperation.derivedKeys ?? []
 
-/** Top-level keys (and `custom_attributes.<code>`) whose value differs; all keys of a new record. */
+/**
+ * Top-level keys (and `custom_attributes.<code>`) whose value differs; all keys of a new record.
+ */
 export function changedKeys(before: Snapshot | undefined, after: Snapshot, derivedKeys: readonly string[]): string[] {
   const ignored = (key: string): boolean => neverChanged.has(key) || derivedKeys.includes(key)
   if (!before) return Object.keys(after).filter((key) => !ignored(key))
@@ -64,13 +69,13 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot, deriv
   return keys
 }
 
-/** The id of the newest event that is kept, 0 when there is none. */
+/** The id of the newest event, 0 when the log is empty. */
 export async function newestEvent({ db }: Pick<Context, 'db'>): Promise<number> {
   const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
   return row?.id ?? 0
 }
 
-/** Answers the id of the row. */
+/** Writes one row and returns its id. */
 export async function record(
   ctx: Context,
   event: AccordEvent,

@@ -1,5 +1,6 @@
-// The typed events of the product on mitt (DOMAIN 17.1). `before` listeners may veto by throwing a Veto; `after` listeners are
-// guarded, because in mitt a throwing listener would stop the ones behind it.
+// Typed events on top of mitt (DOMAIN 17.1). A `before` listener refuses a write by throwing a
+// Veto. Errors of `after` listeners are caught, because in mitt one error would stop all later
+// listeners.
 import mitt, { type Emitter as Mitt, type WildcardHandler } from 'mitt'
 import type { Log, Origin } from '../context.ts'
 
@@ -11,7 +12,10 @@ export interface Actor {
 
 export type Snapshot = Record<string, unknown>
 
-/** What a listener receives. `before`: input, and the entity as it is. `after`: the entity, what it was, what changed. */
+/**
+ * The argument of a listener. `before` has input and current entity; `after` has entity, before and
+ * changed.
+ */
 export interface AccordEvent {
   name: string
   entityType: string
@@ -30,10 +34,13 @@ export interface AccordEvent {
   restored?: true
 }
 
-/** The last word of bare events that follow a pair and tell of the same change once more (DOMAIN 17.2). */
+/** The last words of bare events that repeat a change after its pair (DOMAIN 17.2). */
 export const followUps = ['restore', 'won', 'lost', 'reopened'] as const
 
-/** Thrown by a `before` listener to refuse a write; the caller gets 403 `event_vetoed` with the reason. */
+/**
+ * Thrown by a `before` listener to refuse a write; the caller gets 403 `event_vetoed` with the
+ * reason.
+ */
 export class Veto extends Error {
   constructor(reason: string) {
     super(reason)
@@ -41,24 +48,27 @@ export class Veto extends Error {
   }
 }
 
-/** What a `before` listener threw, when it was not a Veto: a fault of the listener. The write is rolled back and answers 500. */
+/**
+ * An error of a `before` listener other than a Veto. The write is rolled back and the caller gets
+ * 500.
+ */
 export class ListenerFailed extends Error {}
 
 export type Listener = (event: AccordEvent) => void | Promise<void>
 
-/** What a listener module receives: names, or patterns with `*` for one segment (`lead.*.after`). */
+/** The argument of an extension module. Patterns may use `*` for one segment: `lead.*.after`. */
 export interface Emitter {
   on(pattern: string, listener: Listener): () => void
   emit(event: AccordEvent): void
-  /** Whether anybody listens to events of this name. */
+  /** Whether any listener matches this name. */
   isHeard(name: string): boolean
   Veto: typeof Veto
 }
 
-/** Beginnings of event names that mean others. */
+/** Prefixes of event names that stand for other prefixes. */
 export type EventAliases = readonly (readonly [RegExp, string])[]
 
-/** Whether names are meant by a pattern: `*` stands for one segment, alone for every event. */
+/** Tests names against a pattern: `*` stands for one segment, or alone for every event. */
 export function matcher(pattern: string, aliases: EventAliases): (name: string) => boolean {
   if (pattern === '*') return () => true
   const name = aliases.reduce<string>((text, [from, to]) => text.replace(from, to), pattern)
@@ -80,7 +90,8 @@ export function createEmitter(log: () => Log, aliases: EventAliases = []): Emitt
     Veto,
     on(pattern, listener) {
       const matches = matcher(pattern, aliases)
-      // All listeners hang on mitt's `*`, which keeps them in the order they were registered, whatever their pattern.
+      // All listeners use mitt's `*`, so they run in the order of registration, whatever their
+      // pattern.
       const handler: WildcardHandler<Record<string, AccordEvent>> = (name, event) => {
         if (!matches(String(name))) return
         if (event.name.endsWith('.before')) {

@@ -1,6 +1,6 @@
-// Idempotency-Key (DOMAIN 3.1): the first answer to a key is stored for 24 hours per token or session, in the transaction of the
-// work, and given again. After a crash a repeated key gets that answer, is carried out for the first time, or goes on behind
-// the last transaction that was committed.
+// Idempotency-Key (DOMAIN 3.1): the first reply to a key is stored for 24 hours per token or
+// session, in the transaction of the work, and sent again. After a crash, a repeated key gets that
+// reply, runs for the first time, or continues after the last committed transaction.
 
 import type { Selectable, Updateable } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -14,16 +14,16 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { transaction } from './write.ts'
 
 /**
- * How long a request holds a key for its work. Then, or once its process is seen to be gone, whoever asks again takes the key over,
- * and what the first one does cannot be committed any more.
+ * How long a request holds a key. After that, or once its process is gone, the next request with
+ * the key takes it over, and the first one can no longer commit.
  */
 const leaseMs = 60_000
 
 const stepped = new WeakSet<object>()
 
 /**
- * Marks a handler that opens its own transactions, or none. Others run in one transaction, which holds the write lock: a handler
- * that takes several transactions, or waits for more than the database, must not. What it commits it stores through `ctx.keyed`.
+ * Marks a handler that opens its own transactions, or none. Other handlers run in one transaction,
+ * which holds the write lock. A marked handler stores its progress through `ctx.keyed`.
  */
 export function inSteps<H extends object>(handler: H): H {
   stepped.add(handler)
@@ -32,17 +32,25 @@ export function inSteps<H extends object>(handler: H): H {
 
 export const isInSteps = (handler: object): boolean => stepped.has(handler)
 
-/** What a handler marked `inSteps` knows and stores of a request with an Idempotency-Key. */
+/**
+ * How a handler marked `inSteps` reads and stores the progress of a request with an
+ * Idempotency-Key.
+ */
 export interface KeyedRequest {
-  /** What the last committed transaction of an earlier try stored; null when nothing was committed. */
+  /**
+   * The progress that the last committed transaction of an earlier try stored; null when there is
+   * none.
+   */
   readonly progress: unknown
-  /** Stores in a transaction how far the request is. Throws 409 when another request has taken the key over. */
+  /**
+   * Stores the progress in a transaction. Throws 409 when another request has taken the key over.
+   */
   save(inner: Context, progress: unknown): Promise<void>
-  /** Stores in a transaction the reply that the handler is about to return. */
+  /** Stores the coming reply in a transaction. */
   complete(inner: Context, reply: unknown): Promise<void>
 }
 
-/** The only transaction of a handler marked `inSteps`; its result is the reply, which is stored in it. */
+/** The only transaction of a handler marked `inSteps`; it also stores its result as the reply. */
 export const answering = <T>(
   ctx: Context,
   work: (ctx: Context) => Promise<T>,
@@ -66,7 +74,7 @@ export interface Answer {
 
 export interface Work {
   handle: (ctx: Context) => Promise<unknown>
-  /** The answer that a reply of the handler makes. */
+  /** Turns a handler's result into the stored reply. */
   render: (ctx: Context, reply: unknown) => Answer
   isInSteps: boolean
 }
@@ -74,17 +82,18 @@ export interface Work {
 type Replayable = Answer & { replayed: boolean }
 
 /**
- * Answers from the store, or does the work and stores its answer. Throws 422 `idempotency_key_reused` for another request
- * under the same key, 409 `idempotency_in_flight` while the first is running.
+ * Returns the stored reply, or does the work and stores its reply. Throws 422
+ * `idempotency_key_reused` for another request under the same key, 409 `idempotency_in_flight`
+ * while the first request is running.
  */
 export async function once(ctx: Context, key: string, request: unknown, work: Work): Promise<Replayable> {
   const { db } = ctx
   const owner = ownerOf(ctx)
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
-  // Keyed, because a body may hold a password.
+  // An HMAC, because a body may contain a password.
   const hash = ctx.services.seal.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
-  // Whoever has nothing to delete need not wait for a commit.
+  // Without old rows to delete there is no commit to wait for.
   if (await expired.executeTakeFirst())
     await db.deleteFrom('idempotency_keys').where('expires_at', '<', stamp(ctx.time)).execute()
 
@@ -107,9 +116,9 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     .returning('id')
     .executeTakeFirst()
     .catch((cause: unknown) => {
-      // It may be written all the same, when the disk did not confirm it.
+      // The row may exist although the disk did not confirm the commit.
       abandoned.set(holder, true)
-      // The token or session ended while the request waited, such as by a sign-out.
+      // The token or session ended while the request waited, for example by a sign-out.
       throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
     })
 
@@ -125,14 +134,14 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       return perform(ctx, { id: first.id, holder, progress: null }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    // An earlier version stored no progress: what is left to do is not known.
+    // Rows of earlier versions have no progress, so the remaining work is unknown.
     if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
       const progress: unknown = JSON.parse(ctx.services.seal.decrypt(first.body))
       await takeOver(ctx, first, { hash, holder })
       return perform(ctx, { id: first.id, holder, progress }, work)
     }
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
-    // The first request may still wait for the disk.
+    // The first request may still be waiting for the disk.
     await ctx.services.store.whenDurable()
     return {
       status: Number(first.status),
@@ -153,11 +162,11 @@ interface Held {
 async function perform(ctx: Context, { id, holder, progress }: Held, work: Work): Promise<Replayable> {
   const { db, services } = ctx
   const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
-  /** In the transaction of the work: it fails when another request has taken the key over. */
+  /** Runs in the transaction of the work; throws when another request has taken the key over. */
   const claim = async (inner: Db, changes: Changes): Promise<void> => {
     const { numUpdatedRows } = await mine(inner).set(changes).executeTakeFirst()
     if (numUpdatedRows > 0n) return
-    // Gone with its token or session, by this very work; or somebody else has taken it over.
+    // The row was deleted with its token or session, or another request has taken it over.
     const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
     if (await other.executeTakeFirst()) throw inFlight()
   }
@@ -186,14 +195,14 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     const reply = await work.handle({ ...ctx, keyed })
     if (stored) return stored
     const answer = work.render(ctx, reply)
-    // It is done: that its answer cannot be stored is no reason to say that it was not.
+    // The work is committed, so a reply that cannot be stored is not an error.
     await bestEffort(() => mine(db).set(completed(answer)).execute())
     return answer
   }
   try {
     return { ...(await (work.isInSteps ? inSeveral() : inOne())), replayed: false }
   } catch (error) {
-    // A refused request has changed nothing: the key is free again. Once something was committed it stays taken.
+    // A refused request changed nothing and frees its key. After a commit the key stays taken.
     const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
     abandoned.set(holder, true)
     await bestEffort(() => mineOnly.where('state', '=', 'in_flight').execute())
@@ -201,7 +210,10 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
   }
 }
 
-/** Of this process: whose work has failed, in case the disk was too full to write that down. The newest are enough. */
+/**
+ * Keys of failed requests of this process, in case a full disk kept it from freeing them. Only the
+ * newest.
+ */
 const maxAbandoned = 1000
 const abandoned = new LRUCache<string, true>({ max: maxAbandoned })
 
@@ -210,14 +222,14 @@ const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, 
 type Row = Selectable<DB['idempotency_keys']>
 type Changes = Updateable<DB['idempotency_keys']>
 
-/** Whoever worked on it has ended or takes too long. */
+/** Whether the request that holds the key has ended or takes too long. */
 function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): boolean {
   return (
     since < stamp(new Date(ctx.time.getTime() - leaseMs)) || abandoned.has(holder ?? '') || isProcessGone(holder ?? '')
   )
 }
 
-/** Throws 409 when another one was faster. */
+/** Throws 409 when another request was faster. */
 async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { hash: string; holder: string }) {
   const { numUpdatedRows } = await db
     .updateTable('idempotency_keys')
@@ -234,7 +246,7 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
   if (numUpdatedRows === 0n) throw inFlight()
 }
 
-/** Whose keys they are; undefined for callers who could not be told from others when they ask again. */
+/** The owner of the keys; undefined for callers who could not be recognized on a retry. */
 function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
   if (token) return { column: 'token_id', id: token.id }
   return session ? { column: 'session_id', id: session.id } : undefined

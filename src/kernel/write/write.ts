@@ -1,5 +1,6 @@
-// The only function that opens a transaction and the only one that emits (DESIGN 6): before → work → event log → commit →
-// after. Veto, rollback, dry run and the order of events are right for every write because they are decided here.
+// The only place that opens transactions and emits events (DESIGN 6), in this order: before, work,
+// event log, commit, after. Veto, rollback and dry run are decided here, so they hold for every
+// write.
 import { textOnly } from '../../../db/compiled-queries.ts'
 import type { Db, RecordRef } from '../../../db/store.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -11,17 +12,17 @@ import { toUnavailableProblem } from '../runtime/unavailable.ts'
 import { changedKeys, derivedKeysOf, record, withoutSecretKeys } from './event-log.ts'
 import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.ts'
 
-/** One transaction in progress. */
+/** The state of a transaction in progress. */
 export interface Unit {
-  /** The events that wait for its commit. */
+  /** Events to emit after the commit. */
   readonly after: AccordEvent[]
-  /** The first that it wrote into the log, by which the others say that they belong together. */
+  /** Id of its first row in the event log; later rows refer to it. */
   firstEventId?: number
-  /** The records archived in it so far (archive.ts), in their order. */
+  /** The records archived so far (archive.ts), in order. */
   readonly archived: { entity: string; id: number; event: number }[]
-  /** The records whose words for search may have changed. */
+  /** The records whose search documents may have changed. */
   readonly stale: RecordRef[]
-  /** Whether work for the background was enqueued in it. */
+  /** Whether a job was enqueued. */
   wakes: boolean
 }
 
@@ -33,14 +34,14 @@ export interface About {
   /** The record before the change; left out on creation. */
   before?: Snapshot
   related?: { type: string; id: number }
-  /** The record was there before and comes back as it was. */
+  /** A deleted record comes back. */
   restored?: true
   /** The event is emitted once more without a suffix, and logged without one (DOMAIN 17.2). */
   isAlsoBare?: boolean
 }
 
 export interface Outcome<Id extends number | null = number> {
-  /** Null for what is one record without an id, such as the configuration. */
+  /** Null for a singleton without an id, such as the configuration. */
   id: Id
   /** The record after the change; null after a deletion. */
   entity: Snapshot | null
@@ -57,9 +58,10 @@ class DryRun extends Error {
 }
 
 /**
- * Runs `work` in a transaction, or joins the one `ctx` is in. Events wait for the outermost commit. With a dry run
- * everything is rolled back and the result is returned all the same. Writers at the same time may share its commit, unless
- * `isLong`: then earlier writers do not wait for it. `inParts`: all that changes much of it stands in savepoints that change little each.
+ * Runs `work` in a transaction, or joins the one `ctx` is in. Events are emitted after the
+ * outermost commit. A dry run rolls everything back and returns the result all the same. Concurrent
+ * writers may share the commit, unless `isLong`: then earlier writers do not wait for it. `inParts`
+ * promises that the large changes are split into savepoints that change little each.
  */
 export async function transaction<T>(
   ctx: Context,
@@ -88,20 +90,23 @@ export async function transaction<T>(
   return result
 }
 
-/** For a long transaction in which all that changes much stands in savepoints that change little each. */
+/** The option `inParts` of `transaction`, for long transactions. */
 export const inParts = { inParts: true } as const
 
-/** For work that lets others go on in the middle of it. */
+/** A transaction that takes long: other writers do not wait for its commit. */
 export const longTransaction = <T>(
   ctx: Context,
   work: (ctx: Context & { unit: Unit }) => Promise<T>,
   { inParts = false } = {},
 ): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
 
-/** Records whose words are looked at in one piece: the more, the less is put together later. */
+/** Search documents written at once: larger batches leave fewer index segments to merge. */
 const freshAtOnce = 100
 
-/** The index of the search will be as the records are by now. A few are put off until the commit, and shared with those of others. */
+/**
+ * Updates the search index for changed records; a few are deferred to the commit, which writers may
+ * share.
+ */
 async function updateSearchIndex(
   { services }: Pick<Context, 'services'>,
   db: Db,
@@ -123,8 +128,8 @@ const part = {
 }
 
 /**
- * A part of a transaction that may fail alone: then all of it is undone, the events that waited for the commit with the rows, and
- * the error is thrown; the transaction goes on. Parts do not stand inside each other.
+ * Runs a part of a transaction that may fail alone. On an error its rows and its waiting events are
+ * undone and the error is thrown; the transaction can continue. Savepoints do not nest.
  */
 export async function savepoint<T>(
   { db, unit, services }: Context & { unit: Unit },
@@ -146,8 +151,9 @@ export async function savepoint<T>(
 }
 
 /**
- * One change with its pair of events. `work` changes the rows and returns the record as it is then; a change of nothing
- * leaves no row in the event log, and its `eventId` is null. Throws 403 `event_vetoed` when a listener refuses, 500 when one fails.
+ * One change with its pair of events. `work` changes the rows and returns the record after the
+ * change. When nothing changed, no event is logged and `eventId` is null. Throws 403 `event_vetoed`
+ * when a listener refuses the change, and 500 when one fails.
  */
 export async function write<Id extends number | null = number>(
   ctx: Context,
@@ -158,7 +164,7 @@ export async function write<Id extends number | null = number>(
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
-      // Copies: a listener may refuse a change, not make one (DOMAIN 17.1).
+      // Copies, because a listener may refuse a change but not alter it (DOMAIN 17.1).
       event.input = structuredClone(withoutSecretKeys(about.input))
       if (about.before) event.entity = structuredClone(about.before)
       offer(ctx, event)
@@ -174,7 +180,7 @@ export async function write<Id extends number | null = number>(
     if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
     const logged = about.isAlsoBare ? { ...after, name } : after
-    // What a rehearsal deletes is archived, for which its event must have an id; of all else nobody ever sees a row.
+    // A dry run logs deletions only: the archive needs the id of their event.
     const isRecorded = isChange && (deleted || !ctx.dryRun)
     const eventId = isRecorded ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
     ctx.unit.after.push(after)
@@ -183,7 +189,7 @@ export async function write<Id extends number | null = number>(
   })
 }
 
-/** Tells of something that is no change of a record and has no pair: one bare event, logged under its bare name (DOMAIN 17.2). */
+/** Emits and logs one event without a pair, under its bare name (DOMAIN 17.2). */
 export const emitOnly = (
   ctx: Context,
   name: EventBase,
@@ -194,7 +200,7 @@ export const emitOnly = (
     event.entity = shown
     event.changed = changed
     if (before) event.before = before
-    // Nobody ever sees a row of a rehearsal.
+    // A dry run is rolled back, so its row would never be read.
     if (!ctx.dryRun) await record(ctx, event, before ?? null, shown)
     ctx.unit.after.push(event)
   })
@@ -205,14 +211,14 @@ interface Announced extends Pick<About, 'entity' | 'before' | 'restored'> {
   changed?: string[]
 }
 
-/** What every event of a write says. */
+/** The fields that every event of a write has. */
 function eventOf(
   ctx: Context,
   name: string,
   entityId: number | null,
   about: Pick<About, 'entity' | 'related' | 'restored'>,
 ): AccordEvent {
-  // Nothing is written of a type that would be shown by guess.
+  // Throws for a type without a visibility rule, before anything is written.
   sightOf(ctx, about.entity)
   const event: AccordEvent = {
     name,
@@ -234,10 +240,13 @@ export function actorOf(ctx: Context): AccordEvent['actor'] {
   return user ? { type: 'user', id: user.id, name: user.name } : { type: 'system', id: null, name: 'system' }
 }
 
-/** Whether a listener refused the write. A listener that failed has refused nothing: asked again, it may agree. */
+/** Whether a listener refused the write. A failed listener did not refuse; a retry may succeed. */
 export const isVeto = (error: unknown): error is Problem => error instanceof Problem && error.code === 'event_vetoed'
 
-/** Whether a listener refused the write or failed. For changes that describe what has already happened elsewhere. */
+/**
+ * Whether a listener refused the write or failed. For changes that record an external fact, such as
+ * a sent mail.
+ */
 export const isOfListener = (error: unknown): error is Problem =>
   isVeto(error) || (error instanceof Problem && error.cause instanceof ListenerFailed)
 
@@ -251,7 +260,10 @@ function offer(ctx: Context, event: AccordEvent): void {
   }
 }
 
-/** What the database refused, for the caller. Rules are checked before; this is what a race or a lock leaves. */
+/**
+ * Turns a database error into a problem. Rules are checked before, so only races and locks get
+ * here.
+ */
 function translate({ services }: Pick<Context, 'services'>, error: unknown): unknown {
   const { dialect } = services.store
   if (dialect.isUniqueViolation(error)) return new Problem('unique_violation', undefined, { cause: error })
