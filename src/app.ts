@@ -38,11 +38,11 @@ import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { registerListeners, releases } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { examiners, gates, handlers, locators, resources, searchIndex, sights } from './operations.ts'
-import { withOwnAttributes } from './resources/attributes/document.ts'
+import { committedAttributeSet } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
-import { committedSet } from './resources/attributes/set.ts'
+import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
-import { sweepFiles } from './resources/files/clean.ts'
+import { sweepFiles } from './resources/files/clean-up.ts'
 import { moveLeads } from './resources/leads/move-leads.ts'
 import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
@@ -209,8 +209,8 @@ function createReplyCheck({ config, contract, onBreach }: AppOptions, { log, met
 /** The contract with the custom attributes of this installation. */
 const servedContract = ({ published, store }: AppOptions): ReturnType<typeof servedWith> =>
   servedWith(published, async () => {
-    const set = await committedSet(store)
-    return { revision: set.mark, to: (document) => withOwnAttributes(document, set) }
+    const set = await committedAttributeSet(store)
+    return { revision: set.mark, to: (document) => withCustomAttributes(document, set) }
   })
 
 function portOf(http: FastifyInstance): number | undefined {

@@ -4,7 +4,7 @@
 import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
 import type { Schedule } from './jobs/schedules.ts'
-import { jobs as passwordLinks } from './resources/authentication/links.ts'
+import { jobs as passwordLinks } from './resources/authentication/password-links.ts'
 import { jobs as imports } from './resources/data-transfer/jobs.ts'
 import { schedules as mailSchedules, jobs as mails } from './resources/emails/jobs.ts'
 import { jobs as campaignJobs, schedules as campaignSchedules } from './resources/marketing/jobs.ts'

@@ -3,8 +3,8 @@
 
 import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { Emitter } from './kernel/write/events.ts'
-import { releases as activities } from './resources/activities/releases.ts'
-import { releases as attributes } from './resources/attributes/releases.ts'
+import { deleteHooks as activities } from './resources/activities/delete-hooks.ts'
+import { deleteHooks as attributes } from './resources/attributes/delete-hooks.ts'
 import { deleteHooks as marketing } from './resources/marketing/delete-hooks.ts'
 import { deleteHooks as search } from './resources/search/delete-hooks.ts'
 

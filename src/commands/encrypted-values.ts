@@ -3,7 +3,7 @@
 import type { Db } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
-import { keysOf } from '../resources/configuration/keys.ts'
+import { configurationKeys } from '../resources/configuration/keys.ts'
 
 /** `unreadable` says where the values stand that do not decrypt; without a secret, that is all of them. */
 export async function checkEncryptedValues(
@@ -28,7 +28,7 @@ export async function checkEncryptedValues(
 async function listEncryptedValues(db: Db, config: Config): Promise<{ where: string; sealed: string }[]> {
   const tables = new Set((await db.introspection.getTables()).map(({ name }) => name))
   const webhooks = tables.has('webhooks') ? await db.selectFrom('webhooks').selectAll().orderBy('id').execute() : []
-  const codes = keysOf(config)
+  const codes = configurationKeys(config)
     .filter(({ kind }) => kind === 'secret')
     .map(({ code }) => code as string)
   const values = tables.has('core_config')

@@ -1,6 +1,6 @@
 // `accord files clean`: the cleanup of files that a server runs once a day.
 import type { Config } from '../config/config.ts'
-import { cleanFiles, trashDays } from '../resources/files/clean.ts'
+import { cleanFiles, trashDays } from '../resources/files/clean-up.ts'
 import { asSystem } from './context.ts'
 
 export async function cleanFilesCommand(config: Config, options: { all?: boolean }): Promise<void> {

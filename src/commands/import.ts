@@ -10,9 +10,9 @@ import type { Body, Schema } from '../contract/types.ts'
 import { signedInAs } from '../kernel/auth/tokens.ts'
 import type { Context } from '../kernel/context.ts'
 import { invalid } from '../kernel/errors.ts'
-import { pathOf } from '../resources/data-transfer/paths.ts'
+import { downloadPathOf } from '../resources/data-transfer/paths.ts'
 import { imports } from '../resources/data-transfer/resource.ts'
-import { runHere } from '../resources/data-transfer/runs.ts'
+import { runNow } from '../resources/data-transfer/start-run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 
@@ -35,11 +35,11 @@ export async function importCommand(config: Config, path: string, options: Optio
     const created = await create(ctx, path, options)
     console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
     const validated = await shown('Validating', (tell) =>
-      runHere(ctx, created.id, 'validate', { tell, after: ctx.time }),
+      runNow(ctx, created.id, 'validate', { tell, after: ctx.time }),
     )
     if (validated.state !== 'validated')
       return failed(ctx, validated, 'The file cannot be imported; nothing was changed.')
-    const done = await shown('Importing', (tell) => runHere(ctx, created.id, 'start', { tell, after: ctx.time }))
+    const done = await shown('Importing', (tell) => runNow(ctx, created.id, 'start', { tell, after: ctx.time }))
     if (done.state !== 'completed')
       return failed(ctx, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
     const { created: made, updated, deleted, skipped } = done.summary
@@ -124,5 +124,7 @@ function tellErrors(ctx: Context, { id, errors, errors_count: count, invalid_row
     console.error(`  ${[row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'}: ${message}`)
   if (count > maxTold) console.error(`  … ${count - maxTold} more`)
   if (rows > 0)
-    console.error(`All invalid rows with their errors: GET ${ctx.baseUrl}${pathOf('downloadImportErrorReport', id)}`)
+    console.error(
+      `All invalid rows with their errors: GET ${ctx.baseUrl}${downloadPathOf('downloadImportErrorReport', id)}`,
+    )
 }

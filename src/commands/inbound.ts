@@ -1,6 +1,6 @@
 // `accord inbound-emails:process`: fetches e-mails from the mailbox now, outside the schedule.
 import type { Config } from '../config/config.ts'
-import { poll } from '../resources/emails/poll.ts'
+import { pollEmails } from '../resources/emails/poll.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 
@@ -10,7 +10,7 @@ export function processInboundCommand(config: Config): Promise<void> {
       'MAIL_RECEIVER_DRIVER is sendgrid: a service posts e-mails to this installation, so there is no mailbox to fetch from.',
     )
   return asSystem(config, async (ctx) => {
-    const { received, duplicates, left, failed, failure } = await poll(ctx, new AbortController().signal)
+    const { received, duplicates, left, failed, failure } = await pollEmails(ctx, new AbortController().signal)
     console.log(
       `${received} received, ${duplicates} already known, ${left} left in the mailbox, ${failed} to be retried.`,
     )

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import { Problem, problemDocument } from '../contract/output/problems.ts'
 import type { Clock } from '../kernel/runtime/clock.ts'
 import { toUnavailableProblem } from '../kernel/runtime/unavailable.ts'
-import { loginPage } from '../resources/authentication/page.ts'
+import { loginPage } from '../resources/authentication/login-page.ts'
 import { isValidHost } from './host-header.ts'
 
 export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void

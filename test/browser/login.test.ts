@@ -138,7 +138,7 @@ describe('the login page', { timeout: patienceMs }, () => {
     const plain = await context.newPage()
     for (const path of ['leads', 'reset-password']) {
       await plain.goto(`${server.url}/api/admin/${path}`)
-      expect(await plain.locator('noscript p').textContent()).toContain('works with JavaScript only')
+      expect(await plain.locator('noscript p').textContent()).toContain('needs JavaScript')
       expect(await plain.locator('noscript p').isVisible()).toBe(true)
       expect(await plain.locator('input:visible, button:visible').count()).toBe(0)
     }
@@ -175,7 +175,7 @@ describe('a forgotten password', { timeout: patienceMs }, () => {
     await page.fill('#email', 'admin@example.com')
     await page.click('#to-forgot')
     await page.keyboard.press('Enter')
-    await expect.poll(() => text('[role=status]')).toContain('a mail with a link is on its way')
+    await expect.poll(() => text('[role=status]')).toContain('an e-mail with a link is on its way')
 
     let link: URL | undefined
     await expect
@@ -199,7 +199,7 @@ describe('a forgotten password', { timeout: patienceMs }, () => {
     await expect.poll(() => text('[role=alert]')).toBe('Must repeat the password.')
     await page.fill('#again', fresh)
     await page.keyboard.press('Enter')
-    await expect.poll(() => text('[role=status]')).toBe('The password is set. Sign in with it.')
+    await expect.poll(() => text('[role=status]')).toBe('Password set. Sign in with it.')
 
     await page.click('#on')
     await page.locator('#login').waitFor()
@@ -216,7 +216,7 @@ describe('a forgotten password', { timeout: patienceMs }, () => {
     await expect.poll(() => again.locator('[role=alert]').textContent()).toContain('too old')
     await again.goto(`${server.url}/api/admin/reset-password#nothing`)
     await again.reload()
-    expect(await again.locator('[role=alert]').textContent()).toContain('needs the link from the mail')
+    expect(await again.locator('[role=alert]').textContent()).toContain('Open this page from the link')
     expect([watched.elsewhere, complaints()]).toEqual([[], []])
   })
 })

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { eventBases } from '../../codegen/events.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { openTypes } from '../../src/resources/events/event-visibility.ts'
+import { listableTypes } from '../../src/resources/events/event-visibility.ts'
 import { facts } from '../support/schema.ts'
 import { flows } from './catalogue.flows.ts'
 import { change, startWorld, type World } from './support.ts'
@@ -162,7 +162,7 @@ describe('what operations fire', () => {
     expect(names.filter((name) => !fired.has(name))).toEqual([])
     expect([...fired].filter((name) => !names.includes(name))).toEqual([])
     // A caller who sees everything gets every event: the feed knows every type of record.
-    const told = openTypes(systemContext(world.server.app.services, 'api'))
+    const told = listableTypes(systemContext(world.server.app.services, 'api'))
     expect([...types].filter((type) => !told.includes(type))).toEqual([])
   })
 })

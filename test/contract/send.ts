@@ -2,7 +2,7 @@
 // status, a described problem, a request id. Separate from the world because it knows no record.
 import type { InjectOptions } from 'fastify'
 import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
-import { signatureOf } from '../../src/resources/files/signed.ts'
+import { signatureOf } from '../../src/resources/files/signed-links.ts'
 import type { TestServer } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
 import { bodySchema, document, fact, facts, isFile, parametersOf, sample, takesFormOnly } from '../support/schema.ts'

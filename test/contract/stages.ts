@@ -2,7 +2,7 @@
 // running import. Inserted straight into the tables, each for the operations that need it.
 import { createHash } from 'node:crypto'
 import type { OperationId } from '../../src/contract/types.ts'
-import { digestOf } from '../../src/resources/authentication/links.ts'
+import { digestOf } from '../../src/resources/authentication/password-links.ts'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
 import { start, type TestServer } from '../support/app.ts'
 import { document, type SchemaObject } from '../support/schema.ts'

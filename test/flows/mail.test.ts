@@ -224,7 +224,7 @@ describe('a mailbox', () => {
     imap.behave('huge')
     expect(await poll()).toEqual(created)
     expect(await poll()).toEqual([])
-    const error = 'The e-mail has 39 MiB, and at most 30 are read. It is in the mailbox, in the folder INBOX.'
+    const error = 'The e-mail has 39 MiB, but at most 30 MiB are read. It remains in the folder INBOX of the mailbox.'
     expect(await mails()).toMatchObject([{ message_id: 'large@x', error, text: error, attachments: [] }])
   })
 

@@ -1,6 +1,6 @@
 // The URL of a request: path and query of an operation with ids and values, or nearly so.
 
-import { signatureOf } from '../../src/resources/files/signed.ts'
+import { signatureOf } from '../../src/resources/files/signed-links.ts'
 import { badTexts } from '../contract/breakages.ts'
 import type { TestServer } from '../support/app.ts'
 import { entityOf, fact, follow, parametersOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'

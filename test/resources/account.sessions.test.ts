@@ -135,7 +135,7 @@ describe('signing in with a cookie', () => {
 })
 
 describe('a failed attempt to sign in', () => {
-  it('leaves who was meant, from where and with what, and nothing of what was typed for nobody', async () => {
+  it('records the account, address and browser of a failed login, and no text typed for an unknown account', async () => {
     await guess(admin)
     await guess('my-password-by-mistake')
     const ann = await someone(server, ['leads'], { status: false })
@@ -181,7 +181,7 @@ describe('a failed attempt to sign in', () => {
       for (let tries = 0; tries < 3; tries++) await guess(email, `198.51.100.${tries}`)
       return (await feed(server.admin)).length - before
     }
-    expect(await count(admin)).toBe(await count('nobody@example.com'))
+    expect(await count(admin)).toBe(await count('unknown@example.com'))
   })
 })
 
@@ -196,7 +196,7 @@ describe('events of signing in', () => {
     const page = await pageOf(ann.email)
     await page.call('DELETE', '/session')
     await guess(ann.email)
-    await guess('nobody@example.com')
+    await guess('unknown@example.com')
     const all = ['user.session.create.after', 'user.session.delete.after', 'user.session.failed']
     expect(names(await feed(server.admin))).toEqual([...all, 'user.session.failed'])
     expect(names(await feed(ann.caller))).toEqual(all)

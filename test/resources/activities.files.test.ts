@@ -112,7 +112,7 @@ describe('createActivity', () => {
     ])
   })
 
-  it('refuses a file without a file, uploads nobody or somebody else made, and names of nothing, all at once', async () => {
+  it('reports a missing file, unknown uploads, uploads of other users and names without a file at once', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const hers = await upload('hers.txt', 'Hers', ada)
     const refused = async (body: object, caller = admin) => {
@@ -229,7 +229,7 @@ describe('attachActivityFile', () => {
 })
 
 describe('downloadActivityFile', () => {
-  it('sends the bytes under the name it has here, a part of them when asked, to whoever sees the activity', async () => {
+  it('sends the bytes, or a requested range, under the attached name to users who see the activity', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const plan = await upload('plan.txt')
     const { id } = await make.activity({ ...note, participants: { users: [ada.id] } })

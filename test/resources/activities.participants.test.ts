@@ -42,7 +42,7 @@ describe('createActivity', () => {
     expect(copied.participants[0]?.id).not.toBe(lists.participants[0]?.id)
   })
 
-  it('refuses participants who are nobody, both a user and a person, or out of sight, each at its place', async () => {
+  it('refuses participants that name no one, a user and a person, or an invisible record, each at its place', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const person = await make.person()
     const refused = async (participants: unknown, caller = admin) => {
@@ -192,7 +192,7 @@ describe('updateActivity', () => {
 })
 
 describe('deleteUser', () => {
-  it('hands meetings on to somebody who is busy at that time', async () => {
+  it('gives meetings to a user who is busy at that time', async () => {
     const [ada, bob] = [await addUser(server, 'Ada'), await addUser(server, 'Bob')]
     const hers = await make.activity({ ...meeting('09:00', '10:00'), user_id: ada.id })
     await make.activity({ ...meeting('09:00', '10:00'), user_id: bob.id })

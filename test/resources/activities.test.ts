@@ -245,7 +245,7 @@ describe('listActivities', () => {
     expect(await ids(`person_id=${person.id}`)).toEqual([])
   })
 
-  it('shows what a user owns, takes part in, or what is about a visible record, and nothing else', async () => {
+  it('shows activities the user owns, takes part in, or that are linked to a visible record, and no others', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const bob = await addUser(server, 'Bob', { view: 'group', group: 'Central' })
     const eve = await addUser(server, 'Eve', { view: 'individual', group: 'Central' })
@@ -332,7 +332,7 @@ describe('massUpdateActivities', () => {
 })
 
 describe('massDestroyActivities', () => {
-  it('deletes activities with participants and links, and none of what they were about', async () => {
+  it('deletes activities with participants and links, but not the linked records', async () => {
     const lead = await make.lead()
     const { id } = await make.activity({ ...note, lead_ids: [lead.id], participants: { users: [1] } })
     server.events()

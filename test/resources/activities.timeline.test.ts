@@ -213,7 +213,7 @@ describe('listLeadActivities', () => {
     const root = await mail({ subject: 'Root' })
     await mail({ subject: 'Reply', thread_id: root, lead_id: lead.id, folder: 'sent' })
     await mail({ subject: 'Other', lead_id: other.id })
-    await mail({ subject: 'Nobody' })
+    await mail({ subject: 'Nadia' })
     expect(named(await timeline(`/leads/${lead.id}`, 'source=email')).sort()).toEqual(['email Reply', 'email Root'])
   })
 
@@ -297,7 +297,7 @@ describe('the other timelines', () => {
     ['organizations', '/contacts/organizations', () => make.organization(), 'organization_ids'],
     ['products', '/products', () => make.product(), 'product_ids'],
     ['quotes', '/quotes', () => make.quote(), 'quote_ids'],
-  ] as const)('of %s show what is linked and what was changed', async (_kind, path, maker, key) => {
+  ] as const)('of %s show linked activities and changes', async (_kind, path, maker, key) => {
     const { id } = await maker()
     minute()
     await make.activity({ ...note, [key]: [id] })
@@ -324,7 +324,7 @@ describe('the other timelines', () => {
     expect(await timeline(`/products/${product.id}`, 'source=email')).toEqual([])
   })
 
-  it('show of a record that everybody sees only the activities the caller sees', async () => {
+  it('show only the activities the caller sees, even of a record that all users see', async () => {
     const ada = await addUser(server, 'Ada', { view: 'individual' })
     const product = await make.product()
     await make.activity({ ...note, product_ids: [product.id] })

@@ -93,7 +93,7 @@ describe('createAttribute', () => {
     ['options beside a kind', { ...industries, lookup_type: 'users' }, ['options']],
     ['options of one name', { ...industries, options: [{ name: 'a' }, { name: 'A' }] }, ['options.1.name']],
     ['a default that is none', { type: 'date', default_value: 'soon' }, ['default_value']],
-    ['a default nobody can see', { type: 'lookup', lookup_type: 'leads', default_value: 77 }, ['default_value']],
+    ['a default that names a missing record', { type: 'lookup', lookup_type: 'leads', default_value: 77 }, ['default_value']],
     ['a default of a file', { type: 'file', default_value: 1 }, ['default_value']],
     [
       '501 options',
@@ -284,7 +284,7 @@ describe('values', () => {
     ])
   })
 
-  it('of a person that comes with a lead are asked for at their place', async () => {
+  it('of a person created with a lead are validated at their place', async () => {
     await define({ type: 'text', code: 'nickname', entity_type: 'persons', is_required: true })
     const person = { name: 'Ada', emails: [{ value: 'ada@example.com' }] }
     const lead = { title: 'a', lead_value: 1 }
@@ -487,7 +487,7 @@ describe('lists', () => {
     expect(await find('custom_attributes[phones]=2025550100')).toHaveLength(0)
   })
 
-  it('use an index for what they are filtered by, and the unique values for what must be unique', async () => {
+  it('use an index for filters, and the stored unique values for unique attributes', async () => {
     const { id } = await define(industries)
     const plan = async () =>
       (
@@ -725,7 +725,7 @@ describe('massUpdateAttributes', () => {
 })
 
 describe('a record that is referred to', () => {
-  it('is let go of when it is deleted: by values, lists and defaults, with an event for each', async () => {
+  it('is removed from values, lists and defaults when it is deleted, with an event for each record', async () => {
     const deal = await define({
       type: 'lookup',
       code: 'deal',
@@ -753,7 +753,7 @@ describe('a record that is referred to', () => {
     expect((await write(holder.id, { deal: two.id })).status).toBe(200)
   })
 
-  it('is let go of with one change of a record that names it in several attributes', async () => {
+  it('is removed with one change of a record that names it in several attributes', async () => {
     for (const code of ['buyer', 'seller'])
       await define({ type: 'lookup', code, lookup_type: 'organizations', entity_type: 'leads' })
     const { id } = await organization()
@@ -765,7 +765,7 @@ describe('a record that is referred to', () => {
     expect([custom_attributes, version]).toEqual([{ buyer: null, seller: null }, 2])
   })
 
-  it('is let go of although the deleting user sees neither the record nor may change it', async () => {
+  it('is removed even from records that the deleting user neither sees nor may change', async () => {
     await define({ type: 'lookup', code: 'deal', lookup_type: 'leads' })
     const clerk = await addUser(server, 'Clerk', { view: 'individual', permissions: ['leads.create', 'leads.delete'] })
     const lead = (await clerk.post('/leads', { title: 'a', lead_value: 1 })).body.data

@@ -60,13 +60,13 @@ describe('a stored password', () => {
 })
 
 describe('an address that signs in', () => {
-  it('is compared once with a hash of the same parameters, whether it is known, has no password, or is nobody', async () => {
+  it('is compared once with a hash of the same parameters, even for an unknown user or one without a password', async () => {
     const server = await startServer()
     const known = await someone(server, [])
     const unset = await someone(server, [], { password: undefined, password_confirmation: undefined })
     const page = openPage(server)
     await page.get('/csrf-cookie')
-    for (const email of [known.email, unset.email, 'nobody@example.com']) {
+    for (const email of [known.email, unset.email, 'unknown@example.com']) {
       for (const ask of [
         () => server.anonymous.post('/login', { email, password: 'a guess', device_name: 'Phone' }),
         () => page.post('/session', { email, password: 'a guess' }),
@@ -82,7 +82,7 @@ describe('an address that signs in', () => {
 
 describe('hashing passwords', () => {
   it.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
-    'keeps its bound when somebody comes %i turns after a place is left',
+    'keeps its limit when a request comes %i turns after another one has ended',
     async (turns) => {
       hashing.isHeld = true
       const all = Array.from({ length: places + 1 }, () => hashPassword(config, 'waits'))

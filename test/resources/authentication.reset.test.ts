@@ -73,7 +73,7 @@ describe('forgotPassword', () => {
     })
     expect([status, body]).toEqual([
       200,
-      { message: 'If there is an account with this address, a mail with a link is on its way.' },
+      { message: 'If an account has this address, an e-mail with a link is on its way.' },
     ])
     const [mail, ...others] = await deliver()
     const { origin, pathname, search, hash } = linkIn(mail)
@@ -90,11 +90,11 @@ describe('forgotPassword', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('answers the same for an address that nobody has and for an inactive account, by the same steps, and mails nothing', async () => {
+  it('answers unknown addresses and inactive accounts the same, by the same steps, and mails nothing', async () => {
     const ann = await someone(server, [], { status: false })
     await forgot('warm@example.com')
     const seen: unknown[] = []
-    for (const email of [admin, 'nobody@example.com', ann.email]) {
+    for (const email of [admin, 'unknown@example.com', ann.email]) {
       let answer: Awaited<ReturnType<typeof forgot>> | undefined
       const statements = await statementsOf(async () => {
         answer = await forgot(email)
@@ -120,7 +120,7 @@ describe('forgotPassword', () => {
     const home = '203.0.113.9'
     const credentials = { email: admin, password: adminPassword, device_name: 'a' }
     expect((await post('/login', credentials, {}, home)).status).toBe(200)
-    for (const email of [admin, 'nobody@example.com'])
+    for (const email of [admin, 'unknown@example.com'])
       for (let count = 1; count <= 30; count++) expect((await forgot(email)).status).toBe(200)
     const mails = await deliver()
     expect(mails.map(({ to }) => to)).toEqual(Array(5).fill([admin]))
@@ -175,7 +175,7 @@ describe('resetPassword', () => {
     server.events()
     server.seen.length = 0
     const { status, body } = await reset({ token })
-    expect([status, body]).toEqual([200, { message: 'The password is set. Sign in with it.' }])
+    expect([status, body]).toEqual([200, { message: 'Password set. Sign in with it.' }])
     expect(server.seen.at(-1)?.actor).toMatchObject({ type: 'user', id: 1 })
     expect(JSON.stringify(server.seen)).not.toMatch(new RegExp(`${fresh}|${token}`))
     expect(server.events()).toEqual([
@@ -202,20 +202,20 @@ describe('resetPassword', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 422])
   })
 
-  it('refuses a link alike that is wrong, old, of another account or of nobody, and keeps an earlier one good', async () => {
+  it('refuses a wrong, expired or foreign link with the same answer, and keeps an earlier one valid', async () => {
     const ann = await someone(server, [])
     const old = await tokenFor(admin)
     server.clock.advanceMs(30 * 60_000)
     const earlier = await tokenFor(ann.email)
     const hers = await tokenFor(ann.email)
     server.clock.advanceMs(30 * 60_000)
-    const bad = [{ token: 'x' }, { token: old }, { token: hers }, { email: 'nobody@example.com', token: hers }]
+    const bad = [{ token: 'x' }, { token: old }, { token: hers }, { email: 'unknown@example.com', token: hers }]
     const answers: unknown[] = []
     for (const each of bad) {
       const { status, body } = await reset(each)
       answers.push([status, body.errors])
     }
-    const same = [422, { token: ['The link is wrong, was used, or is too old. Ask for a new one.'] }]
+    const same = [422, { token: ['The link is invalid, used or expired. Request a new one.'] }]
     expect(answers).toEqual(bad.map(() => same))
     expect(await signIn(admin, adminPassword)).toBe(200)
     expect((await reset({ email: ann.email, token: earlier })).status).toBe(200)
@@ -256,7 +256,7 @@ describe('resetPassword', () => {
   })
 
   it('answers 429 after five wrong links for an account from one address, whether there is one or not', async () => {
-    for (const email of [admin, 'nobody@example.com']) {
+    for (const email of [admin, 'unknown@example.com']) {
       const from = `10.9.0.${++caller}`
       for (let tries = 0; tries < 5; tries++) expect((await reset({ email, token: 'x' }, from)).status).toBe(422)
       const { status, headers } = await reset({ email, token: 'x' }, from)
@@ -304,7 +304,7 @@ describe('a user who is created without a password', () => {
     expect(await deliver()).toEqual([])
     expect((await server.admin.post('/settings/users', body)).status).toBe(201)
     const [mail, ...others] = await deliver()
-    expect([mail?.to, mail?.text?.includes('an account was made for you'), others]).toEqual([[body.email], true, []])
+    expect([mail?.to, mail?.text?.includes('an account was created for you'), others]).toEqual([[body.email], true, []])
     expect(mail?.text).toContain('72 hours')
     const link = new URLSearchParams(linkIn(mail).hash.slice(1))
     server.clock.advanceMs(71 * 3_600_000)

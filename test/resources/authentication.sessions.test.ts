@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openStore } from '../../db/store.ts'
 import { identify } from '../../src/kernel/auth/sessions.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { follow } from '../../src/resources/events/stream.ts'
+import { followEvents } from '../../src/resources/events/stream.ts'
 import { adminPassword, type Caller, startServer, type TestServer, type testConfig } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { openPage, origin, type Page, signedInPage } from '../support/page.ts'
@@ -71,7 +71,7 @@ describe('getCsrfCookie', () => {
     expect(page.set).toEqual([expect.stringMatching(/^XSRF-TOKEN=[\w-]{22}\.[0-9a-f]{64}; Path=\/; SameSite=Lax$/)])
   })
 
-  it('gives everybody another value for signing in, and a session always its own', async () => {
+  it('gives each visitor another value for the login, and a session always the same', async () => {
     const [one, two] = [openPage(server), openPage(server)]
     await one.get('/csrf-cookie')
     await two.get('/csrf-cookie')
@@ -84,7 +84,7 @@ describe('getCsrfCookie', () => {
 })
 
 describe('getCsrfCookie with a session', () => {
-  it('sets nothing for a page of somebody else, which would take the value away from ours', async () => {
+  it('sets no cookie for a foreign page, which would replace the value of ours', async () => {
     const page = await signedInPage(server)
     const own = page.jar.get('XSRF-TOKEN')
     for (const headers of [
@@ -182,7 +182,7 @@ describe('createSession', () => {
     await page.get('/csrf-cookie')
     const codes = async (body: object, headers = {}) => (await page.post('/session', body, headers)).body.code
     expect(await codes({ ...credentials, password: 'a guess' })).toBe('invalid_credentials')
-    expect(await codes({ email: 'nobody@example.com', password: 'a guess' })).toBe('invalid_credentials')
+    expect(await codes({ email: 'unknown@example.com', password: 'a guess' })).toBe('invalid_credentials')
     expect(await codes({ email: ann.email, password })).toBe('account_inactive')
     expect(await codes(credentials, { origin: 'https://evil.example' })).toBe('stateful_domain_mismatch')
     for (let tries = 0; tries < 4; tries++) await codes({ ...credentials, password: 'a guess' })
@@ -191,7 +191,7 @@ describe('createSession', () => {
     expect(page.jar.has('accord_session')).toBe(false)
   })
 
-  it('gives a new session to whoever signs in again, and ends the one that came along', async () => {
+  it('gives a new session to a user who signs in again, and ends the old one', async () => {
     const page = await signedInPage(server)
     const first = page.jar.get('accord_session') ?? ''
     await page.post('/session', credentials)
@@ -238,7 +238,7 @@ describe('a session', () => {
     expect([before?.origin, before?.actor.id, before?.tokenId, after?.origin]).toEqual(['session', 1, null, 'session'])
   })
 
-  it('is asked for its value before anything is said of permissions', async () => {
+  it('needs its CSRF value before permissions are checked', async () => {
     const ann = await someone(server, [])
     const page = await signedInPage(server, { email: ann.email, password })
     const codes = async (headers = {}) => (await page.post('/sources', { name: 'a' }, headers)).body.code
@@ -344,7 +344,7 @@ describe('a session', () => {
     const again = await page.post('/sources', { name: 'Once' }, key)
     expect([again.text, again.headers['idempotency-replayed']]).toEqual([first.text, 'true'])
     expect((await other.post('/sources', { name: 'Of another' }, key)).status).toBe(201)
-    expect((await server.admin.post('/sources', { name: 'Of a token' }, { headers: key })).status).toBe(201)
+    expect((await server.admin.post('/sources', { name: 'By token' }, { headers: key })).status).toBe(201)
     const rows = () => server.store.db.selectFrom('idempotency_keys').select(['token_id', 'headers']).execute()
     expect((await rows()).map(({ token_id }) => token_id === null)).toEqual([true, true, false])
     expect(JSON.stringify(await rows())).not.toMatch(/cookie/i)
@@ -528,7 +528,7 @@ describe('a stream of events that a session follows', () => {
     const headers = { cookie: `accord_session=${jar.get('accord_session')}` }
     const who = await identify(services, { headers, ip: '127.0.0.1', requestOrigin: origin })
     const ctx = { ...systemContext(services, 'session'), ...who, headers, calledAt: origin }
-    const { body } = follow(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
+    const { body } = followEvents(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
     const stream = (body as AsyncIterable<string>)[Symbol.asyncIterator]()
     const next = async () => (await stream.next()).value
     expect([await next(), await next()]).toEqual(['retry: 2000\nid: 1\n\n', ': still here\nid: 1\n\n'])

@@ -50,7 +50,7 @@ describe('login', () => {
 
   it('answers the same to a wrong password and to an unknown address, and issues nothing', async () => {
     const wrong = await login({ password: 'a wrong password' })
-    const unknown = await login({ email: 'nobody@example.com' })
+    const unknown = await login({ email: 'unknown@example.com' })
     for (const { status, body } of [wrong, unknown]) {
       expect(status).toBe(401)
       expect(body).toMatchObject({
@@ -62,14 +62,14 @@ describe('login', () => {
     expect((await server.admin.get('/tokens')).body.meta.total).toBe(1)
   })
 
-  it('tells that an account is inactive only to whoever knows its password', async () => {
+  it('reveals that an account is inactive only with the right password', async () => {
     const ann = await someone(server, ['leads'], { status: false })
     expect((await login({ email: ann.email, password: 'a wrong password' })).body.code).toBe('invalid_credentials')
     expect((await login({ email: ann.email, password })).body).toMatchObject({ status: 401, code: 'account_inactive' })
     expect(server.events()).toEqual(['user.session.failed'])
   })
 
-  it('lets nobody in by a password that was never set', async () => {
+  it('accepts no password for an account without one', async () => {
     const ann = await someone(server, ['leads'], { password: undefined, password_confirmation: undefined })
     expect((await login({ email: ann.email, password })).body.code).toBe('invalid_credentials')
   })

@@ -2,8 +2,8 @@
 // with the permission `configuration` cannot redirect it to another server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
-import { mailboxOf } from '../../src/resources/configuration/mailbox.ts'
-import { poll } from '../../src/resources/emails/poll.ts'
+import { configuredMailbox } from '../../src/resources/configuration/mailbox.ts'
+import { pollEmails } from '../../src/resources/emails/poll.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { type ImapServer, startImap } from '../support/imap.ts'
 
@@ -35,7 +35,7 @@ const save = (values: object, headers: Record<string, string> = {}) => server.ad
 const isStored = async (): Promise<boolean> =>
   (await server.admin.get(path)).body.data.find(({ code }: { code: string }) => code === password).is_set
 const system = () => systemContext(server.app.services, 'inbound_mail')
-const mailbox = () => mailboxOf(system())
+const mailbox = () => configuredMailbox(system())
 const setEnvironment = (changes: object): void =>
   void Object.assign(server.app.services.config, { imap: { ...environment, ...changes } })
 
@@ -45,7 +45,7 @@ const moves: [string, unknown][] = [
   ['port', 1143],
   ['encryption', 'none'],
   ['validate_cert', false],
-  ['username', 'somebody'],
+  ['username', 'ada'],
 ]
 
 describe('the stored password', () => {
@@ -93,7 +93,7 @@ describe('the stored password', () => {
       [`${account}.port`]: thief.port,
       [`${account}.encryption`]: 'none',
     })
-    const { failure } = await poll(system(), new AbortController().signal)
+    const { failure } = await pollEmails(system(), new AbortController().signal)
     expect(failure).toContain('No mailbox is set')
     expect(thief.commands).toEqual([])
   })
@@ -117,7 +117,7 @@ describe('the password of the environment', () => {
       [`${account}.encryption`]: 'none',
       [`${account}.username`]: thief.username,
     })
-    const { failure } = await poll(system(), new AbortController().signal)
+    const { failure } = await pollEmails(system(), new AbortController().signal)
     expect(failure).toContain('so ACCORD_IMAP_PASSWORD is not used')
     expect(thief.commands).toEqual([])
   })

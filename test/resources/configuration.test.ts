@@ -77,7 +77,7 @@ describe('saveConfiguration', () => {
     ])
   })
 
-  it('refuses an unknown key with a hint, a tag that is no language and a colour that is none, and changes nothing', async () => {
+  it('refuses an unknown key with a hint, an invalid language tag and an invalid color, and changes nothing', async () => {
     const unknown = await save({ 'general.settings.menu.lead': 'x' })
     expect(unknown.status).toBe(422)
     expect(JSON.stringify(unknown.body.errors)).toContain('Did you mean `general.settings.menu.leads`?')
@@ -90,7 +90,7 @@ describe('saveConfiguration', () => {
     expect(server.events()).toEqual([])
   })
 
-  it('keeps a secret encrypted, and shows it to nobody: not in replies, events, history or the log of events', async () => {
+  it('stores a secret encrypted, and shows it in no reply, event, history or event log', async () => {
     const { body, text } = await save({ [password]: 'hunter2-of-the-mailbox' })
     expect(await entry(password)).toEqual({
       code: password,

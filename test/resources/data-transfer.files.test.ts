@@ -1,8 +1,8 @@
 // Files for imports: separated values and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { readRows } from '../../src/resources/data-transfer/read.ts'
-import { Unreadable } from '../../src/resources/data-transfer/unreadable.ts'
+import { readRows } from '../../src/resources/data-transfer/read-rows.ts'
+import { UnreadableFile } from '../../src/resources/data-transfer/unreadable-file.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -155,7 +155,7 @@ describe('separated values', () => {
     const few = await read(`name,user_id\n${line.repeat(10_000)}a,b`)
     expect([few.thrown, few.rows.at(-1)]).toEqual([undefined, { row: 10_002, cells: ['a', 'b'] }])
     const { thrown } = await read(`name,user_id\n${line.repeat(200_000)}`)
-    expect(thrown).toBeInstanceOf(Unreadable)
+    expect(thrown).toBeInstanceOf(UnreadableFile)
     expect((thrown as Error).message).toBe('A file may have at most 200000 lines, empty ones included.')
   })
 
@@ -230,7 +230,7 @@ describe('workbooks', () => {
     expect(beta.custom_attributes).toMatchObject({ turnover: 0.3, vat: 'DE 1', partner: false })
   })
 
-  it('are refused when they would become too large, in truth or by what they say', async () => {
+  it('are refused when they would become too large, by their content or by their declared sizes', async () => {
     const sheet = `<worksheet>${'<row/>'.repeat(5_000_000)}</worksheet>`
     const parts = { '[Content_Types].xml': 'spreadsheetml.sheet.main', 'xl/workbook.xml': '<workbook/>' }
     for (const bomb of [
@@ -362,7 +362,7 @@ describe('a cell', () => {
     expect(cleared).toMatchObject({ address: null, tags: [], custom_attributes: { vat: null, lines: null } })
   })
 
-  it('that is wrong is told of at its column, with the sentence the API has, and all of a row at once', async () => {
+  it('that is wrong is reported at its column with the sentence of the API, and all errors of a row at once', async () => {
     const { errors, invalid_rows_count, errors_count } = await using().validate(
       'organizations',
       csvOf([

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
-import { processRows } from '../../src/resources/data-transfer/process.ts'
+import { processRows } from '../../src/resources/data-transfer/process-rows.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
@@ -87,7 +87,7 @@ describe('importing persons', () => {
     expect(body.data.at(-1)).toMatchObject({ origin: 'import', actor: { id: 1 } })
   })
 
-  it('adds to the addresses and numbers of whom it finds, and replaces them only when told to', async () => {
+  it('adds to the addresses and numbers of persons it finds, and replaces them only when told to', async () => {
     const ada = await given(server.admin).person({
       name: 'Ada',
       emails: [{ value: 'ada@example.com' }],
@@ -125,7 +125,7 @@ describe('importing persons', () => {
       ['Ada', '(212) 555-0143 x12', ''],
       ['Bob', '212.555.0143.12', ''],
       ['ada', '21255501431 2', 'Countess'],
-      ['', '212-555-0143 12', 'Nobody'],
+      ['', '212-555-0143 12', 'Nadia'],
       ['Eve', '', ''],
     ])
     const { id, errors: found } = await using().validate('persons', table)
@@ -211,7 +211,7 @@ describe('importing leads', () => {
         ['id', 'title', 'lead_value', 'person_email', 'product', 'expected_close_date', 'tags'],
         [old.id, 'Renamed', '', '', '', '', ''],
         ['', 'Seats', '20.50', 'ADA@example.com', `id=${seat.id},quantity=2`, '2020-01-01', 'VIP|Key'],
-        ['', 'Nobody', '1', 'none@example.com', '', '', ''],
+        ['', 'Nadia', '1', 'none@example.com', '', '', ''],
         ['99', 'Gone', '1', '', '', '', ''],
         ['', '', '1', '', `id=${seat.id};2`, '', ''],
       ]),
@@ -263,7 +263,7 @@ describe('importing what is to be deleted', () => {
 })
 
 describe('validating', () => {
-  it('tries all and leaves nothing but what was wrong', async () => {
+  it('tries all rows and stores only the errors', async () => {
     const { id } = await using().record(
       'persons',
       csvOf([
@@ -374,7 +374,7 @@ describe('a run', () => {
     expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0, skipped: 0 } })
   })
 
-  it('can be cancelled between two batches and started again, which passes over what is done', async () => {
+  it('can be canceled between two batches and started again, which skips finished rows', async () => {
     const id = await queued()
     await using().post(id, 'start')
     const cancelled = await using().post(id, 'cancel')
@@ -418,7 +418,7 @@ describe('a run', () => {
     ])
   })
 
-  it('undoes a row that is refused late, with all that came before, and nobody hears of it', async () => {
+  it('undoes all changes of a row that is refused late, without events', async () => {
     const { id } = await using().record(
       'organizations',
       csvOf([
@@ -512,7 +512,7 @@ describe('the user of an import', () => {
     await server.work()
     const { state, errors } = await shown(id)
     expect([state, errors[0].row]).toEqual(['failed', 0])
-    expect(errors[0].message).toMatch(/gone or no longer active/)
+    expect(errors[0].message).toMatch(/was deleted or is inactive/)
     expect(eventsOfRows()).toEqual([])
   })
 
@@ -546,18 +546,18 @@ describe('the import of another user', () => {
   }
   const persons = async () => (await server.admin.get('/contacts/persons')).body.data
 
-  it('is started by nobody else', async () => {
+  it('can be started only by its user', async () => {
     const { caller } = await someone(server, 'all')
     const { id } = await using().validate('persons', table)
     server.events()
     const { status, body } = await caller.post(`${path}/${id}/start`)
     expect([status, body.code]).toEqual([409, 'state_conflict'])
-    expect(body.detail).toMatch(/that of another user/)
+    expect(body.detail).toMatch(/belongs to another user/)
     expect([(await shown(id)).state, server.events(), await persons()]).toEqual(['validated', [], []])
     expect((await using().post(id, 'start')).summary.created).toBe(1)
   })
 
-  it('becomes that of whoever sends another file: rows run as that user, and the one before cannot start them', async () => {
+  it('belongs to a user who sends another file: rows run as that user, and the former owner cannot start them', async () => {
     await given(server.admin).person({ emails: [{ value: 'hidden@example.com' }] })
     const { caller } = await limited()
     const { id } = await using().validate('persons', table)
@@ -608,7 +608,7 @@ describe('the import of another user', () => {
     expect((await persons()).map((each: { user_id: number }) => each.user_id)).toEqual([user])
   })
 
-  it('goes on for its own user only when it was cancelled; a job that is tried again goes on for that user', async () => {
+  it('continues only for its own user after it was canceled; a retried job continues for that user', async () => {
     const maker = await limited()
     const mine = importing(maker.caller)
     const { id } = await mine.record('persons', table, { process_in_queue: true })

@@ -41,12 +41,12 @@ describe('createEmailTemplate', () => {
     expect([refused.status, refused.body.errors]).toEqual([
       422,
       {
-        subject: ['Nothing is called {%leads.titel%}. Did you mean `leads.title`?'],
+        subject: ['Unknown placeholder {%leads.titel%}. Did you mean `leads.title`?'],
         content: [
-          'Nothing is called {%leads.titel%}. Did you mean `leads.title`?',
-          'Nothing is called {%Leads.Title%}. Did you mean `leads.title`?',
-          'Nothing is called {%persons.unheard_of%}.',
-          'Nothing is called {%constructor%}.',
+          'Unknown placeholder {%leads.titel%}. Did you mean `leads.title`?',
+          'Unknown placeholder {%Leads.Title%}. Did you mean `leads.title`?',
+          'Unknown placeholder {%persons.unheard_of%}.',
+          'Unknown placeholder {%constructor%}.',
         ],
       },
     ])
@@ -77,14 +77,14 @@ describe('previewEmailTemplate', () => {
       custom_attributes: { vip: true },
     })
     const content =
-      '<p>{%persons.name%} of {% organizations.name %}: {%leads.lead_value%}, {%leads.lead_source_id%}, {%leads.vip%}, {%persons.emails%}, [{%leads.expected_close_date%}], {%users.email%}, {%app.name%}, {%leads.colour%}, {%unsubscribe_url%}</p>'
+      '<p>{%persons.name%} of {% organizations.name %}: {%leads.lead_value%}, {%leads.lead_source_id%}, {%leads.vip%}, {%persons.emails%}, [{%leads.expected_close_date%}], {%users.email%}, {%app.name%}, {%leads.hue%}, {%unsubscribe_url%}</p>'
     const { status, body } = await preview(content, 'leads', lead.id, 'Re {%leads.title%} {%nothing.here%}')
     expect(status).toBe(200)
     expect(body.data).toEqual({
       subject: 'Re 40 seats {%nothing.here%}',
       content:
-        '<p>Ada &lt;b&gt; of Analytical &amp; Sons: $1,234.50, Direct, Yes, ada@example.com, ada@home.example, [], admin@example.com, Accord CRM, {%leads.colour%}, {%unsubscribe_url%}</p>',
-      unknown_placeholders: ['nothing.here', 'leads.colour'],
+        '<p>Ada &lt;b&gt; of Analytical &amp; Sons: $1,234.50, Direct, Yes, ada@example.com, ada@home.example, [], admin@example.com, Accord CRM, {%leads.hue%}, {%unsubscribe_url%}</p>',
+      unknown_placeholders: ['nothing.here', 'leads.hue'],
     })
     expect(server.events()).toEqual([])
   })
@@ -127,7 +127,7 @@ describe('previewEmailTemplate', () => {
     expect(body.data.unknown_placeholders).toEqual([])
   })
 
-  it('refuses a record that is not there or out of sight, and says nothing of neighbours out of sight', async () => {
+  it('refuses a missing or invisible record, and reveals nothing about invisible related records', async () => {
     const make = given(server.admin)
     const person = await make.person({ name: 'Secret' })
     const caller = await addUser(server, 'Ina', { view: 'individual' })
@@ -143,7 +143,7 @@ describe('previewEmailTemplate', () => {
     const longer = await preview('{%leads.description%}'.repeat(12_400), 'leads', lead.id)
     expect([longer.status, longer.body.errors]).toEqual([
       422,
-      { entity_id: ['Filled in from it, the content has more than 1000000 characters.'] },
+      { entity_id: ['With its values, the content has more than 1000000 characters.'] },
     ])
     const head = await preview('x', 'leads', lead.id, '{%leads.description%}')
     expect([head.status, Object.keys(head.body.errors)]).toEqual([422, ['entity_id']])

@@ -173,7 +173,7 @@ describe('a form', () => {
 })
 
 describe('downloadEmailAttachment', () => {
-  it('sends the bytes, or the part that was asked for, to those who see the mail', async () => {
+  it('sends the bytes, or a requested range, to users who see the e-mail', async () => {
     const mail = await written({ attachment_ids: [await uploaded('quote.txt', 'twelve bytes')] })
     const path = `/emails/${mail.id}/attachments/${mail.attachments[0]?.id}/download`
     const all = await server.admin.get(path)

@@ -163,9 +163,9 @@ describe('the owner, lead or person of a mail', () => {
     await add('received, about a lead of a stranger', { source: 'email', lead_id: theirs.lead }, false, false)
     await add('received, about a person of a stranger', { source: 'email', person_id: theirs.person }, false, false)
     await add('received, about a person of a colleague', { source: 'email', person_id: ours.person }, false, true)
-    await add('received, of nobody', { source: 'email' }, true, true, true)
+    await add('received, without an owner', { source: 'email' }, true, true, true)
     await add('received, of a stranger', { source: 'email', user_id: stranger }, false, false)
-    await add('written by somebody who is gone', { source: 'web' }, false, false)
+    await add('written by a deleted user', { source: 'web' }, false, false)
     for (const view of views) {
       for (const inbox of [true, false]) {
         const name = `${view} ${inbox}`
@@ -233,7 +233,7 @@ describe('a mail out of sight', () => {
 })
 
 describe('hidden recipients', () => {
-  it('are shown to users, and to nobody else', async () => {
+  it('are shown only to users', async () => {
     const id = await mail({ folders: ['sent'], user_id: 1 })
     expect((await server.admin.get(`/emails/${id}`)).body.data.bcc).toEqual(['hidden@example.com'])
     expect((await emails.get(systemContext(server.app.services, 'cli'), id)).bcc).toEqual([])

@@ -301,7 +301,7 @@ describe('receiveEmail', () => {
     expect((await post({ email: text })).body.data.duplicate).toBe(false)
   })
 
-  it('takes no more at once than there is room for, by what has come, and less from one address', async () => {
+  it('limits the bytes received at once, in total and more strictly per address', async () => {
     const { services } = server.app
     const from = async (remoteAddress: string) => {
       const { body, headers } = await form({ email: raw() })
@@ -321,7 +321,7 @@ describe('receiveEmail', () => {
     expect(formsOfBytes.lent.get(services)?.size).toBe(0)
   })
 
-  it('keeps nobody out because somebody announces much and sends it slowly', async () => {
+  it('admits other callers while one caller announces a large body and sends it slowly', async () => {
     const { body, headers } = await form({ email: raw() })
     const call = (remoteAddress: string, payload: Readable | Buffer, length: number) =>
       server.inject({
@@ -346,7 +346,7 @@ describe('receiveEmail', () => {
     expect(statuses).toEqual([200, 200, 200, 200])
   })
 
-  it('refuses a dry run, and knows no version of what is not there yet', async () => {
+  it('refuses a dry run and an If-Match', async () => {
     const send = async (more: Record<string, string>) => {
       const { body, headers } = await form({ email: raw() })
       return server.anonymous.post(path, body, { headers: { ...headers, ...proven, ...more } })
@@ -498,7 +498,7 @@ describe('threads', () => {
 })
 
 describe('who wrote it', () => {
-  it('files what a user or this installation wrote as sent, and lets it wake nobody', async () => {
+  it('files e-mails written by a user or this installation as sent, and moves no thread to the inbox', async () => {
     const offer = await written()
     for (const from of ['Admin@Example.com', 'no-reply@localhost']) {
       const mail = await received({ from, more: [`In-Reply-To: <${offer.message_id}>`] })
@@ -512,7 +512,7 @@ describe('who wrote it', () => {
     expect((await received({ more: ['Auto-Submitted: no'] })).is_automatic).toBe(false)
   })
 
-  it('is shown to whoever reads the inbox while it belongs to nobody', async () => {
+  it('is visible to all who may open the inbox while it has no owner', async () => {
     const mail = await received()
     const { caller: reader } = await someone(server, ['mail', 'mail.inbox', 'mail.view'], {
       view_permission: 'individual',
@@ -715,7 +715,7 @@ describe('the secret', () => {
     await derived.close()
   })
 
-  it('decides what a stranger learns where the route is open: nothing, whoever and whatever is known', async () => {
+  it('reveals nothing to callers without it where the route is open', async () => {
     await given(open.admin).person({ emails: [{ value: 'known@example.com' }] })
     const sent = await open.admin.post('/emails', {
       subject: 'Offer',
@@ -724,12 +724,12 @@ describe('the secret', () => {
     })
     const answering = { more: [`In-Reply-To: <${sent.body.data.message_id}>`] }
     const letters: Letter[] = [
-      { id: 'a@x', from: 'nobody@example.com' },
+      { id: 'a@x', from: 'unknown@example.com' },
       { id: 'b@x', from: 'known@example.com' },
-      { id: 'c@x', from: 'nobody@example.com', ...answering },
+      { id: 'c@x', from: 'unknown@example.com', ...answering },
       { id: 'd@x', from: 'admin@example.com' },
-      { id: 'a@x', from: 'nobody@example.com' },
-      { id: sent.body.data.message_id, from: 'nobody@example.com' },
+      { id: 'a@x', from: 'unknown@example.com' },
+      { id: sent.body.data.message_id, from: 'unknown@example.com' },
     ]
     const seen: unknown[] = []
     for (const letter of letters)

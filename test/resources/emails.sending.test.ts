@@ -147,7 +147,7 @@ describe('a queued mail', () => {
     expect(sent?.html).toContain('<img src="https://x.example/a.png?b=1&amp;c=2"')
   })
 
-  it('invites with what is attached as invite.ics', async () => {
+  it('sends an attached invite.ics as an invitation', async () => {
     const ics = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'METHOD:REQUEST', 'END:VCALENDAR', ''].join('\r\n')
     const upload = await form({ file: file('invite.ics', ics) })
     const { data } = (await server.admin.post('/files', upload.body, { headers: upload.headers })).body
@@ -233,7 +233,7 @@ describe('a mail that is not taken', () => {
     expect([smtp.received[0]?.to, (await taken())[0]?.messageId]).toEqual([['bo@example.com'], mail.message_id])
   })
 
-  it('is tried again when somebody asks that of its job', async () => {
+  it('is tried again when an operator retries its job', async () => {
     smtp.behave('refuse')
     const mail = await written()
     await server.work()

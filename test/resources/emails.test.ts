@@ -121,7 +121,7 @@ describe('createEmail', () => {
     expect((await server.admin.get('/emails')).body.meta.total).toBe(1)
   })
 
-  it('writes to everybody once, and to a hundred at most', async () => {
+  it('writes to each recipient once, and to at most a hundred', async () => {
     const addresses = (count: number, name: string) =>
       Array.from({ length: count }, (_, n) => `${name}${n}@example.com`)
     const mail = await written({
@@ -347,7 +347,7 @@ describe('updateEmail', () => {
     expect((await put([])).data.folders).toEqual(['draft'])
     expect(Object.keys((await put(['outbox'])).errors)).toEqual(['folders.0'])
     await set(id, { status: 'received' }, 'inbox')
-    expect((await put([])).errors).toEqual({ folders: ['An e-mail is in one folder at least.'] })
+    expect((await put([])).errors).toEqual({ folders: ['An e-mail must be in at least one folder.'] })
     expect((await put(['spam'])).data.folders).toEqual(['spam'])
   })
 
@@ -415,7 +415,7 @@ describe('deleteEmail', () => {
     expect(server.events()).toEqual(deleted)
   })
 
-  it('honours If-Match', async () => {
+  it('honors If-Match', async () => {
     const { id } = await written()
     for (const type of ['trash', 'delete']) {
       const { status } = await server.admin.delete(`/emails/${id}?type=${type}`, { headers: { 'if-match': '"7"' } })

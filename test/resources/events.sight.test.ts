@@ -85,7 +85,7 @@ describe('mails of campaigns', () => {
     expect(JSON.stringify(await feed(anna, ''))).not.toContain('his@example.com')
   })
 
-  it('say nothing of whom they went to once their campaign is gone, but to those who see everybody', async () => {
+  it('hide their recipient after their campaign is deleted, except from callers who see all users', async () => {
     const id = await sentCampaign()
     expect((await server.admin.delete(`/settings/marketing/campaigns/${id}`)).status).toBe(200)
     expect(await feed(anna, 'entity_type=sends')).toEqual([])
@@ -103,7 +103,7 @@ describe('mails of campaigns', () => {
 })
 
 describe('suppressions', () => {
-  it('are told to those who may list them, and to nobody else', async () => {
+  it('are visible only to callers who may list them', async () => {
     await made('/settings/marketing/suppressions', { address: 'no@example.com' })
     expect(addressesIn(await feed(anna, 'entity_type=suppressions'))).toEqual(['no@example.com'])
     const reader = await addUser(server, 'Reader', { permissions: ['events'] })

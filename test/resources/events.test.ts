@@ -5,7 +5,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { authenticate, issueToken } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
-import { follow } from '../../src/resources/events/stream.ts'
+import { followEvents } from '../../src/resources/events/stream.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -127,7 +127,7 @@ describe('listEvents as pages', () => {
     expect(await found('name=*.tag.*.after')).toEqual(['settings.tag.create.after', 'leads.tag.create.after'])
     expect(await found('name=contact.person.create.after')).toEqual(await found('name=contacts.person.create.after'))
     expect(await found('name=nothing.like.this,settings.tag.create.after')).toEqual(['settings.tag.create.after'])
-    expect(await found('name=nobody.*')).toEqual([])
+    expect(await found('name=unknown.*')).toEqual([])
     expect(await found('name=*')).toEqual(await found(''))
     expect(await found(`entity_type=leads&entity_id=${lead.id}`)).toEqual([
       'lead.create.after',
@@ -155,7 +155,7 @@ describe('listEvents as pages', () => {
     const refused = await server.admin.get(`/events?after=${last - 2}`)
     expect([refused.status, refused.body.code, refused.body.oldest_id]).toEqual([422, 'validation_failed', last])
     expect(refused.body.errors).toEqual({
-      'query.after': [`Events are kept from ${last} on; what came before is gone.`],
+      'query.after': [`The log begins at event ${last}; earlier events were deleted.`],
     })
     for (const after of [0, last - 1]) expect((await page(server.admin, `?after=${after}`)).data).toHaveLength(1)
   })
@@ -230,18 +230,18 @@ describe('listEvents as pages', () => {
   })
 
   it('is for those who hold `events` and whose token may read it', async () => {
-    const nobody = await addUser(server, 'Nobody', { permissions: ['leads'] })
-    expect((await nobody.get('/events')).body).toMatchObject({ status: 403, required: 'events' })
+    const nora = await addUser(server, 'Nora', { permissions: ['leads'] })
+    expect((await nora.get('/events')).body).toMatchObject({ status: 403, required: 'events' })
     const narrow = await server.as(1, ['leads:read'])
     expect((await narrow.get('/events')).body).toMatchObject({ status: 403, required: 'events:read' })
   })
 })
 
 describe('visibility of the feed', () => {
-  it('shows records of others to nobody who does not see them, and still moves on', async () => {
+  it('hides records the caller does not see, and still advances the position', async () => {
     const mine = await given(server.admin).lead({ user_id: anna.id, title: 'Of Anna' })
     await given(server.admin).lead({ user_id: ben.id, title: 'Of Ben' })
-    await given(server.admin).lead({ user_id: null, title: 'Of nobody' })
+    await given(server.admin).lead({ user_id: null, title: 'Without an owner' })
     const entries = await all(anna, '&entity_type=leads', 1)
     expect(entries.map(({ entity_id }) => entity_id)).toEqual([mine.id])
     expect(await all(server.admin, '&entity_type=leads')).toHaveLength(3)
@@ -336,7 +336,7 @@ describe('a stream of listEvents', () => {
     const headers = { authorization: `Bearer ${token}` }
     const who = await authenticate(services, headers.authorization, '127.0.0.1')
     const ctx = { ...systemContext(services, 'api'), ...who, headers, ip: '127.0.0.1' }
-    const { body } = follow(ctx, [], 0, pace).parts
+    const { body } = followEvents(ctx, [], 0, pace).parts
     return (body as AsyncIterable<string>)[Symbol.asyncIterator]()
   }
 

@@ -113,7 +113,7 @@ describe('a name', () => {
 })
 
 describe('bytes on the disk', () => {
-  it('lie under their hash whatever the name, in folders nobody else may enter', async () => {
+  it('are stored under their hash whatever their name, in folders closed to other system users', async () => {
     await upload('../../../../escaped.txt', 'escaped')
     const folder = join(server.app.services.config.dataDir, 'files')
     const all = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
@@ -123,7 +123,7 @@ describe('bytes on the disk', () => {
     expect(readdirSync(server.app.services.config.dataDir)).toEqual(['files'])
   })
 
-  it('that are swept are those with the name of a hash: a link to elsewhere, and what is behind it, stay', async () => {
+  it('are swept only if they are named by a hash: a symbolic link and its target stay', async () => {
     const { dataDir } = server.app.services.config
     const folder = join(dataDir, 'files')
     const outside = join(dataDir, 'outside')

@@ -10,8 +10,8 @@ import type { Context } from '../../src/kernel/context.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { attachFile, fileRefs, releaseFiles } from '../../src/resources/files/attach.ts'
-import { cleanFiles } from '../../src/resources/files/clean.ts'
-import { signedUrl } from '../../src/resources/files/signed.ts'
+import { cleanFiles } from '../../src/resources/files/clean-up.ts'
+import { signedUrl } from '../../src/resources/files/signed-links.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
@@ -92,7 +92,7 @@ describe('uploadFile', () => {
     const before = await keptBytes(server)
     const narrow = await server.as(1, ['files:read'])
     expect((await upload(file('a.txt', 'not mine to send'), narrow)).status).toBe(403)
-    expect((await upload(file('a.txt', 'nobody sent this'), server.anonymous)).status).toBe(401)
+    expect((await upload(file('a.txt', 'no one sent this'), server.anonymous)).status).toBe(401)
     expect(await keptBytes(server)).toEqual(before)
   })
 
@@ -113,7 +113,7 @@ describe('uploadFile', () => {
 })
 
 describe('who sees a file', () => {
-  it('before it is attached: its uploader, and nobody else whatever they may do', async () => {
+  it('before it is attached: only its uploader, whatever others may do', async () => {
     const ada = await addUser(server, 'Ada', { permissions: [] })
     const { body } = await upload(file('draft.txt', 'mine'), ada)
     const path = `/files/${body.data.id}`
@@ -141,7 +141,7 @@ describe('who sees a file', () => {
     expect((await (await server.as(1, ['files:read', 'leads:read'])).get(path)).status).toBe(200)
   })
 
-  it('and nobody of a record that is gone', async () => {
+  it('and no user when the record is gone', async () => {
     const { id } = (await upload(file('orphan.txt', 'orphan'))).body.data
     await attach(id, 'leads', 999)
     expect((await server.admin.get(`/files/${id}`)).status).toBe(404)
@@ -302,7 +302,7 @@ describe('uploads that belong to no record', () => {
     expect(refused[0]?.body).toMatchObject({
       code: 'payload_too_large',
       detail: expect.stringMatching(
-        /^Your uploads that belong to no record may take 1 MiB, .* Attach some to records, or delete them;/,
+        /^Your unattached uploads may have 1 MiB in total\. Attach some to records or delete them;/,
       ),
     })
     expect(await keptBytes(server)).toHaveLength(10)
@@ -322,7 +322,7 @@ describe('uploads that belong to no record', () => {
     const { status, body } = await sized(64, 10)
     expect([status, body.detail]).toEqual([
       413,
-      expect.stringContaining('of all users that belong to no record may take 1 MiB'),
+      expect.stringContaining('unattached uploads of all users may have 1 MiB'),
     ])
   })
 
@@ -358,7 +358,7 @@ describe('cleaning up', () => {
     expect(server.events()).toEqual(['files.delete.before', 'files.delete.after'])
   })
 
-  it('removes what nobody attached within a day, with events of the system, and bytes nobody refers to', async () => {
+  it('removes uploads not attached within a day, with system events, and unreferenced bytes', async () => {
     const lead = await given(server.admin).lead()
     const kept = (await upload(file('kept.txt', 'kept bytes'))).body.data
     await attach(kept.id, 'leads', lead.id)

@@ -113,7 +113,7 @@ describe('groups and the view of the caller', () => {
     })
   })
 
-  it('let nobody move a user between groups who sees owners beyond the caller', async () => {
+  it('stop callers from moving a user who sees more owners than they do', async () => {
     const ann = await someone(server, keys, { view_permission: 'group' })
     const bob = await someone(server, keys, { view_permission: 'group' })
     const own = (await server.admin.post('/settings/groups', { name: 'Own', user_ids: [ann.id] })).body.data.id
@@ -128,7 +128,7 @@ describe('groups and the view of the caller', () => {
     expect((await join()).body.data.user_ids).toEqual(both)
   })
 
-  it('leave out the members in full for somebody who may not show users', async () => {
+  it('leave out the full members for callers who may not show users', async () => {
     const id = await central([1])
     const bob = await someone(server, ['settings.user.groups'])
     const { body } = await bob.caller.get(`/settings/groups/${id}?include=users`)
@@ -136,7 +136,7 @@ describe('groups and the view of the caller', () => {
     expect(body.data).not.toHaveProperty('users')
   })
 
-  it('let nobody without a global view put users into a group they are not in', async () => {
+  it('stop callers without a global view from adding users to a group they are not in', async () => {
     const ann = await someone(server, keys, { view_permission: 'group' })
     const foreign = await central([1])
     for (const reply of [

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { DateTime } from 'luxon'
 import { describe, expect, it } from 'vitest'
-import type { Attribute } from '../../src/resources/attributes/set.ts'
+import type { Attribute } from '../../src/resources/attributes/attribute-set.ts'
 import type { ComparableField, FieldKind } from '../../src/resources/workflows/comparable-fields.ts'
 import { evaluate, UnanswerableCondition } from '../../src/resources/workflows/evaluate.ts'
 

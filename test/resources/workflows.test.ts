@@ -138,7 +138,7 @@ describe('createWorkflow', () => {
       (await post({ actions, ...more })).body.errors?.['actions.0.value']
     const noted = (value: string) => [{ id: 'add_note_as_activity', value }]
     expect(await errorsOf(noted('Call {%persons.nam%}'))).toEqual([
-      'Nothing is called {%persons.nam%}. Did you mean `persons.name`?',
+      'Unknown placeholder {%persons.nam%}. Did you mean `persons.name`?',
     ])
     expect(await errorsOf(noted('{%quotes.subject%} {%unsubscribe_url%}'))).toHaveLength(2)
     expect(
@@ -153,7 +153,7 @@ describe('createWorkflow', () => {
     expect(await errorsOf(mailed, { name: 'Leads' })).toBeUndefined()
     expect(
       await errorsOf(mailed, { name: 'P', entity_type: 'persons', event: 'contacts.person.create.after' }),
-    ).toEqual(['In the template, used for persons: Nothing is called {%leads.title%}.'])
+    ).toEqual(['In the template, used for persons: Unknown placeholder {%leads.title%}.'])
   })
 
   it('takes one truth or several', async () => {

@@ -25,12 +25,12 @@ export async function checkMailbox(config: Config): Promise<CheckResult> {
   if (config.mailReceiver !== 'webklex-imap') return null
   if (presentSecret(config) === null) return 'cannot be checked without the secret.'
   // Imported here because most installations poll no mailbox, and this loads the whole application.
-  const [{ asSystem }, { mailboxOf }, { MailboxFailed, pollMailbox }] = await Promise.all([
+  const [{ asSystem }, { configuredMailbox }, { MailboxFailed, pollMailbox }] = await Promise.all([
     import('../context.ts'),
     import('../../resources/configuration/mailbox.ts'),
     import('../../mail/imap.ts'),
   ])
-  const settings = await asSystem(config, mailboxOf)
+  const settings = await asSystem(config, configuredMailbox)
   if (typeof settings === 'string') return `${settings} See ACCORD_IMAP_HOST and the configuration email.imap.account.`
   try {
     await pollMailbox(

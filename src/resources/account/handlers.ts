@@ -1,6 +1,5 @@
-// The own account (DOMAIN 6.1): who am I and what may I do, and changing name, address and password. Needs no permission,
-// but the password in force for whatever signs in.
-
+// The caller's own account (DOMAIN 6.1): profile, permissions, e-mail and password. It needs no
+// permission, but changing the e-mail or password needs the current password.
 import { permissionKeys } from '../../contract/operations.gen.ts'
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
@@ -17,7 +16,7 @@ import { users } from '../users/resource.ts'
 
 type Account = Schema<'Account'>
 
-/** The caller's own; a session can do all that its user can. */
+/** The caller's account with its permissions and abilities; a session has every ability. */
 export async function accountOf(ctx: Context): Promise<Account> {
   const { id, permissions } = requireUser(ctx)
   return {
@@ -64,8 +63,8 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
 }
 
 /**
- * Whether the current password is right, or not needed because nothing changes that signs in. Counts a wrong one like a
- * failed login. Throws 429 after too many.
+ * Whether the current password is right, or not needed because neither e-mail nor password changes.
+ * A wrong one counts as a failed login. Throws 429 after too many.
  */
 async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
   const { id } = requireUser(ctx)
@@ -83,13 +82,16 @@ async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): 
   return (await withBruteForceProtection(ctx, user.email_key, () => verifyPassword(ctx.services.config, attempt))).right
 }
 
-/** Sets the caller's own password, in a transaction. */
+/** Sets the caller's own password. Must run in a transaction. */
 export async function setPassword(ctx: Context, input: object, password_hash: string): Promise<void> {
   const before = await users.get(ctx, requireUser(ctx).id)
   await change(ctx, 'user.account.update-password', input, before, { password_hash })
 }
 
-/** One write to the own row with its pair of events; null columns change nothing. */
+/**
+ * Writes the caller's own row with its pair of events; with null `columns` only the picture may
+ * change.
+ */
 async function change(
   ctx: Context,
   name: EventBase,

@@ -1,4 +1,4 @@
-// The caller's own sessions: which there are, and ending one of them. Login tokens are in the list of tokens.
+// Lists and ends the caller's own sessions. Tokens created by a login are in the list of tokens.
 
 import { clearCookies } from '../../kernel/auth/sessions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'
@@ -6,18 +6,18 @@ import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { page } from '../../kernel/query/page.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { endSession, goodSessions, presentSession } from '../authentication/sessions.ts'
+import { endSession, presentSession, validSessions } from '../authentication/sessions.ts'
 
-const own = (ctx: Context) => goodSessions(ctx).where('user_id', '=', requireUser(ctx).id)
+const ownSessions = (ctx: Context) => validSessions(ctx).where('user_id', '=', requireUser(ctx).id)
 
 const listAccountSessions: Handler<'listAccountSessions'> = async (ctx, { query }) => {
-  const { rows, links, meta } = await page(ctx, own(ctx), query, { id: 'sessions.id' }, 'sessions.id')
+  const { rows, links, meta } = await page(ctx, ownSessions(ctx), query, { id: 'sessions.id' }, 'sessions.id')
   return { data: rows.map((row) => presentSession(ctx, row)), links, meta }
 }
 
 const deleteAccountSession: Handler<'deleteAccountSession'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
-    const row = await own(ctx).where('id', '=', id).executeTakeFirst()
+    const row = await ownSessions(ctx).where('id', '=', id).executeTakeFirst()
     if (!row) throw notFound('session', id)
     await endSession(ctx, row)
     if (ctx.session?.id === id) clearCookies(ctx)

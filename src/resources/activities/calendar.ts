@@ -1,5 +1,5 @@
-// The caller's schedule for calendar programs (RFC 5545): what they own or take part in. A program that subscribes asks again
-// and again, so the same activities make the same bytes and its ETag spares it the rest.
+// The caller's activities as an iCalendar feed (RFC 5545). Calendar programs poll it, so equal
+// activities give equal bytes and the ETag answers most polls with 304.
 import { createHash } from 'node:crypto'
 import ical, { type ICalAttendeeData, ICalAttendeeStatus, ICalEventStatus } from 'ical-generator'
 import { type SqlBool, sql } from 'kysely'
@@ -12,11 +12,14 @@ import { personRef } from '../persons/contacts.ts'
 
 const daysBack = 30
 const daysAhead = 365
-/** More make a calendar that programs read too slowly; those nearest to now are in it. */
-const most = 1000
+/** Calendar programs become slow with more events. The events nearest to now are kept. */
+const maxEvents = 1000
 
-/** Scheduled activities of the caller within reach. Own ones are visible by nature. */
-function schedule(ctx: Context) {
+/**
+ * The scheduled activities that the caller owns or takes part in; both kinds are visible to the
+ * caller.
+ */
+function scheduledActivities(ctx: Context) {
   const { id } = requireUser(ctx)
   const participates = sql<SqlBool>`exists (select 1 from activity_participants as part where part.activity_id = activities.id and part.user_id = ${id})`
   return ctx.db
@@ -26,14 +29,14 @@ function schedule(ctx: Context) {
     .where('activities.schedule_from', '<=', daysAfter(ctx.time, daysAhead))
 }
 
-/** The activities of the calendar, the first to begin first. */
-async function nearest(ctx: Context) {
+/** The activities of the calendar, sorted by start. */
+async function nearestActivities(ctx: Context) {
   const now = stamp(ctx.time)
-  const rows = schedule(ctx)
+  const rows = scheduledActivities(ctx)
     .leftJoin('users', 'users.id', 'activities.user_id')
     .selectAll('activities')
     .select(['users.name as user_name', 'users.email as user_email'])
-    .limit(most)
+    .limit(maxEvents)
   const from = 'activities.schedule_from'
   const ahead = await rows.where(from, '>=', now).orderBy(from).orderBy('activities.id').execute()
   const behind = await rows.where(from, '<', now).orderBy(from, 'desc').orderBy('activities.id', 'desc').execute()
@@ -41,11 +44,11 @@ async function nearest(ctx: Context) {
   const distance = (row: { schedule_from: string | null }): number => Math.abs(begin(row) - ctx.time.getTime())
   return [...ahead, ...behind]
     .sort((one, other) => distance(one) - distance(other) || one.id - other.id)
-    .slice(0, most)
+    .slice(0, maxEvents)
     .sort((one, other) => begin(one) - begin(other) || one.id - other.id)
 }
 
-/** Those who take part and can be reached, by activity. */
+/** The participants with an e-mail address, by activity. */
 async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promise<Map<number, ICalAttendeeData[]>> {
   const rows = await ctx.db
     .selectFrom('activity_participants as part')
@@ -61,19 +64,22 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
     const person = personRef(row.person_id ?? 0, row.person_name ?? '', row.person_emails ?? '[]')
     const email = row.user_email ?? person.email
     if (email === null) continue
-    const attendee = { name: plain(row.user_name ?? person.name), email, status: ICalAttendeeStatus.NEEDSACTION }
+    const attendee = { name: quotable(row.user_name ?? person.name), email, status: ICalAttendeeStatus.NEEDSACTION }
     found.set(row.activity_id, [...(found.get(row.activity_id) ?? []), attendee])
   }
   return found
 }
 
-/** Names stand between quotes, where RFC 5545 knows no escape. */
-const plain = (name: string): string => name.replaceAll('"', "'").replaceAll(/\s+/g, ' ').trim()
+/** Removes double quotes: RFC 5545 puts names between quotes and has no escape for them. */
+const quotable = (name: string): string => name.replaceAll('"', "'").replaceAll(/\s+/g, ' ').trim()
 
-const end = 'END:VCALENDAR'
+const calendarEnd = 'END:VCALENDAR'
 
-/** A line in parts of at most 75 bytes. The library's own takes a second for a thousand activities, and no turn in between. */
-function folded(line: string): string {
+/**
+ * Folds a line at 75 bytes (RFC 5545 3.1). The library needs a second for 1000 activities and
+ * blocks the event loop meanwhile.
+ */
+function foldLine(line: string): string {
   if (Buffer.byteLength(line) <= 74) return line
   let text = ''
   let bytes = 0
@@ -87,18 +93,18 @@ function folded(line: string): string {
 }
 
 export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) => {
-  const rows = await nearest(ctx)
+  const rows = await nearestActivities(ctx)
   const attendees = await attendeesOf(
     ctx,
     rows.map(({ id }) => id),
   )
   const { appName, mailDomain } = ctx.services.config
   const calendar = ical({
-    name: plain(appName),
+    name: quotable(appName),
     prodId: { company: 'Accord CRM', product: 'Activities', language: 'EN' },
   })
   const frame = calendar.toString()
-  const parts = [frame.slice(0, -end.length)]
+  const parts = [frame.slice(0, -calendarEnd.length)]
   for (const row of rows) {
     await yieldIfDue()
     const [from, to] = [new Date(row.schedule_from ?? 0), new Date(row.schedule_to ?? 0)]
@@ -109,7 +115,7 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
       created: new Date(row.created_at),
       lastModified: new Date(row.updated_at),
       start: from,
-      // An end at the start is no end to iCalendar.
+      // iCalendar requires the end to be after the start.
       end: to > from ? to : null,
       summary: row.title ?? '',
       description: row.comment,
@@ -118,12 +124,12 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
       categories: [{ name: row.type }],
       x: { 'X-ACCORD-IS-DONE': row.is_done === 1 ? 'TRUE' : 'FALSE' },
       ...(row.user_name !== null &&
-        row.user_email !== null && { organizer: { name: plain(row.user_name), email: row.user_email } }),
+        row.user_email !== null && { organizer: { name: quotable(row.user_name), email: row.user_email } }),
       attendees: attendees.get(row.id) ?? [],
     })
-    parts.push(event.toString().split('\r\n').map(folded).join('\r\n'))
+    parts.push(event.toString().split('\r\n').map(foldLine).join('\r\n'))
   }
-  const body = [...parts, end].join('')
+  const body = [...parts, calendarEnd].join('')
   return download({
     mediaType: 'text/calendar; charset=utf-8',
     body,

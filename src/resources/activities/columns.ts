@@ -1,4 +1,4 @@
-// Activities as rows of a CSV (DOMAIN 21.2).
+// The CSV columns of activities (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import { bookkeeping, type Columns, idLists, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 

@@ -1,5 +1,5 @@
-// The files of activities (DOMAIN 13.1, 16): which ones a body may attach, how they are shown, and how they come and go, each
-// with a pair of events of its own.
+// The files of activities (DOMAIN 13.1, 16): checks, replies, and attaching and detaching, each
+// with its own pair of events.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -10,10 +10,10 @@ import type { Writing } from '../../kernel/resource/define-resource.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { write } from '../../kernel/write/write.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
-import { rowsOf, visibleOf } from '../files/rows.ts'
+import { fileRows, visibleFiles } from '../files/rows.ts'
 
-/** What the creation of an activity says of files: uploads by id, and one that comes along in a form. */
-export type Filing = Pick<Schema<'ActivityForm'>, 'file_ids' | 'file' | 'name'>
+/** The files in the body of a new activity: ids of uploads, and one file of a multipart form. */
+export type FileInput = Pick<Schema<'ActivityForm'>, 'file_ids' | 'file' | 'name'>
 type ActivityFile = Schema<'ActivityFile'>
 
 interface Row {
@@ -41,7 +41,7 @@ const rowsBy = (ctx: Context, activityIds: readonly number[]): Promise<Row[]> =>
     .orderBy('activity_files.id')
     .execute()
 
-function present(ctx: Context, row: Row): ActivityFile {
+function presentFile(ctx: Context, row: Row): ActivityFile {
   const path = pathTo(operations.downloadActivityFile, row.activity_id, row.file_id)
   return {
     id: row.file_id,
@@ -56,29 +56,29 @@ function present(ctx: Context, row: Row): ActivityFile {
 }
 
 /** Fills the files of a page of replies, with one query. */
-export async function gatherFiles(ctx: Context, replies: readonly Schema<'Activity'>[]): Promise<void> {
+export async function loadFiles(ctx: Context, replies: readonly Schema<'Activity'>[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
-  for (const row of await rowsBy(ctx, [...byId.keys()])) byId.get(row.activity_id)?.files.push(present(ctx, row))
+  for (const row of await rowsBy(ctx, [...byId.keys()])) byId.get(row.activity_id)?.files.push(presentFile(ctx, row))
 }
 
-export const filesOf = async (ctx: Context, activityId: number): Promise<ActivityFile[]> =>
-  (await rowsBy(ctx, [activityId])).map((row) => present(ctx, row))
+export const listFiles = async (ctx: Context, activityId: number): Promise<ActivityFile[]> =>
+  (await rowsBy(ctx, [activityId])).map((row) => presentFile(ctx, row))
 
 /** Throws 404 for a file that is not one of the activity. */
-export async function fileOf(ctx: Context, activityId: number, fileId: number): Promise<Row> {
+export async function getFile(ctx: Context, activityId: number, fileId: number): Promise<Row> {
   const row = (await rowsBy(ctx, [activityId])).find(({ file_id }) => file_id === fileId)
   if (!row) throw notFound('attached file', fileId)
   return row
 }
 
-/** Finds files a new activity cannot have, and that one of type `file` has none. */
+/** Reports files that do not exist or are not visible, and a missing file for type `file`. */
 export async function checkFiles(
   { ctx, current, found }: Writing<unknown>,
   type: string,
-  { file_ids: ids = [], file, name }: Filing,
+  { file_ids: ids = [], file, name }: FileInput,
 ): Promise<void> {
   if (current) return
-  const seen = new Set((await visibleOf(ctx, await rowsOf(ctx, ids))).map(({ id }) => id))
+  const seen = new Set((await visibleFiles(ctx, await fileRows(ctx, ids))).map(({ id }) => id))
   for (const [index, id] of ids.entries())
     if (!seen.has(id)) found.invalid(`file_ids.${index}`, `No file has id ${id}.`)
   if (type === 'file' && ids.length === 0 && file === undefined)
@@ -87,37 +87,37 @@ export async function checkFiles(
     found.invalid('name', 'There is no `file` it could be the name of.')
 }
 
-/** Attaches the files a new activity comes with. True when there are some. */
-export async function settleFiles(
+/** Attaches the files of a new activity. Returns whether there were any. */
+export async function attachNewFiles(
   ctx: Context,
   activityId: number,
-  { file_ids: ids = [], file, name }: Filing,
+  { file_ids: ids = [], file, name }: FileInput,
 ): Promise<boolean> {
-  for (const id of new Set(ids)) await attach(ctx, activityId, { file_id: id })
-  if (file !== undefined) await attach(ctx, activityId, { file, ...(name && { name }) })
+  for (const id of new Set(ids)) await attachToActivity(ctx, activityId, { file_id: id })
+  if (file !== undefined) await attachToActivity(ctx, activityId, { file, ...(name && { name }) })
   return ids.length > 0 || file !== undefined
 }
 
-/** What the activity has of a file of another record already: the same bytes under the same name. */
-export async function copyOf(
+/** The attached copy of another record's file: the same bytes under the same name. */
+export async function findCopy(
   ctx: Context,
   activityId: number,
   { file_id: id, name }: Schema<'ActivityFileForm'>,
 ): Promise<ActivityFile | undefined> {
-  const [file] = id === undefined ? [] : await rowsOf(ctx, [id])
+  const [file] = id === undefined ? [] : await fileRows(ctx, [id])
   if (!file || file.owner_type === null) return undefined
   const wanted = name ?? file.name
   const copy = (await rowsBy(ctx, [activityId])).find((row) => row.sha256 === file.sha256 && row.name === wanted)
-  return copy && present(ctx, copy)
+  return copy && presentFile(ctx, copy)
 }
 
-/** Attaches one file, in the transaction of the write. Nothing is asked of it here. */
-export async function attach(
+/** Attaches one file, in the transaction of the write. The caller has checked it. */
+export async function attachToActivity(
   ctx: Context,
   activityId: number,
   { file_id, file, name }: Schema<'ActivityFileForm'>,
 ): Promise<ActivityFile> {
-  // The file is there before its events are, because they name it; a veto takes it away again.
+  // The events name the file, so it is stored before them; a veto rolls it back.
   const fileId =
     file === undefined
       ? await attachFile(ctx, file_id ?? 0, ownerOf(activityId))
@@ -129,7 +129,7 @@ export async function attach(
     related: { type: 'files', id: fileId },
   }
   const { entity } = await write(ctx, 'activities.file.create', about, async (ctx) => {
-    const [stored] = await rowsOf(ctx, [fileId])
+    const [stored] = await fileRows(ctx, [fileId])
     const at = now(ctx)
     await ctx.db
       .insertInto('activity_files')
@@ -141,14 +141,14 @@ export async function attach(
         updated_at: at,
       })
       .execute()
-    const row = await fileOf(ctx, activityId, fileId)
+    const row = await getFile(ctx, activityId, fileId)
     return { id: activityId, entity: snapshotOf(ctx, row) }
   })
   const { activity_id: _, ...shown } = entity as Snapshot
   return shown as ActivityFile
 }
 
-export async function rename(ctx: Context, activityId: number, fileId: number, name: string): Promise<void> {
+export async function renameFile(ctx: Context, activityId: number, fileId: number, name: string): Promise<void> {
   await ctx.db
     .updateTable('activity_files')
     .set({ name, updated_at: now(ctx) })
@@ -157,9 +157,9 @@ export async function rename(ctx: Context, activityId: number, fileId: number, n
     .execute()
 }
 
-/** Removes one file of the activity, and deletes it. */
-export async function detach(ctx: Context, activityId: number, fileId: number): Promise<void> {
-  const row = await fileOf(ctx, activityId, fileId)
+/** Detaches one file from the activity and deletes it. */
+export async function detachFile(ctx: Context, activityId: number, fileId: number): Promise<void> {
+  const row = await getFile(ctx, activityId, fileId)
   const about = {
     entity: 'activities',
     input: {},
@@ -178,4 +178,4 @@ export async function detach(ctx: Context, activityId: number, fileId: number): 
   })
 }
 
-const snapshotOf = (ctx: Context, row: Row): Snapshot => ({ activity_id: row.activity_id, ...present(ctx, row) })
+const snapshotOf = (ctx: Context, row: Row): Snapshot => ({ activity_id: row.activity_id, ...presentFile(ctx, row) })

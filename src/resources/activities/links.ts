@@ -1,5 +1,5 @@
-// What activities are about: links to leads, persons, organizations, products, warehouses and quotes, and who sees an activity
-// because of them (DOMAIN 7.4, 13.2).
+// Links from activities to leads, persons, organizations, products, warehouses and quotes, and the
+// visibility that follows from them (DOMAIN 7.4, 13.2).
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -14,21 +14,21 @@ import { quotes } from '../quotes/resource.ts'
 import { warehouses } from '../warehouses/resource.ts'
 
 type Activity = Schema<'Activity'>
-export type Kind = 'leads' | 'persons' | 'organizations' | 'products' | 'warehouses' | 'quotes'
+export type LinkedEntity = 'leads' | 'persons' | 'organizations' | 'products' | 'warehouses' | 'quotes'
 export type Noun = 'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'
-/** What a body says of links: complete sets, and single ones to add. */
-export type Linking = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
+/** The links in a body: `lead_ids` replaces the whole set, `lead_id` adds one. */
+export type LinkInput = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
 
 interface Link {
   noun: Noun
   resource: () => Pick<Resource<unknown, never>, 'visibleIds' | 'noun'>
   /** Columns of the target that its reference shows. */
   label: readonly string[]
-  /** Whether seeing the target is a reason to see the activity. */
+  /** Whether a user who sees the target also sees the activity. */
   reveals: boolean
 }
 
-const links: Record<Kind, Link> = {
+const links: Record<LinkedEntity, Link> = {
   leads: { noun: 'lead', resource: () => leads, label: ['title'], reveals: true },
   persons: { noun: 'person', resource: () => persons, label: ['name', 'emails'], reveals: true },
   organizations: { noun: 'organization', resource: () => organizations, label: ['name'], reveals: true },
@@ -37,27 +37,28 @@ const links: Record<Kind, Link> = {
   quotes: { noun: 'quote', resource: () => quotes, label: ['subject'], reveals: true },
 }
 
-export const kinds = Object.keys(links) as Kind[]
-const tableOf = (kind: Kind): `${Noun}_activities` => `${links[kind].noun}_activities`
-const columnOf = (kind: Kind): `${Noun}_id` => `${links[kind].noun}_id`
-const setOf = (kind: Kind): `${Noun}_ids` => `${links[kind].noun}_ids`
+export const linkedEntities = Object.keys(links) as LinkedEntity[]
+const tableOf = (kind: LinkedEntity): `${Noun}_activities` => `${links[kind].noun}_activities`
+const columnOf = (kind: LinkedEntity): `${Noun}_id` => `${links[kind].noun}_id`
+const setOf = (kind: LinkedEntity): `${Noun}_ids` => `${links[kind].noun}_ids`
 
-/** The caller sees an activity of a visible owner or participant, or one about a visible record. */
+/** True for activities with a visible owner or participant, or linked to a visible record. */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
-  // A cross join keeps its order: from the few links of the activity to their records, never from all records of an owner.
-  const through = (kind: Kind) =>
+  // SQLite keeps the order of a cross join: it reads the few links of the activity first, instead
+  // of all records of an owner.
+  const through = (kind: LinkedEntity) =>
     sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
   const ways = [
     visible(ctx, 'activities.user_id'),
     participates,
-    ...kinds.filter((kind) => links[kind].reveals).map(through),
+    ...linkedEntities.filter((kind) => links[kind].reveals).map(through),
   ]
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
-async function linkedIds(ctx: Context, kind: Kind, activityId: number): Promise<number[]> {
+async function linkedIds(ctx: Context, kind: LinkedEntity, activityId: number): Promise<number[]> {
   const { rows } = await sql<{
     id: number
   }>`select ${sql.ref(columnOf(kind))} as id from ${sql.table(tableOf(kind))} where activity_id = ${activityId}`.execute(
@@ -66,16 +67,21 @@ async function linkedIds(ctx: Context, kind: Kind, activityId: number): Promise<
   return rows.map(({ id }) => id)
 }
 
-/** The complete set a body asks for; undefined when it says nothing about this kind. */
-function wanted(body: Linking, kind: Kind, present: readonly number[]): Set<number> | undefined {
+/**
+ * The complete set of links the body asks for; undefined when the body does not name this entity.
+ */
+function requestedLinks(body: LinkInput, kind: LinkedEntity, present: readonly number[]): Set<number> | undefined {
   const [many, one] = [body[setOf(kind)], body[columnOf(kind)]]
   if (many === undefined && one === undefined) return undefined
   return new Set([...(many ?? present), ...(one === undefined ? [] : [one])])
 }
 
-/** Finds new links to records that do not exist or are out of the caller's sight. Those that stay are not asked about. */
-export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: Linking): Promise<void> {
-  for (const kind of kinds) {
+/**
+ * Reports new links to records that do not exist or are not visible. Existing links are not checked
+ * again.
+ */
+export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: LinkInput): Promise<void> {
+  for (const kind of linkedEntities) {
     const sent = [
       ...(body[setOf(kind)] ?? []).map((id, index) => ({ field: `${setOf(kind)}.${index}`, id })),
       ...[body[columnOf(kind)] ?? []].flat().map((id) => ({ field: columnOf(kind) as string, id })),
@@ -92,13 +98,13 @@ export async function checkLinks({ ctx, current, found }: Writing<{ id: number }
   }
 }
 
-/** Writes the difference between the links there are and those the body asks for. */
-export async function settleLinks(ctx: Context, activityId: number, body: Linking): Promise<void> {
-  for (const kind of kinds) {
+/** Writes the difference between the present links and those in the body. */
+export async function saveLinks(ctx: Context, activityId: number, body: LinkInput): Promise<void> {
+  for (const kind of linkedEntities) {
     if (body[setOf(kind)] === undefined && body[columnOf(kind)] === undefined) continue
     const [table, column] = [sql.table(tableOf(kind)), sql.ref(columnOf(kind))]
     const present = await linkedIds(ctx, kind, activityId)
-    const ids = wanted(body, kind, present) ?? new Set()
+    const ids = requestedLinks(body, kind, present) ?? new Set()
     const gone = present.filter((id) => !ids.has(id))
     if (gone.length > 0)
       await sql`delete from ${table} where activity_id = ${activityId} and ${column} in (${sql.join(gone)})`.execute(
@@ -122,10 +128,13 @@ interface LinkRow {
   subject: string
 }
 
-/** Fills the links of a page of replies, with one query per kind. References are shown whoever owns their record. */
-export async function gatherLinks(ctx: Context, replies: readonly Activity[]): Promise<void> {
+/**
+ * Fills the links of a page of replies, with one query per entity. References ignore visibility
+ * (DOMAIN 7.4).
+ */
+export async function loadLinks(ctx: Context, replies: readonly Activity[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
-  for (const kind of kinds) {
+  for (const kind of linkedEntities) {
     const { rows } =
       await sql<LinkRow>`select link.activity_id as activity, target.id, ${sql.join(links[kind].label.map((column) => sql.ref(`target.${column}`)))} from ${sql.table(tableOf(kind))} as link join ${sql.table(kind)} as target on target.id = ${sql.ref(`link.${columnOf(kind)}`)} where link.activity_id in (${sql.join([...byId.keys()])}) order by target.id`.execute(
         ctx.db,
@@ -134,12 +143,12 @@ export async function gatherLinks(ctx: Context, replies: readonly Activity[]): P
       const reply = byId.get(row.activity)
       if (!reply) continue
       reply[setOf(kind)].push(row.id)
-      show[kind](reply, row)
+      pushReference[kind](reply, row)
     }
   }
 }
 
-const show: Record<Kind, (reply: Activity, row: LinkRow) => void> = {
+const pushReference: Record<LinkedEntity, (reply: Activity, row: LinkRow) => void> = {
   leads: ({ leads }, { id, title }) => leads.push({ id, title }),
   persons: ({ persons }, { id, name, emails }) => persons.push(personRef(id, name, emails)),
   organizations: ({ organizations }, { id, name }) => organizations.push({ id, name }),
@@ -148,13 +157,13 @@ const show: Record<Kind, (reply: Activity, row: LinkRow) => void> = {
   quotes: ({ quotes }, { id, subject }) => quotes.push({ id, subject }),
 }
 
-/** Of activities: those about this record. */
-export const isAbout = (kind: Kind, id: number): RawBuilder<SqlBool> =>
+/** True for activities linked to this record. */
+export const isLinkedTo = (kind: LinkedEntity, id: number): RawBuilder<SqlBool> =>
   sql<SqlBool>`activities.id in (select activity_id from ${sql.table(tableOf(kind))} where ${sql.ref(columnOf(kind))} = ${id})`
 
-/** Activities that are about this record and about nothing else. */
-export async function aboutOnly(ctx: Context, kind: Kind, id: number): Promise<number[]> {
-  const others = kinds.map((each) => {
+/** Ids of the activities that are linked to this record and to no other. */
+export async function linkedOnlyTo(ctx: Context, kind: LinkedEntity, id: number): Promise<number[]> {
+  const others = linkedEntities.map((each) => {
     const itself = each === kind ? sql` and ${sql.ref(`other.${columnOf(kind)}`)} <> ${id}` : sql``
     return sql`not exists (select 1 from ${sql.table(tableOf(each))} as other where other.activity_id = link.activity_id${itself})`
   })

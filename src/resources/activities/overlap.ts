@@ -1,5 +1,5 @@
-// Nobody is in two meetings at once (DOMAIN 13.2): an open meeting must not overlap another open one that shares its owner or
-// a participant. A meeting's owner attends it like a participant.
+// An open meeting must not overlap another open meeting with the same owner or participant (DOMAIN
+// 13.2). The owner counts as a participant.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -14,7 +14,10 @@ export interface Meeting {
   persons: readonly number[]
 }
 
-/** Throws 409 `schedule_conflict` with the meetings in the way; those the caller may not see stay unnamed. */
+/**
+ * Throws 409 `schedule_conflict` that lists the overlapping meetings; ids of invisible ones are
+ * null.
+ */
 export async function refuseOverlap(ctx: Context, { id, from, to, users, persons }: Meeting): Promise<void> {
   const attends = (column: 'user_id' | 'person_id', ids: readonly number[]) =>
     sql<SqlBool>`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${sql.ref(`part.${column}`)} in (${sql.join(ids)}))`

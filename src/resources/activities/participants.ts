@@ -1,4 +1,5 @@
-// Who takes part in an activity: users and persons, sent as two lists of ids or in the form a reply gives (DOMAIN 13.1).
+// Participants of an activity: users and persons, sent as two lists of ids or as a reply shows them
+// (DOMAIN 13.1).
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -12,7 +13,7 @@ import { users } from '../users/resource.ts'
 type Sent = Schema<'ParticipantsInput'>
 type Column = 'user_id' | 'person_id'
 
-/** One user or person, and the field of the body that names it. */
+/** One user or person, and the body field that names it. */
 export interface Attendee {
   column: Column
   id: number
@@ -25,7 +26,7 @@ interface Stored {
   person_id: number | null
 }
 
-const most = 100
+const maxParticipants = 100
 const keyOf = ({ column, id }: Pick<Attendee, 'column' | 'id'>): string => `${column} ${id}`
 
 const attendeeOf = (row: Stored, field: string): Attendee =>
@@ -33,7 +34,7 @@ const attendeeOf = (row: Stored, field: string): Attendee =>
     ? { column: 'user_id', id: row.user_id, field }
     : { column: 'person_id', id: row.person_id ?? 0, field }
 
-const stored = (ctx: Context, activityId: number): Promise<Stored[]> =>
+const storedParticipants = (ctx: Context, activityId: number): Promise<Stored[]> =>
   ctx.db
     .selectFrom('activity_participants')
     .select(['id', 'user_id', 'person_id'])
@@ -41,22 +42,22 @@ const stored = (ctx: Context, activityId: number): Promise<Stored[]> =>
     .orderBy('id')
     .execute()
 
-/** Both accepted forms as one list, each user and person once. */
-function read(sent: Sent, present: readonly Stored[], found: ValidationErrors | null): Attendee[] {
+/** Parses both accepted forms into one list without duplicates. */
+function parseParticipants(sent: Sent, present: readonly Stored[], found: ValidationErrors | null): Attendee[] {
   const attendees = Array.isArray(sent)
-    ? sent.flatMap((each, index) => readOne(each, `participants.${index}`, present, found))
-    : readLists(sent)
+    ? sent.flatMap((each, index) => parseOne(each, `participants.${index}`, present, found))
+    : parseLists(sent)
   return [...new Map(attendees.map((each) => [keyOf(each), each])).values()]
 }
 
-const readLists = (sent: Exclude<Sent, unknown[]>): Attendee[] => [
+const parseLists = (sent: Exclude<Sent, unknown[]>): Attendee[] => [
   ...(sent.users ?? []).map((id, index): Attendee => ({ column: 'user_id', id, field: `participants.users.${index}` })),
   ...(sent.persons ?? []).map(
     (id, index): Attendee => ({ column: 'person_id', id, field: `participants.persons.${index}` }),
   ),
 ]
 
-function readOne(
+function parseOne(
   sent: Extract<Sent, unknown[]>[number],
   field: string,
   present: readonly Stored[],
@@ -82,18 +83,19 @@ function readOne(
 }
 
 /**
- * The participants the activity will have, and whether that is a change. Finds new ones that do not exist or are out of the
- * caller's sight; those who stay are not asked about.
+ * The participants after the change, and whether they change. Reports new ones that do not exist or
+ * are not visible; present ones are not checked again.
  */
 export async function checkParticipants(
   { ctx, current, found }: Writing<{ id: number }>,
   sent: Sent | undefined,
 ): Promise<{ attendees: Attendee[]; isChanged: boolean }> {
-  const present = current ? await stored(ctx, current.id) : []
+  const present = current ? await storedParticipants(ctx, current.id) : []
   const before = new Set(present.map((row) => keyOf(attendeeOf(row, ''))))
   if (sent === undefined) return { attendees: present.map((row) => attendeeOf(row, '')), isChanged: false }
-  const attendees = read(sent, present, found)
-  if (attendees.length > most) found.invalid('participants', `Must not have more than ${most} entries.`)
+  const attendees = parseParticipants(sent, present, found)
+  if (attendees.length > maxParticipants)
+    found.invalid('participants', `Must not have more than ${maxParticipants} entries.`)
   const added = attendees.filter((each) => !before.has(keyOf(each)))
   for (const [column, resource] of [
     ['user_id', users],
@@ -109,11 +111,11 @@ export async function checkParticipants(
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
 }
 
-/** Writes the difference between the participants there are and those that were sent. */
-export async function settleParticipants(ctx: Context, activityId: number, sent: Sent | undefined): Promise<void> {
+/** Writes the difference between the present participants and those in the body. */
+export async function saveParticipants(ctx: Context, activityId: number, sent: Sent | undefined): Promise<void> {
   if (sent === undefined) return
-  const present = await stored(ctx, activityId)
-  const attendees = read(sent, present, null)
+  const present = await storedParticipants(ctx, activityId)
+  const attendees = parseParticipants(sent, present, null)
   const wanted = new Set(attendees.map(keyOf))
   const before = new Set(present.map((row) => keyOf(attendeeOf(row, ''))))
   const gone = present.filter((row) => !wanted.has(keyOf(attendeeOf(row, ''))))
@@ -140,8 +142,11 @@ export async function settleParticipants(ctx: Context, activityId: number, sent:
     .execute()
 }
 
-/** Fills the participants of a page of replies, with one query; with `include=participants` in full. */
-export async function gatherParticipants(
+/**
+ * Fills the participants of a page of replies with one query; `include=participants` adds the full
+ * users and persons.
+ */
+export async function loadParticipants(
   ctx: Context,
   replies: readonly Schema<'Activity'>[],
   include: Include,

@@ -1,4 +1,4 @@
-// Calls, meetings, lunches, notes and files (DOMAIN 13): how the parts beside this file come together.
+// The activities resource: calls, meetings, lunches, notes and files (DOMAIN 13).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { flag, linked, time, value } from '../../kernel/query/filter.ts'
@@ -9,10 +9,10 @@ import { persons } from '../persons/resource.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { gatherFiles, settleFiles } from './files.ts'
-import { gatherLinks, type Noun, settleLinks, visibleActivity } from './links.ts'
-import { gatherParticipants, settleParticipants } from './participants.ts'
-import { type Body, columnsOf, type Type } from './rules.ts'
+import { attachNewFiles, loadFiles } from './files.ts'
+import { loadLinks, type Noun, saveLinks, visibleActivity } from './links.ts'
+import { loadParticipants, saveParticipants } from './participants.ts'
+import { type ActivityBody, type ActivityType, toActivityRow } from './rules.ts'
 import { searchDocument } from './search-document.ts'
 
 const linkedTo = (noun: Noun) => linked(`${noun}_activities`, 'activities.id', 'activity_id', `${noun}_id`)
@@ -69,10 +69,10 @@ export const activities = defineResource({
     { text: 'activities.location' },
   ],
   governs: ['type'],
-  toRow: columnsOf,
+  toRow: toActivityRow,
   toReply: (row, ctx): Schema<'Activity'> => ({
     id: row.id,
-    type: row.type as Type,
+    type: row.type as ActivityType,
     title: row.title,
     comment: row.comment,
     additional: null,
@@ -102,19 +102,19 @@ export const activities = defineResource({
     version: row.version,
   }),
   loadRelated: async (ctx, replies, include) => {
-    await gatherParticipants(ctx, replies, include)
-    await gatherFiles(ctx, replies)
-    await gatherLinks(ctx, replies)
+    await loadParticipants(ctx, replies, include)
+    await loadFiles(ctx, replies)
+    await loadLinks(ctx, replies)
     await expandReferences(ctx, replies, include, { user: () => users, leads: () => leads, persons: () => persons })
   },
   afterSave: async (ctx, id, body) => {
-    await settleParticipants(ctx, id, body.participants)
-    await settleLinks(ctx, id, body)
+    await saveParticipants(ctx, id, body.participants)
+    await saveLinks(ctx, id, body)
   },
-  saveLinks: (ctx, id, body: Body) => settleFiles(ctx, id, body),
+  saveLinks: (ctx, id, body: ActivityBody) => attachNewFiles(ctx, id, body),
 })
 
-/** Activities that go to another owner because theirs is deleted: a clash of meetings must not keep a user from going. */
+/** Activities whose owner is deleted go to another owner, even if meetings then overlap. */
 export const inheritedActivities = {
   table: activities.table,
   update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>

@@ -1,15 +1,15 @@
-// What each type of activity needs and stores (DOMAIN 13.1, 13.2), beyond the shape of a body.
+// The rules of each activity type beyond the shape of the body (DOMAIN 13.1, 13.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { resolveOwnerId } from '../users/owner.ts'
-import { checkFiles, type Filing } from './files.ts'
+import { checkFiles, type FileInput } from './files.ts'
 import { checkLinks } from './links.ts'
 import { refuseOverlap } from './overlap.ts'
 import { type Attendee, checkParticipants } from './participants.ts'
 
-export type Body = Schema<'ActivityUpdate'> & Filing
-export type Type = Schema<'Activity'>['type']
+export type ActivityBody = Schema<'ActivityUpdate'> & FileInput
+export type ActivityType = Schema<'Activity'>['type']
 type Text = 'title' | 'comment' | 'schedule_from' | 'schedule_to'
 
 interface Current {
@@ -23,20 +23,26 @@ interface Current {
   user_id: number | null
 }
 
-const scheduled: readonly Text[] = ['title', 'schedule_from', 'schedule_to']
-const required: Record<Type, readonly Text[]> = {
-  call: scheduled,
-  meeting: scheduled,
-  lunch: scheduled,
+const scheduleFields: readonly Text[] = ['title', 'schedule_from', 'schedule_to']
+const requiredFields: Record<ActivityType, readonly Text[]> = {
+  call: scheduleFields,
+  meeting: scheduleFields,
+  lunch: scheduleFields,
   note: ['comment'],
   file: [],
 }
 
-/** What is kept rather than planned: it has no schedule, whatever is sent, and is done from the start. */
-const isRecord = (type: Type): boolean => type === 'note' || type === 'file'
+/**
+ * A note or file records something that happened: it has no schedule and is done from the start.
+ */
+const isRecord = (type: ActivityType): boolean => type === 'note' || type === 'file'
 
-/** What the activity will say once the body is merged into it. */
-function mergeTexts(body: Body, { current, found }: Writing<Current>, type: Type): Record<Text, string | null> {
+/** The texts of the activity after the body is merged into it. */
+function mergeTexts(
+  body: ActivityBody,
+  { current, found }: Writing<Current>,
+  type: ActivityType,
+): Record<Text, string | null> {
   const merged = (name: Text): string | null => (body[name] === undefined ? (current?.[name] ?? null) : body[name])
   const texts = {
     title: merged('title'),
@@ -45,17 +51,17 @@ function mergeTexts(body: Body, { current, found }: Writing<Current>, type: Type
     schedule_to: merged('schedule_to'),
   }
   if (isRecord(type)) Object.assign(texts, { schedule_from: null, schedule_to: null })
-  for (const name of required[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
-  // Both are stored in one form, in which the order of texts is the order of time.
+  for (const name of requiredFields[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
+  // Both times are stored in one format, so comparing the texts compares the times.
   if (texts.schedule_from !== null && texts.schedule_to !== null && texts.schedule_to < texts.schedule_from) {
     found.invalid('schedule_to', 'Must not be before schedule_from.')
   }
   return texts
 }
 
-export async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<string, unknown>> {
+export async function toActivityRow(body: ActivityBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { current, found } = writing
-  const type = (current?.type ?? body.type ?? 'note') as Type
+  const type = (current?.type ?? body.type ?? 'note') as ActivityType
   if (body.type !== undefined && body.type !== type) found.invalid('type', 'The type of an activity cannot be changed.')
   const texts = mergeTexts(body, writing, type)
   const owner = await resolveOwnerId(writing, body.user_id)
@@ -71,12 +77,12 @@ export async function columnsOf(body: Body, writing: Writing<Current>): Promise<
     owner !== undefined ||
     from !== current.schedule_from ||
     to !== current.schedule_to ||
-    // Nobody asked while it was done.
+    // While the meeting was done, its overlaps were not checked.
     current.is_done === 1
   const isOpenMeeting = type === 'meeting' && !isDone
   if (isOpenMeeting && isMoved && body.allow_overlap !== true && from !== null && to !== null && !found.any) {
     const ownerId = owner === undefined ? (current?.user_id ?? null) : owner
-    await refuseOverlap(writing.ctx, { id: current?.id ?? null, from, to, ...thoseWho(attendees, ownerId) })
+    await refuseOverlap(writing.ctx, { id: current?.id ?? null, from, to, ...idsOfAttendees(attendees, ownerId) })
   }
   return {
     type,
@@ -88,8 +94,11 @@ export async function columnsOf(body: Body, writing: Writing<Current>): Promise<
   }
 }
 
-/** Everybody who is busy meanwhile. */
-function thoseWho(attendees: readonly Attendee[], ownerId: number | null): { users: number[]; persons: number[] } {
+/** The users and persons who attend the meeting. */
+function idsOfAttendees(
+  attendees: readonly Attendee[],
+  ownerId: number | null,
+): { users: number[]; persons: number[] } {
   const ids = (column: Attendee['column']): number[] =>
     attendees.filter((each) => each.column === column).map(({ id }) => id)
   return { users: [...(ownerId === null ? [] : [ownerId]), ...ids('user_id')], persons: ids('person_id') }

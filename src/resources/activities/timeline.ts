@@ -1,5 +1,5 @@
-// The timeline of a record (DOMAIN 13.4): activities about it, its e-mails and its change log as one list. The union is made,
-// sorted and paged in SQL by keys alone; what the entries of one page say is then asked once per source.
+// The timeline of a record (DOMAIN 13.4): its activities, e-mails and changes as one list. SQL
+// unites, sorts and pages the keys; then each source loads its entries of the page with one query.
 import { type RawBuilder, sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -14,14 +14,17 @@ import { persons } from '../persons/resource.ts'
 import { products } from '../products/resource.ts'
 import { quotes } from '../quotes/resource.ts'
 import { warehouses } from '../warehouses/resource.ts'
-import { isAbout, type Kind, visibleActivity } from './links.ts'
+import { isLinkedTo, type LinkedEntity, visibleActivity } from './links.ts'
 import { activities } from './resource.ts'
-import { changeEntries } from './timeline.changes.ts'
-import { mailEntries, mailKeys } from './timeline.emails.ts'
+import { changeEntries } from './timeline-changes.ts'
+import { emailEntries, emailKeys } from './timeline-emails.ts'
 
 type Entry = Schema<'TimelineEntry'>
 
-/** Where an entry is found, and what it is filtered and sorted by. `event_id` and `key` are those of a line of the change log. */
+/**
+ * The key of an entry, with its filter and sort columns. `event_id` and `key` belong to a line of
+ * the change log.
+ */
 interface Key extends Omit<Line, 'event_id'> {
   source: Entry['source']
   type: Entry['type']
@@ -31,17 +34,20 @@ interface Key extends Omit<Line, 'event_id'> {
 
 type Parent = Pick<Resource<unknown, never>, 'entity' | 'events' | 'assertVisible'>
 
-const activityKeys = (ctx: Context, kind: Kind, id: number): RawBuilder<Key> =>
-  sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, null as event_id, null as key from activities where ${isAbout(kind, id)} and ${visibleActivity(ctx)}`
+const activityKeys = (ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key> =>
+  sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, null as event_id, null as key from activities where ${isLinkedTo(kind, id)} and ${visibleActivity(ctx)}`
 
 const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =>
   sql`select 'event' as source, line.id, line.created_at, 'system' as type, 1 as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
 
-/** Every entry the caller may see. What the role or the token may not read is left out (DOMAIN 7.3). */
-function keysOf(ctx: Context, kind: Kind, parent: Parent, id: number): Rows<Key> {
+/**
+ * All entries the caller may see. Sources that the role or token may not read are left out (DOMAIN
+ * 7.3).
+ */
+function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): Rows<Key> {
   const sources = [
     ...(canCall(ctx, activities.listOperation) ? [activityKeys(ctx, kind, id)] : []),
-    ...mailKeys<Key>(ctx, kind, id),
+    ...emailKeys<Key>(ctx, kind, id),
     changeKeys(ctx, parent, id),
   ]
   return ctx.db.selectFrom(sql<Key>`(${sql.join(sources, sql` union all `)})`.as('entries')).selectAll('entries')
@@ -50,8 +56,8 @@ function keysOf(ctx: Context, kind: Kind, parent: Parent, id: number): Rows<Key>
 const columns = { created_at: 'entries.created_at', id: 'entries.id', source: 'entries.source' }
 const filters = { type: value('entries.type'), is_done: flag('entries.is_done'), source: value('entries.source') }
 
-/** The handler of the timeline below a kind of records. */
-function timelineOf(kind: Kind, parentOf: () => Parent) {
+/** The handler of the timeline below one entity. */
+function timelineOf(kind: LinkedEntity, parentOf: () => Parent) {
   return async (
     ctx: Context,
     { params: { id }, query }: { params: { id: number }; query: Query<'listLeadActivities'> },
@@ -60,7 +66,7 @@ function timelineOf(kind: Kind, parentOf: () => Parent) {
     await parent.assertVisible(ctx, id)
     const wanted = conditions(ctx, query, filters, [])
     const rows = wanted.reduce((rows, condition) => rows.where(condition), keysOf(ctx, kind, parent, id))
-    // Ids are unique per source, so the source is what tells the last two apart.
+    // Ids are unique per source only, so the source breaks ties.
     const order = { ...query, sort: ['-created_at', '-id', '-source'] }
     const { rows: keys, links, meta } = await page(ctx, rows, order, columns, columns.source)
     return { data: await entriesOf(ctx, parent, keys), links, meta }
@@ -73,7 +79,7 @@ async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[])
   const ids = (source: Key['source']): number[] => of(source).map(({ id }) => id)
   const found: Record<Key['source'], Map<number, Entry>> = {
     activity: await activityEntries(ctx, ids('activity')),
-    email: await mailEntries(ctx, ids('email')),
+    email: await emailEntries(ctx, ids('email')),
     event: await changeEntries(ctx, entity, of('event') as Line[]),
   }
   return keys.flatMap(({ source, id }) => found[source].get(id) ?? [])
@@ -81,7 +87,7 @@ async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[])
 
 async function activityEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
   const found = await activities.getMany(ctx, ids)
-  // Without include, all it shows of others are references.
+  // Without include, related records are references.
   return new Map([...found].map(([id, activity]) => [id, { source: 'activity', ...activity } as Entry]))
 }
 

@@ -1,17 +1,21 @@
-// Files that custom attributes name: they belong to their record, come with it and go when it is gone for good (DOMAIN 16).
+// Files named by custom attributes: they belong to their record and are deleted with it for good
+// (DOMAIN 16).
 import type { Context } from '../../kernel/context.ts'
 import { attachFile, releaseFiles } from '../files/attach.ts'
-import { valuesOf } from './carriers.ts'
-import { readStored } from './plan.ts'
-import { type Attribute, type EntityType, ownAttributes } from './set.ts'
+import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
+import { valuesOf } from './record-values.ts'
 import { holdsFile } from './types.ts'
+import { parseStored } from './validate-values.ts'
 
-/** Attaches what the record names and lets go of what it names no more. A file of another record is copied. */
-export async function keepFiles(ctx: Context, entity: EntityType, id: number): Promise<void> {
-  const attributes = (await ownAttributes(ctx, entity)).filter(holdsFile)
+/**
+ * Attaches the files the record names and releases those it no longer names. Another record's file
+ * is copied.
+ */
+export async function attachValueFiles(ctx: Context, entity: EntityType, id: number): Promise<void> {
+  const attributes = (await customAttributes(ctx, entity)).filter(holdsFile)
   if (attributes.length === 0) return
   const row = ctx.db.selectFrom(entity).select('custom_attributes').where('id', '=', id)
-  const stored = { ...readStored((await row.executeTakeFirstOrThrow()).custom_attributes) }
+  const stored = { ...parseStored((await row.executeTakeFirstOrThrow()).custom_attributes) }
   const owner = { type: entity, id }
   const named = new Set<number>()
   let hasCopies = false
@@ -42,12 +46,15 @@ export async function keepFiles(ctx: Context, entity: EntityType, id: number): P
   )
 }
 
-/** Lets go of the files of an attribute that is about to go, but for those another attribute of the record names as well. */
-export async function releaseFilesOf(ctx: Context, attribute: Attribute): Promise<void> {
+/**
+ * Releases the files of an attribute that is being deleted, except those another attribute of the
+ * record also names.
+ */
+export async function releaseAttributeFiles(ctx: Context, attribute: Attribute): Promise<void> {
   if (!holdsFile(attribute)) return
   const { id: gone, entity } = attribute
   const kept = new Set<unknown>()
-  for (const other of (await ownAttributes(ctx, entity)).filter(holdsFile))
+  for (const other of (await customAttributes(ctx, entity)).filter(holdsFile))
     if (other.id !== gone) for (const file of (await valuesOf(ctx, other)).values()) kept.add(file)
   for (const [id, file] of await valuesOf(ctx, attribute))
     if (!kept.has(file)) await releaseFiles(ctx, { type: entity, id }, [file as number])

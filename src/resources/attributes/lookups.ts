@@ -1,5 +1,5 @@
-// What attributes can refer to (DOMAIN 8.3): each kind by the table it is kept in, the column people know a record by, and
-// whose it is. Slices to the right cannot be imported here; only these facts of theirs are repeated.
+// The lookup types of attributes (DOMAIN 8.3): table, label and owner column of each. It repeats
+// facts of slices further right in the import order, which this slice cannot import.
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
@@ -13,12 +13,12 @@ interface Lookup {
   noun: string
   table: keyof Tables
   label: string
-  /** The folded label, which it is found and sorted by. */
+  /** The folded label, for search and sort. */
   key: string
-  /** The column of the owner, where not everyone sees all. */
+  /** The owner column, for tables with visibility rules. */
   owner?: string
   only?: () => ReturnType<typeof sql<SqlBool>>
-  /** The operation that lists them. */
+  /** The operation that lists the records. */
   lists: keyof typeof operations
 }
 
@@ -61,8 +61,8 @@ export const lookups = {
 
 export type LookupType = keyof typeof lookups
 
-/** By the name under which a deleted record is let go: its last word in paths. */
-export const lookupOf: ReadonlyMap<string, LookupType> = new Map([
+/** Lookup types by entity: the last path segment in the contract, as in delete hooks. */
+export const lookupTypeOf: ReadonlyMap<string, LookupType> = new Map([
   ...(Object.keys(lookups) as LookupType[]).map((type): [string, LookupType] => [type, type]),
   ['sources', 'lead_sources'],
   ['types', 'lead_types'],
@@ -72,9 +72,9 @@ export const lookupOf: ReadonlyMap<string, LookupType> = new Map([
 
 const column = ({ table }: Lookup, name: string): string => `${table}.${name}`
 
-/** Id and label of all of a kind; whether the caller may see them is not asked. */
-function labelled(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
-  // The table is known at run time only.
+/** Id and label of all records of a lookup, without visibility. */
+function labelRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
+  // The table is known only at run time.
   const rows = ctx.db.selectFrom(lookup.table as 'leads') as unknown as Rows<unknown>
   return rows.select([`${column(lookup, 'id')} as id`, `${column(lookup, lookup.label)} as name`]) as Rows<{
     id: number
@@ -82,44 +82,52 @@ function labelled(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string
   }>
 }
 
-/** Those the caller may see and a new value may name. */
-function choosable(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
-  const rows = labelled(ctx, lookup)
+/** The records that the caller may see and a new value may name. */
+function choosableRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
+  const rows = labelRows(ctx, lookup)
   const seen = lookup.owner === undefined ? rows : rows.where(visible(ctx, column(lookup, lookup.owner)))
   return lookup.only === undefined ? seen : seen.where(lookup.only())
 }
 
-/** Which of the ids exist, are visible, and can be chosen. */
-export async function chosen(ctx: Context, type: LookupType, ids: readonly number[]): Promise<ReadonlySet<number>> {
+/** The ids among these that exist, are visible and can be chosen. */
+export async function findChoosable(
+  ctx: Context,
+  type: LookupType,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> {
   const lookup: Lookup = lookups[type]
   if (ids.length === 0) return new Set()
-  const rows = await choosable(ctx, lookup)
+  const rows = await choosableRows(ctx, lookup)
     .where(column(lookup, 'id'), 'in', [...new Set(ids)])
     .execute()
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Whether records of a kind belong to somebody; people outside never get to see those. */
+/** Whether the records have owners. Public web forms never list those. */
 export const isOwned = (type: LookupType): boolean => 'owner' in lookups[type]
 
-/** Those of a kind that a new value may name, in the order of their names; the first so many. */
-export function choices(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {
+/** The first `most` records that a new value may name, sorted by label. */
+export function listChoosable(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {
   const lookup: Lookup = lookups[type]
-  return choosable(ctx, lookup).orderBy(column(lookup, lookup.key)).orderBy(column(lookup, 'id')).limit(most).execute()
+  return choosableRows(ctx, lookup)
+    .orderBy(column(lookup, lookup.key))
+    .orderBy(column(lookup, 'id'))
+    .limit(most)
+    .execute()
 }
 
-/** What records are called, by id. The name of a record out of sight is shown, as references show it (DOMAIN 3.5). */
-export async function labels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
+/** Labels by id. Like references, they ignore visibility (DOMAIN 3.5). */
+export async function findLabels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
   const lookup: Lookup = lookups[type]
   if (ids.length === 0) return new Map()
-  const rows = await labelled(ctx, lookup)
+  const rows = await labelRows(ctx, lookup)
     .where(column(lookup, 'id'), 'in', [...new Set(ids)])
     .execute()
   return new Map(rows.map(({ id, name }) => [id, name]))
 }
 
-/** The folded label of the record whose id an expression gives, to sort by. */
-export function labelKey(type: LookupType, id: ReturnType<typeof sql>): ReturnType<typeof sql<string | null>> {
+/** SQL for the folded label of the record with this id, to sort by. */
+export function labelSortKey(type: LookupType, id: ReturnType<typeof sql>): ReturnType<typeof sql<string | null>> {
   const lookup: Lookup = lookups[type]
   return sql<
     string | null
@@ -129,7 +137,7 @@ export function labelKey(type: LookupType, id: ReturnType<typeof sql>): ReturnTy
 export const lookupAttributeValues: Handler<'lookupAttributeValues'> = async (ctx, { params, query }) => {
   const lookup: Lookup = lookups[params.lookup_type]
   const needed: OperationFact = operations[lookup.lists]
-  let rows = choosable(ctx, lookup)
+  let rows = choosableRows(ctx, lookup)
   if (!canCall(ctx, needed)) rows = rows.where(sql<SqlBool>`1 = 0`)
   const fields = { id: value(column(lookup, 'id')) }
   for (const condition of conditions(ctx, query, fields, [{ key: column(lookup, lookup.key) }]))

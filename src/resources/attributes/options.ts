@@ -1,24 +1,24 @@
-// The own choices of an attribute, as a plan computed from what is there and what was sent (DOMAIN 8.1). Pure: the same plan
-// is made once to find what is wrong and once to carry it out.
+// Changes to the options of an attribute, computed as a plan from present and sent options (DOMAIN
+// 8.1). Pure: the plan is computed once to validate and once to carry out.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
-import type { Option } from './set.ts'
+import type { AttributeOption } from './attribute-set.ts'
 
-interface PlannedOption extends Omit<Option, 'id'> {
-  /** Null for an option to add. */
+interface PlannedOption extends Omit<AttributeOption, 'id'> {
+  /** Null for a new option. */
   id: number | null
 }
 
 interface Plan {
   options: PlannedOption[]
-  removed: Option[]
+  removed: AttributeOption[]
 }
 
-/** `sent` undefined: the options stay as they are. */
+/** With `sent` undefined, the options stay. */
 export function planOptions(
-  present: readonly Option[],
+  present: readonly AttributeOption[],
   sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
   found: ValidationErrors,
 ): Plan {
@@ -48,10 +48,10 @@ export function planOptions(
   return { options, removed: present.filter(({ id }) => !taken.ids.has(id)) }
 }
 
-export async function keepOptions(
+export async function saveOptions(
   { db }: Context,
   attributeId: number,
-  present: readonly Option[],
+  present: readonly AttributeOption[],
   { options, removed }: Plan,
 ): Promise<void> {
   if (removed.length > 0)
@@ -64,7 +64,7 @@ export async function keepOptions(
       )
       .execute()
   const was = new Map(present.map((option) => [option.id, option]))
-  // Names that move from one option to another would collide on the way: the old ones make room first.
+  // Renamed options could collide in the unique index, so their keys are cleared first.
   for (const { id, name } of options) {
     if (id === null || was.get(id)?.name === name) continue
     await db

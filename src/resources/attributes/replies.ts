@@ -1,41 +1,41 @@
-// Custom attributes in replies: every one of the entity in its order, null when unset; and what chosen options and records
-// are called (DOMAIN 8.3). A fixed number of queries for a whole page.
+// Custom attributes in replies: all attributes of the entity in their order, null when unset, and
+// labels of options and records (DOMAIN 8.3). A page takes a fixed number of queries.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { fileRefs } from '../files/attach.ts'
-import { type LookupType, labels } from './lookups.ts'
-import type { Stored } from './plan.ts'
-import { type Attribute, type EntityType, ownAttributes } from './set.ts'
-import type { ValueType } from './types/type.ts'
-import { holdsFile, valued } from './types.ts'
+import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
+import { findLabels, type LookupType } from './lookups.ts'
+import type { ValueType } from './types/value-type.ts'
+import { holdsFile, withValueTypes } from './types.ts'
+import type { StoredValues } from './validate-values.ts'
 
-export interface Carrier {
+export interface CustomReply {
   custom_attributes: Record<string, unknown>
   custom_labels?: Record<string, unknown>
 }
 
-/** Turns the stored values that `present` has put into the replies, as they were read, into what is shown. */
-export async function gatherValues(
+/** Replaces the stored values in the replies by the values to show. */
+export async function presentValues(
   ctx: Context,
   entity: EntityType,
-  replies: readonly Carrier[],
+  replies: readonly CustomReply[],
   include: readonly string[],
 ): Promise<void> {
-  const typed = valued(await ownAttributes(ctx, entity))
+  const typed = withValueTypes(await customAttributes(ctx, entity))
   const attributes = typed.map(({ attribute }) => attribute)
-  const stored = replies.map((reply): Stored => reply.custom_attributes)
+  const stored = replies.map((reply): StoredValues => reply.custom_attributes)
   const holding = attributes.filter(holdsFile)
-  const files = holding.length > 0 ? await fileRefs(ctx, idsIn(holding, stored)) : none
+  const files = holding.length > 0 ? await fileRefs(ctx, idsIn(holding, stored)) : noFiles
   const shown = (type: ValueType, attribute: Attribute, value: unknown): unknown => {
     if (value === undefined || value === null) return null
     if (holdsFile(attribute)) return files.get(value as number) ?? null
     return type.show ? type.show(value) : value
   }
   const wanted = include.includes('custom_labels') ? attributes.filter(isChoice) : []
-  const nameOf = wanted.length > 0 ? await names(ctx, wanted, stored) : nobody
+  const nameOf = wanted.length > 0 ? await labelsOf(ctx, wanted, stored) : noLabels
   for (const [index, reply] of replies.entries()) {
     const values = stored[index] ?? {}
-    // No code has the name of a prototype: they begin with a letter.
+    // Codes begin with a letter, so `__proto__` cannot occur.
     const all: Record<string, unknown> = {}
     for (const { attribute, type } of typed) all[attribute.code] = shown(type, attribute, valueIn(values, attribute))
     reply.custom_attributes = all
@@ -46,36 +46,40 @@ export async function gatherValues(
   }
 }
 
-const none: ReadonlyMap<number, Schema<'FileRef'>> = new Map()
-const nobody: NameOf = () => undefined
+const noFiles: ReadonlyMap<number, Schema<'FileRef'>> = new Map()
+const noLabels: LabelOf = () => undefined
 
-/** Codes are words of users: what every object inherits is no value. */
-const valueIn = (values: Stored, { code }: Attribute): unknown =>
+/** Users choose the codes; inherited keys must not count as values. */
+const valueIn = (values: StoredValues, { code }: Attribute): unknown =>
   Object.hasOwn(values, code) ? values[code] : undefined
 
 const isChoice = ({ type }: Attribute): boolean => ['select', 'multiselect', 'checkbox', 'lookup'].includes(type)
 
-const idsIn = (attributes: readonly Attribute[], stored: readonly Stored[]): number[] =>
+const idsIn = (attributes: readonly Attribute[], stored: readonly StoredValues[]): number[] =>
   attributes.flatMap((attribute) =>
     stored.flatMap((values) =>
       ([valueIn(values, attribute) ?? []].flat() as unknown[]).filter((id) => typeof id === 'number'),
     ),
   )
 
-type NameOf = (attribute: Attribute, id: number) => string | undefined
+type LabelOf = (attribute: Attribute, id: number) => string | undefined
 
-/** One query for each kind of records. */
-async function names(ctx: Context, attributes: readonly Attribute[], stored: readonly Stored[]): Promise<NameOf> {
+/** Labels of all named records, with one query per lookup type. */
+async function labelsOf(
+  ctx: Context,
+  attributes: readonly Attribute[],
+  stored: readonly StoredValues[],
+): Promise<LabelOf> {
   const kinds = new Map<LookupType, Map<number, string>>()
   for (const kind of new Set(attributes.flatMap(({ lookup }) => lookup ?? []))) {
     const referring = attributes.filter(({ lookup }) => lookup === kind)
-    kinds.set(kind, await labels(ctx, kind, idsIn(referring, stored)))
+    kinds.set(kind, await findLabels(ctx, kind, idsIn(referring, stored)))
   }
   return ({ lookup, options }, id) =>
     lookup === null ? options.find((option) => option.id === id)?.name : kinds.get(lookup)?.get(id)
 }
 
-function labelled(attribute: Attribute, value: unknown, nameOf: NameOf): string | string[] | null {
+function labelled(attribute: Attribute, value: unknown, nameOf: LabelOf): string | string[] | null {
   if (value === undefined || value === null) return null
   if (Array.isArray(value)) return (value as number[]).flatMap((id) => nameOf(attribute, id) ?? [])
   return nameOf(attribute, value as number) ?? null

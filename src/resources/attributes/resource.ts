@@ -1,4 +1,5 @@
-// Attributes (DOMAIN 8.1): the installation's own fields of a resource, and the built-in ones they stand beside.
+// The attributes resource (DOMAIN 8.1): custom fields of records, listed together with the built-in
+// fields.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
@@ -8,14 +9,14 @@ import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { longTransaction } from '../../kernel/write/write.ts'
-import { releaseFilesOf } from './attachments.ts'
-import { clearAll, takeOptions } from './carriers.ts'
-import { columnsOf } from './change.ts'
+import { releaseAttributeFiles } from './attachments.ts'
+import { markAttributesChanged, toAttribute } from './attribute-set.ts'
 import { createIndex, dropIndex } from './indexes.ts'
 import { lookupAttributeValues } from './lookups.ts'
-import { keepOptions, planOptions } from './options.ts'
-import { optionsOf, presentOption, presentRow } from './rows.ts'
-import { attributeOf, attributesChange } from './set.ts'
+import { planOptions, saveOptions } from './options.ts'
+import { clearValues, removeOptions } from './record-values.ts'
+import { loadOptions, presentAttribute, presentOption } from './rows.ts'
+import { toAttributeRow } from './to-row.ts'
 
 declare module '../../kernel/context.ts' {
   interface SliceFunctions {
@@ -60,57 +61,59 @@ const define = (force: boolean) =>
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
     governs: ['type', 'entity_type', 'lookup_type'],
-    toRow: (body, writing) => columnsOf(body, writing, force),
-    toReply: presentRow,
+    toRow: (body, writing) => toAttributeRow(body, writing, force),
+    toReply: presentAttribute,
     loadRelated: async (ctx, replies) => {
-      const options = await optionsOf(
+      const options = await loadOptions(
         ctx,
         replies.map(({ id }) => id),
       )
       for (const reply of replies)
         reply.options = options.filter(({ attribute_id }) => attribute_id === reply.id).map(presentOption)
     },
-    afterSave: (ctx, id, body) => carryOut(ctx, id, body),
+    afterSave: (ctx, id, body) => saveOptionsAndIndex(ctx, id, body),
     beforeDelete: async (ctx, row) => {
       if (row.is_user_defined === 0) throw isProtected(`${row.name} is built in and cannot be deleted.`)
-      attributesChange(ctx)
-      const attribute = attributeOf(row, [])
-      await releaseFilesOf(ctx, attribute)
-      // First, so that it is not kept in step with what goes.
+      markAttributesChanged(ctx)
+      const attribute = toAttribute(row, [])
+      await releaseAttributeFiles(ctx, attribute)
+      // The index goes first, so that SQLite does not update it while values are cleared.
       await dropIndex(ctx, attribute)
-      await clearAll(ctx, attribute)
+      await clearValues(ctx, attribute)
     },
   })
 
-/** Options and index, as the row says by now. */
-async function carryOut(ctx: Context, id: number, body: Body): Promise<void> {
-  attributesChange(ctx)
-  const present = await optionsOf(ctx, [id])
+/** Writes options and index to match the saved row. */
+async function saveOptionsAndIndex(ctx: Context, id: number, body: Body): Promise<void> {
+  markAttributesChanged(ctx)
+  const present = await loadOptions(ctx, [id])
   const row = await ctx.db.selectFrom('attributes').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-  const attribute = attributeOf(row, present)
+  const attribute = toAttribute(row, present)
   const plan = planOptions(present, body.options, new ValidationErrors())
   if (plan.removed.length > 0)
-    await takeOptions(
+    await removeOptions(
       ctx,
       attribute,
       plan.removed.map((option) => option.id),
     )
-  await keepOptions(ctx, id, present, plan)
+  await saveOptions(ctx, id, present, plan)
   if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
   if (attribute.isOwn && attribute.isRequired && (body.is_required || body.default_value === null))
     for (const { field, message } of await ctx.services.slices.formsLacking(ctx, id)) warn(ctx, field, message)
 }
 
 export const attributes = define(false)
-const forcing = define(true)
+const attributesForced = define(true)
 
 export const handlers = {
-  // An index of all records is made, or their values are taken.
+  // Long: an index is built over all records, or their values are cleared.
   createAttribute: inSteps((ctx, input) =>
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
   ),
   updateAttribute: (ctx, input) =>
-    longTransaction(ctx, (ctx) => (input.query.force ? forcing : attributes).handlers.updateAttribute(ctx, input)),
+    longTransaction(ctx, (ctx) =>
+      (input.query.force ? attributesForced : attributes).handlers.updateAttribute(ctx, input),
+    ),
   deleteAttribute: (ctx, input) => longTransaction(ctx, (ctx) => attributes.handlers.deleteAttribute(ctx, input)),
   massUpdateAttributes: massUpdate(attributes, (ctx, id, quick_add: boolean) =>
     attributes.update(ctx, id, { quick_add }),

@@ -1,10 +1,10 @@
-// Attributes and their options as rows, and how they are shown.
+// Attributes and options as rows and as replies.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Attribute, AttributeRow, Option } from './set.ts'
-import { typeOf } from './types.ts'
+import type { Attribute, AttributeOption, AttributeRow } from './attribute-set.ts'
+import { valueTypeOf } from './types.ts'
 
-export interface Row extends AttributeRow {
+export interface FullAttributeRow extends AttributeRow {
   sort_order: number
   quick_add: number
   created_at: string
@@ -12,10 +12,10 @@ export interface Row extends AttributeRow {
   version: number
 }
 
-export const optionsOf = async (
+export const loadOptions = async (
   { db }: Context,
   ids: readonly number[],
-): Promise<(Option & { attribute_id: number })[]> =>
+): Promise<(AttributeOption & { attribute_id: number })[]> =>
   db
     .selectFrom('attribute_options')
     .select(['id', 'attribute_id', 'name', 'sort_order'])
@@ -24,17 +24,21 @@ export const optionsOf = async (
     .orderBy('id')
     .execute()
 
-export const presentOption = ({ id, name, sort_order }: Option): Schema<'AttributeOption'> => ({ id, name, sort_order })
+export const presentOption = ({ id, name, sort_order }: AttributeOption): Schema<'AttributeOption'> => ({
+  id,
+  name,
+  sort_order,
+})
 
-/** A default as people read and write it. */
-export const showStored = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
+/** The default as replies show it. */
+export const presentDefault = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
   if (row.default_value === null) return null
   const stored: unknown = JSON.parse(row.default_value)
-  const show = typeOf({ type: row.type as Attribute['type'] })?.show
+  const show = valueTypeOf({ type: row.type as Attribute['type'] })?.show
   return show ? show(stored) : stored
 }
 
-export const presentRow = (row: Row): Schema<'AttributeDefinition'> => ({
+export const presentAttribute = (row: FullAttributeRow): Schema<'AttributeDefinition'> => ({
   id: row.id,
   code: row.code,
   name: row.name,
@@ -46,7 +50,7 @@ export const presentRow = (row: Row): Schema<'AttributeDefinition'> => ({
   is_required: row.is_required === 1,
   is_unique: row.is_unique === 1,
   quick_add: row.quick_add === 1,
-  default_value: showStored(row),
+  default_value: presentDefault(row),
   is_user_defined: row.is_user_defined === 1,
   options: [],
   created_at: row.created_at,

@@ -1,20 +1,20 @@
-// What an attribute must be (DOMAIN 8.1), beyond the shape of the body. Built-in attributes stay as they are but for their
-// name and place; what a type cannot have is refused.
+// Rules for attributes beyond the shape of the body (DOMAIN 8.1). Of built-in attributes only name,
+// place and `quick_add` can change.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected, type ValidationErrors } from '../../kernel/errors.ts'
-import { hasValues } from './carriers.ts'
-import { entityFields } from './document.ts'
+import { type Attribute, attributeSet, type EntityType } from './attribute-set.ts'
 import { lookups } from './lookups.ts'
-import { checkReferences, kept } from './plan.ts'
-import { readValue } from './schemas.ts'
-import { type Attribute, attributeSet, type EntityType } from './set.ts'
-import { hasOptions, typeOf } from './types.ts'
+import { hasValues } from './record-values.ts'
+import { parseValue } from './schemas.ts'
+import { entityFields } from './served-contract.ts'
+import { hasOptions, valueTypeOf } from './types.ts'
+import { checkNamedRecords, toStored } from './validate-values.ts'
 
 type Body = Schema<'AttributeUpdate'>
-const most = 100
+const maxAttributes = 100
 
-/** Throws 409 for a change of a built-in attribute that is needed as it is. */
+/** Throws 409 for changes of a built-in attribute that the server relies on. */
 export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>): void {
   if (shown.is_user_defined) return
   const writable = ['name', 'sort_order', 'quick_add', ...(shown.code === 'contact_numbers' ? ['is_unique'] : [])]
@@ -24,7 +24,10 @@ export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>
   }
 }
 
-/** Finds a code that is taken by a field of the entity. Another attribute's is found by the unique index of both. */
+/**
+ * Reports a code that a field or another attribute of the entity has. The unique index catches
+ * concurrent requests.
+ */
 export async function checkCode(
   ctx: Context,
   entity: EntityType,
@@ -35,54 +38,54 @@ export async function checkCode(
   const isBuiltIn = set.system.get(entity)?.some((attribute) => attribute.code === code) ?? false
   if (isBuiltIn || entityFields(ctx.services.contract, entity).has(code))
     found.invalid('code', `${entity} have a field ${code} of their own.`)
-  // Whatever reads JSON may take these for something else.
+  // Names such as `constructor` confuse programs that read the JSON.
   if (code in Object.prototype) found.invalid('code', `The word ${code} is reserved.`)
   const other = set.own.get(entity)?.find((attribute) => attribute.code === code)
   if (other) found.taken('code', 'attributes', other.id, 'Another attribute of this resource has this code.')
-  if ((set.own.get(entity)?.length ?? 0) >= most)
-    found.invalid('entity_type', `Must not have more than ${most} attributes of its own.`)
+  if ((set.own.get(entity)?.length ?? 0) >= maxAttributes)
+    found.invalid('entity_type', `Must not have more than ${maxAttributes} attributes of its own.`)
 }
 
-/** Finds what does not fit the type: of the attribute as it will be. */
-export function checkFit(attribute: Attribute, optionCount: number, found: ValidationErrors): void {
+/** Reports settings that do not fit the type of the attribute after the change. */
+export function checkSettings(attribute: Attribute, optionCount: number, found: ValidationErrors): void {
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
   if (type === 'lookup' && lookup === null) found.invalid('lookup_type', 'The field is required.')
   if (lookup !== null && type !== 'lookup' && !chooses)
     found.invalid('lookup_type', `An attribute of type ${type} refers to nothing.`)
   if (validation !== null && type !== 'text') found.invalid('validation', 'Only a text can be validated.')
-  if (isUnique && typeOf(attribute)?.keys === undefined)
+  if (isUnique && valueTypeOf(attribute)?.keys === undefined)
     found.invalid('is_unique', `An attribute of type ${type} cannot be unique.`)
-  if (isRequired && typeOf(attribute) === undefined)
+  if (isRequired && valueTypeOf(attribute) === undefined)
     found.invalid('is_required', `An attribute of type ${type} has no value.`)
   if (optionCount > 0 && (!chooses || lookup !== null))
     found.invalid('options', chooses ? 'It refers to records instead.' : `An attribute of type ${type} has no options.`)
 }
 
-/** The default as it is stored, checked like a value; undefined when nothing was sent. */
-export async function defaultOf(
+/** The default as stored, validated like a value; undefined when none was sent. */
+export async function checkDefault(
   writing: { ctx: Context; found: ValidationErrors },
   attribute: Attribute,
   sent: unknown,
 ): Promise<string | null | undefined> {
   if (sent === undefined || sent === null) return sent
   const { ctx, found } = writing
-  const type = typeOf(attribute)
+  const type = valueTypeOf(attribute)
   if (!type || ['image', 'file'].includes(attribute.type)) {
     found.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
     return undefined
   }
-  const { value, errors } = readValue(ctx, attribute, 'default_value', sent)
+  const { value, errors } = parseValue(ctx, attribute, 'default_value', sent)
   for (const [field, sentences] of Object.entries(errors))
     for (const sentence of sentences) found.invalid(field, sentence)
   if (value === null) return null
   if (Object.keys(errors).length > 0) return undefined
-  const stored = kept(attribute, type, value, null, 'default_value', found)
-  await checkReferences(writing, attribute, 'default_value', stored, attribute.initial)
+  const stored = toStored(attribute, type, value, null, 'default_value', found)
+  await checkNamedRecords(writing, attribute, 'default_value', stored, attribute.initial)
   return stored === null ? null : JSON.stringify(stored)
 }
 
-/** Throws 409 for another kind of records while values name records of the old one. */
+/** Throws 409 for another lookup type while records have values of the old one. */
 export async function refuseOtherLookup(ctx: Context, was: Attribute, lookup: Attribute['lookup']): Promise<void> {
   if (lookup === was.lookup || !(await hasValues(ctx, was))) return
   const kind = was.lookup === null ? 'its own options' : lookups[was.lookup].noun

@@ -1,15 +1,18 @@
-// The attributes of an entity as schemas: what the served contract says of `custom_attributes`, and what values are read and
-// checked by. One source for both, so that the contract says what the server does.
+// JSON schemas of an entity's attributes. The served contract shows them and values are validated
+// by them, so both always agree.
 import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context, Origin } from '../../kernel/context.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
-import type { Attribute } from './set.ts'
-import { nullable } from './types/type.ts'
-import { typeOf, valued } from './types.ts'
+import type { Attribute } from './attribute-set.ts'
+import { nullableSchema } from './types/value-type.ts'
+import { valueTypeOf, withValueTypes } from './types.ts'
 
-/** Name, and what the ids mean: `Industry. 1 = Automotive, 2 = Logistics`. Descriptions are read as Markdown, names are no part of it. */
-function described(attribute: Attribute): string {
+/**
+ * Name and the meaning of the ids: `Industry. 1 = Automotive, 2 = Logistics`. Names are escaped:
+ * descriptions are Markdown.
+ */
+function descriptionOf(attribute: Attribute): string {
   const { lookup, options } = attribute
   const name = plainMarkdown(attribute.name)
   if (options.length > 0)
@@ -17,29 +20,29 @@ function described(attribute: Attribute): string {
   return lookup === null ? name : `${name}. Ids of ${lookup.replaceAll('_', ' ')}`
 }
 
-/** An object with every attribute as it is written; what is required cannot be null. */
+/** The schema of attributes in a body; required ones cannot be null. */
 export function inputSchema(attributes: readonly Attribute[]): OpenSchema {
-  const properties = valued(attributes).map(({ attribute, type }) => {
+  const properties = withValueTypes(attributes).map(({ attribute, type }) => {
     const schema = type.input(attribute)
     return [
       attribute.code,
-      { description: described(attribute), ...(attribute.isRequired ? schema : nullable(schema)) },
+      { description: descriptionOf(attribute), ...(attribute.isRequired ? schema : nullableSchema(schema)) },
     ] as const
   })
   return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) }
 }
 
-/** The codes a new record must have: not what has a default, nor what is false unless it is said to be true. */
-export const neededCodes = (attributes: readonly Attribute[]): string[] =>
-  valued(attributes)
+/** The codes a new record must send: required ones without a default. Booleans default to false. */
+export const requiredCodes = (attributes: readonly Attribute[]): string[] =>
+  withValueTypes(attributes)
     .filter(({ attribute }) => attribute.isRequired && attribute.initial === null && attribute.type !== 'boolean')
     .map(({ attribute }) => attribute.code)
 
-/** An object with every attribute as it is shown: all of them are there, and any may be unset. */
+/** The schema of attributes in a reply: all are present, and any may be null. */
 export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
-  const properties = valued(attributes).map(
+  const properties = withValueTypes(attributes).map(
     ({ attribute, type }) =>
-      [attribute.code, { description: described(attribute), ...nullable(type.output(attribute)) }] as const,
+      [attribute.code, { description: descriptionOf(attribute), ...nullableSchema(type.output(attribute)) }] as const,
   )
   return {
     type: 'object',
@@ -51,7 +54,10 @@ export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
 
 const readers = new WeakMap<readonly Attribute[], OpenReader>()
 
-/** The reader of an entity's values. That one is required is a rule, since it may well be left out of an update. */
+/**
+ * The cached reader of an entity's values. Required is checked as a rule, because an update may
+ * omit the value.
+ */
 function readerOf({ contract }: Context['services'], attributes: readonly Attribute[]): OpenReader {
   const known = readers.get(attributes)
   if (known) return known
@@ -63,30 +69,33 @@ function readerOf({ contract }: Context['services'], attributes: readonly Attrib
 
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
-/** The bodies of the API are JSON (normalize.ts); rows of files, forms and actions of workflows have texts. */
-const fromBody = new Set<Origin>(['api', 'session'])
+/**
+ * Origins with JSON bodies, whose types are exact; imports, forms and workflows send texts that are
+ * converted.
+ */
+const jsonOrigins = new Set<Origin>(['api', 'session'])
 
-/** The values of a body; `errors` are by field, `custom_attributes.industry`. */
-export function readValues(
+/** Parses the values of a body; `errors` are by field, as `custom_attributes.industry`. */
+export function parseValues(
   ctx: Context,
   attributes: readonly Attribute[],
   sent: unknown,
 ): { values: Readonly<Record<string, unknown>>; errors: FieldErrors } {
   const { value, errors } = readerOf(ctx.services, attributes)(sent, {
     ...readingOf(ctx),
-    exact: fromBody.has(ctx.origin),
+    exact: jsonOrigins.has(ctx.origin),
   })
   return { values: (value ?? {}) as Record<string, unknown>, errors }
 }
 
-/** One value on its own, as a default is; `errors` are below the name of the field. */
-export function readValue(
+/** Parses a single value, such as a default; `errors` are by paths that begin with `field`. */
+export function parseValue(
   ctx: Context,
   attribute: Attribute,
   field: string,
   sent: unknown,
 ): { value: unknown; errors: FieldErrors } {
-  const type = typeOf(attribute)
+  const type = valueTypeOf(attribute)
   if (!type) return { value: null, errors: {} }
-  return openReader(ctx.services.contract, field, nullable(type.input(attribute)))(sent, readingOf(ctx))
+  return openReader(ctx.services.contract, field, nullableSchema(type.input(attribute)))(sent, readingOf(ctx))
 }

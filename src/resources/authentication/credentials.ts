@@ -1,5 +1,6 @@
-// What signing in checks, with a token or with a cookie (DOMAIN 6.2, 6.3): the host it comes from, address and password, and that
-// these still hold when it is written down. Guessing is slowed down in kernel/auth/attempt-limits.ts.
+// The checks of every login, with a token or a cookie (DOMAIN 6.2, 6.3): the host, the address and
+// the password, and that nothing changed before the login commits. kernel/auth/attempt-limits.ts
+// slows down guessing.
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
@@ -7,20 +8,25 @@ import { isFromStateful } from '../../kernel/auth/sessions.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { tellFailure } from './failures.ts'
+import { emitLoginFailure } from './login-failures.ts'
 
 const invalidCredentials = (): Problem =>
   new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
 
-export interface Proven {
-  /** As far as it is known before anything was signed in: nothing is permitted yet. */
+export interface VerifiedCredentials {
+  /** Has no permissions yet: the login has not committed. */
   user: CurrentUser
-  /** The hash that the password is right for. */
+  /** The hash that the password matches. */
   stored: string | null
 }
 
-/** Whose credentials these are. Throws 401 for a host that is not listed, wrong credentials and an inactive account. */
-export async function prove(ctx: Context, { email, password }: { email: string; password: string }): Promise<Proven> {
+/**
+ * Verifies credentials. Throws 401 for a foreign host, wrong credentials or an inactive account.
+ */
+export async function verifyCredentials(
+  ctx: Context,
+  { email, password }: { email: string; password: string },
+): Promise<VerifiedCredentials> {
   refuseForeignHost(ctx)
   const { config } = ctx.services
   const emailKey = fold(email)
@@ -34,11 +40,11 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     verifyPassword(config, { stored, password, isKnown }),
   )
   if (!user || !right) {
-    await tellFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })
+    await emitLoginFailure(ctx, { emailKey, user, reason: 'invalid_credentials' })
     throw invalidCredentials()
   }
   if (user.status !== 1) {
-    await tellFailure(ctx, { emailKey, user, reason: 'account_inactive' })
+    await emitLoginFailure(ctx, { emailKey, user, reason: 'account_inactive' })
     throw new Problem('account_inactive')
   }
   const visitor: CurrentUser = {
@@ -50,11 +56,14 @@ export async function prove(ctx: Context, { email, password }: { email: string; 
     viewPermission: user.view_permission as CurrentUser['viewPermission'],
     visibleOwners: [user.id],
   }
-  return { user: visitor, stored: outdated ? await renew(ctx, user.id, { stored, password }) : stored }
+  return { user: visitor, stored: outdated ? await renewHash(ctx, user.id, { stored, password }) : stored }
 }
 
-/** Makes the hash anew. Another one who signs in meanwhile may have done so already, and then theirs must be right as well. */
-async function renew(
+/**
+ * Replaces an outdated hash. When a concurrent login has replaced it first, checks the password
+ * against the new hash.
+ */
+async function renewHash(
   { db, services: { config } }: Context,
   id: number,
   { stored, password }: { stored: string | null; password: string },
@@ -69,14 +78,20 @@ async function renew(
   return theirs
 }
 
-/** In the transaction that signs in: comparing took its time, and what changed meanwhile must not be passed by. Throws 401. */
-export async function confirm({ db }: Context, { user, stored }: Proven): Promise<void> {
+/**
+ * Runs in the transaction of the login. Throws 401 when password or status changed while the hash
+ * was compared.
+ */
+export async function confirmCredentials({ db }: Context, { user, stored }: VerifiedCredentials): Promise<void> {
   const same = db.updateTable('users').set({ password_hash: stored }).where('id', '=', user.id).where('status', '=', 1)
   const { numUpdatedRows } = await same.where('password_hash', '=', stored).executeTakeFirstOrThrow()
   if (numUpdatedRows === 0n) throw invalidCredentials()
 }
 
-/** Throws 401 when the request comes from a host that is not listed, whatever the credentials are (DOMAIN 6.2). */
+/**
+ * Throws 401 when the request comes from a host that is not in the list, before credentials are
+ * checked (DOMAIN 6.2).
+ */
 function refuseForeignHost({ headers, requestOrigin: calledAt, services }: Context): void {
   if (isFromStateful(services, { headers, requestOrigin: calledAt })) return
   throw new Problem('stateful_domain_mismatch', undefined, {

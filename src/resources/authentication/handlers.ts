@@ -1,5 +1,5 @@
-// Signing in and out, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). What both check is in credentials.ts, forgotten
-// passwords are in passwords.ts.
+// Login and logout, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). credentials.ts has
+// the checks of both, passwords.ts the reset of forgotten passwords.
 
 import { rememberNetwork } from '../../kernel/auth/brute-force-delay.ts'
 import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/auth/sessions.ts'
@@ -11,19 +11,19 @@ import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { accountOf } from '../account/handlers.ts'
 import { maxTokens, presentToken, revokeTokens, tokenRows } from '../tokens/rows.ts'
-import { confirm, prove } from './credentials.ts'
-import { resetPage } from './page.ts'
+import { confirmCredentials, verifyCredentials } from './credentials.ts'
+import { resetPage } from './login-page.ts'
 import { forgotPassword, resetPassword } from './passwords.ts'
 import { beginSession, endOtherSessions, endSession, sessionRows } from './sessions.ts'
 
 const login: Handler<'login'> = async (ctx, { body }) => {
   const { config } = ctx.services
-  const proven = await prove(ctx, body)
+  const proven = await verifyCredentials(ctx, body)
   const { user } = proven
   const abilities = ['*']
   const expiresAt = config.tokenTtlDays === 0 ? null : daysAfter(ctx.time, config.tokenTtlDays)
   const token = await transaction({ ...ctx, user }, async (ctx) => {
-    await confirm(ctx, proven)
+    await confirmCredentials(ctx, proven)
     await rememberNetwork(ctx, user.id)
     let text = ''
     const input = { email: body.email, device_name: body.device_name }
@@ -37,7 +37,7 @@ const login: Handler<'login'> = async (ctx, { body }) => {
       const row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
       return { id: issued.id, entity: { ...presentToken(row) } }
     })
-    await revokeOldest(ctx, user.id, id)
+    await revokeLeastUsed(ctx, user.id, id)
     return { id, text }
   })
   return {
@@ -48,10 +48,10 @@ const login: Handler<'login'> = async (ctx, { body }) => {
 }
 
 /**
- * Revokes the login tokens that were used least recently, until no more than `mostTokens` are alive (DOMAIN 6.3). Named tokens are counted
- * by themselves (tokens/handlers.ts): neither kind takes the other's places.
+ * Revokes the least recently used login tokens beyond `maxTokens` (DOMAIN 6.3). Named tokens have a
+ * limit of their own (tokens/handlers.ts).
  */
-async function revokeOldest(ctx: Context, userId: number, issued: number): Promise<void> {
+async function revokeLeastUsed(ctx: Context, userId: number, issued: number): Promise<void> {
   const alive = await tokenRows(ctx)
     .where('tokens.user_id', '=', userId)
     .where('tokens.kind', '=', 'login')
@@ -78,30 +78,30 @@ const logout: Handler<'logout'> = (ctx, { body }) =>
       ended.map(({ id }) => id),
     )
     if (body.all) await endOtherSessions(ctx, id)
-    await leaveSession(ctx)
+    await endCallingSession(ctx)
     return { message: body.all ? 'Signed out everywhere.' : 'Signed out.' }
   })
 
 /** Ends the calling session, if there is one. */
-async function leaveSession(ctx: Context): Promise<void> {
+async function endCallingSession(ctx: Context): Promise<void> {
   if (!ctx.session) return
-  await endById(ctx, ctx.session.id)
+  await endSessionById(ctx, ctx.session.id)
   clearCookies(ctx)
 }
 
-async function endById(ctx: Context, id: number): Promise<void> {
+async function endSessionById(ctx: Context, id: number): Promise<void> {
   const row = await sessionRows(ctx).where('id', '=', id).executeTakeFirst()
   if (row) await endSession(ctx, row)
 }
 
 const createSession: Handler<'createSession'> = async (ctx, { body }) => {
-  const proven = await prove(ctx, body)
+  const proven = await verifyCredentials(ctx, body)
   const earlier = await sessionOf(ctx.services, callingOf(ctx))
   return transaction({ ...ctx, user: proven.user, origin: 'session' }, async (ctx) => {
-    await confirm(ctx, proven)
+    await confirmCredentials(ctx, proven)
     await rememberNetwork(ctx, proven.user.id)
-    // Somebody who knew its cookie does not know the new one.
-    if (earlier) await endById(ctx, earlier.id)
+    // A new session replaces the old one, so a stolen old cookie is useless (session fixation).
+    if (earlier) await endSessionById(ctx, earlier.id)
     const session = await beginSession(ctx, proven.user.id, body.remember ?? false)
     const user = await signedInAs(ctx.db, proven.user.id)
     return { data: await accountOf({ ...ctx, user, session }), message: 'Signed in.' }
@@ -111,7 +111,7 @@ const createSession: Handler<'createSession'> = async (ctx, { body }) => {
 const deleteSession: Handler<'deleteSession'> = (ctx) =>
   transaction(ctx, async (ctx) => {
     if (!ctx.session) throw new Problem('state_conflict', 'You called with a token: there is no session to end.')
-    await leaveSession(ctx)
+    await endCallingSession(ctx)
     return { message: 'Signed out.' }
   })
 

@@ -1,5 +1,5 @@
-// Sessions as records: what is shown of them, how they begin and end with their events, and who knows of those. When a session is
-// believed is in kernel/auth/sessions.ts.
+// Sessions as records: their replies, their begin and end with events, and who may see those
+// events. kernel/auth/sessions.ts checks whether a session is valid.
 import { type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -9,7 +9,7 @@ import { always, type Sight } from '../../kernel/query/event-visibility.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { write } from '../../kernel/write/write.ts'
 
-/** The sessions of one user; beyond this many, the least recently used end. */
+/** Per user; beyond it, the least recently used sessions end. */
 const maxSessions = 50
 const columns = [
   'id',
@@ -22,18 +22,18 @@ const columns = [
   'created_at',
 ] as const
 
-/** All sessions, without their hashes, those that are over but not cleared away yet as well. */
+/** All sessions without their hashes, including expired ones not yet removed. */
 export const sessionRows = ({ db }: Context) => db.selectFrom('sessions').select(columns)
 
-/** Those that are not over. */
-export const goodSessions = (ctx: Context) =>
+/** The sessions that have not expired. */
+export const validSessions = (ctx: Context) =>
   sessionRows(ctx)
     .where('expires_at', '>', now(ctx))
     .where((eb) => eb.or([eb('is_remembered', '=', 1), eb('last_used_at', '>', idleSince(ctx.time))]))
 
 type Row = Awaited<ReturnType<ReturnType<typeof sessionRows>['executeTakeFirstOrThrow']>>
 
-/** The snapshot that its events store, the same for every reader. */
+/** The snapshot stored in events, the same for every reader. */
 const snapshotOf = (row: Row) => ({
   id: row.id,
   user_id: row.user_id,
@@ -50,7 +50,7 @@ export const presentSession = ({ session }: Context, row: Row): Schema<'Session'
   is_current: row.id === session?.id,
 })
 
-/** Begins one, with its cookies and its events. */
+/** Begins a session with its cookies and events. */
 export async function beginSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const begun: CallingSession[] = []
   await write(ctx, 'user.session.create', { entity: 'sessions', input: { remember: isRemembered } }, async (ctx) => {
@@ -71,7 +71,7 @@ export async function beginSession(ctx: Context, userId: number, isRemembered: b
   return session
 }
 
-/** Ends one, with its pair of events. It is refused from the commit on. */
+/** Ends a session with its pair of events. Requests are refused from the commit on. */
 export async function endSession(ctx: Context, row: Row): Promise<void> {
   const { id } = row
   await write(
@@ -85,7 +85,7 @@ export async function endSession(ctx: Context, row: Row): Promise<void> {
   )
 }
 
-/** Ends all of a user but the calling one. */
+/** Ends all sessions of a user except the calling one. */
 export async function endOtherSessions(ctx: Context, userId: number): Promise<void> {
   const all = sessionRows(ctx).where('user_id', '=', userId).orderBy('id')
   const others = ctx.session ? all.where('id', '!=', ctx.session.id) : all
@@ -94,7 +94,9 @@ export async function endOtherSessions(ctx: Context, userId: number): Promise<vo
 
 const mayReadOthers = (ctx: Context): boolean => canCall(ctx, operations.listUsers)
 
-/** Sessions and failed sign-ins are shown to their user, and to callers who may read that user. */
+/**
+ * Session events and failed logins are visible to their user and to callers who may read that user.
+ */
 export const sessionSight: Sight = {
   lists: operations.listAccountSessions,
   records: {

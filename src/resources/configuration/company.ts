@@ -1,8 +1,8 @@
-// Who sells, for what is printed for customers (DOMAIN 15.5): name, address, tax number and logo.
+// The seller's details for printed documents (DOMAIN 15.5): name, address, tax number and logo.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'
-import { rowsOf } from '../files/rows.ts'
-import type { Code } from './keys.ts'
+import { fileRows } from '../files/rows.ts'
+import type { ConfigurationCode } from './keys.ts'
 import { storedValues } from './values.ts'
 
 export interface Company {
@@ -14,11 +14,11 @@ export interface Company {
 
 export async function companyOf(ctx: Context): Promise<Company> {
   const stored = await storedValues(ctx)
-  const text = (code: Code): string => {
+  const text = (code: ConfigurationCode): string => {
     const value = stored.get(code)
     return typeof value === 'string' ? value.trim() : ''
   }
-  const logo = stored.get('general.company.logo' satisfies Code)
+  const logo = stored.get('general.company.logo' satisfies ConfigurationCode)
   return {
     name: text('general.company.name') || ctx.services.config.appName,
     address: text('general.company.address'),
@@ -27,9 +27,9 @@ export async function companyOf(ctx: Context): Promise<Company> {
   }
 }
 
-/** Null when they are gone, which `accord doctor` tells. */
+/** Null when the bytes are missing, which `accord doctor` reports. */
 async function bytesOf(ctx: Context, id: number): Promise<Uint8Array | null> {
-  const [row] = await rowsOf(ctx, [id])
+  const [row] = await fileRows(ctx, [id])
   const source = row && (await ctx.services.files.find(row.sha256))
   return source ? new Uint8Array(await buffer(source.read(0, source.size - 1))) : null
 }

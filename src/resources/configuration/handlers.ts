@@ -1,4 +1,5 @@
-// Reading and saving the configuration (DOMAIN 15.5): one record without an id, with one event for all keys of a save.
+// Reads and saves the configuration (DOMAIN 15.5): one record without an id, with one event per
+// save.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { mask } from '../../kernel/auth/encryption.ts'
@@ -11,16 +12,16 @@ import { clean, tooMuch } from '../../kernel/values/html.ts'
 import { checkTag, textTag, withTag } from '../../kernel/write/etag.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { acceptFileRef, attachFile, referFile, releaseFiles } from '../files/attach.ts'
-import { fileLimits, type Key, keysOf } from './keys.ts'
-import { type Connection, connectionOf, isSameConnection, passwordCode } from './mailbox.ts'
-import { entriesOf, isStored, store, storedValues } from './values.ts'
+import { acceptFileRef, attachFile, checkFileReference, releaseFiles } from '../files/attach.ts'
+import { type ConfigurationKey, configurationKeys, fileLimits } from './keys.ts'
+import { type Connection, isSameConnection, mailboxConnection, passwordCode } from './mailbox.ts'
+import { entriesOf, isStoredSecret, storeConfigurationValue, storedValues } from './values.ts'
 
 const entity = 'configuration'
-/** A logo belongs to the configuration, which is one record without an id of its own. */
+/** The logo's owner: the configuration has no id, so it uses 1. */
 const owner = { type: entity, id: 1 }
 
-/** Changes are shown to callers who may read the configuration. */
+/** Changes are visible to callers who may read the configuration. */
 export const configurationSight: Sight = { lists: operations.getConfiguration, records: null }
 
 type Values = Schema<'ConfigurationValues'>
@@ -28,19 +29,23 @@ type Values = Schema<'ConfigurationValues'>
 const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     if (ctx.ifMatch !== null) checkTag(ctx, await tagOf(ctx, await entriesOf(ctx)))
-    const sent = await checked(ctx, body.values)
+    const sent = await checkValues(ctx, body.values)
     const input = { values: Object.fromEntries(sent.map(([key, value]) => [key.code, masked(key, value)])) }
     const before = await snapshotOf(ctx)
-    const connection = connectionOf(ctx.services.config, await storedValues(ctx))
+    const connection = mailboxConnection(ctx.services.config, await storedValues(ctx))
     let isForgotten = false
     await write(ctx, 'core.configuration.save', { entity, input, before }, async (ctx) => {
       const hidden: string[] = []
       for (const [key, value] of sent) {
         if (key.kind === 'secret') {
-          if (await isStored(ctx, key.code, value)) continue
+          if (await isStoredSecret(ctx, key.code, value)) continue
           hidden.push(key.code)
         }
-        await store(ctx, key, key.kind === 'file' ? await placeLogo(ctx, key, value as number | null) : value)
+        await storeConfigurationValue(
+          ctx,
+          key,
+          key.kind === 'file' ? await attachLogo(ctx, key, value as number | null) : value,
+        )
       }
       isForgotten = await forgetPassword(ctx, connection, body.values)
       return { id: null, entity: await snapshotOf(ctx), hidden }
@@ -50,20 +55,23 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
     return withTag({ data, message: `Configuration saved.${forgotten}` }, await tagOf(ctx, data))
   })
 
-/** A stored password is good for the connection it was set for. It goes with a change, unless it is sent along. */
+/**
+ * A password belongs to the connection it was set for: a changed connection removes it, unless the
+ * save includes a new one.
+ */
 async function forgetPassword(ctx: Context, before: Connection, sent: Values): Promise<boolean> {
   const stored = await storedValues(ctx)
   if (Object.hasOwn(sent, passwordCode) || !stored.has(passwordCode)) return false
-  if (isSameConnection(before, connectionOf(ctx.services.config, stored))) return false
-  await store(ctx, { code: passwordCode, kind: 'secret' }, null)
+  if (isSameConnection(before, mailboxConnection(ctx.services.config, stored))) return false
+  await storeConfigurationValue(ctx, { code: passwordCode, kind: 'secret' }, null)
   return true
 }
 
-/** What was sent, key by key, as it is to be stored. Throws 422 for what the contract cannot say. */
-async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> {
+/** The sent values in their stored form. Throws 422 for errors the contract cannot express. */
+async function checkValues(ctx: Context, values: Values): Promise<[ConfigurationKey, unknown][]> {
   const found = new ValidationErrors()
-  const sent: [Key, unknown][] = []
-  for (const key of keysOf(ctx.services.config)) {
+  const sent: [ConfigurationKey, unknown][] = []
+  for (const key of configurationKeys(ctx.services.config)) {
     if (!Object.hasOwn(values, key.code)) continue
     const value = values[key.code]
     const field = `values.${key.code}`
@@ -71,7 +79,7 @@ async function checked(ctx: Context, values: Values): Promise<[Key, unknown][]> 
       found.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
     if (key.kind === 'file') {
       const id = acceptFileRef(value as number | { id: number } | null)
-      await referFile({ ctx, found }, field, id, fileLimits[key.code])
+      await checkFileReference({ ctx, found }, field, id, fileLimits[key.code])
       sent.push([key, id])
     } else if (key.kind === 'html' && typeof value === 'string') {
       const cleaned = clean(value)
@@ -91,8 +99,8 @@ function isLocale(tag: string): boolean {
   }
 }
 
-/** A new logo takes the place of the old one, whose file goes. */
-async function placeLogo(ctx: Context, { code }: Key, id: number | null): Promise<number | null> {
+/** A new logo replaces the old one and releases its file. */
+async function attachLogo(ctx: Context, { code }: ConfigurationKey, id: number | null): Promise<number | null> {
   const old = (await storedValues(ctx)).get(code)
   if (old === id) return id
   const placed = id === null ? null : await attachFile(ctx, id, owner)
@@ -100,16 +108,17 @@ async function placeLogo(ctx: Context, { code }: Key, id: number | null): Promis
   return placed
 }
 
-const masked = ({ kind }: Key, value: unknown): unknown => (kind === 'secret' && value !== null ? mask : value)
+const masked = ({ kind }: ConfigurationKey, value: unknown): unknown =>
+  kind === 'secret' && value !== null ? mask : value
 
-/** Of all that is shown, and of the secrets, which are not: who changes one changes the configuration. */
+/** The tag also covers the hidden secrets: changing one changes the configuration. */
 async function tagOf(ctx: Context, entries: Awaited<ReturnType<typeof entriesOf>>): Promise<string> {
   const stored = await storedValues(ctx)
   const secrets = entries.map(({ code, is_secret }) => (is_secret ? stored.get(code) : null))
   return textTag(JSON.stringify([entries, secrets]))
 }
 
-/** For the event log: values by key. A secret is only told from none. */
+/** Values by key for the event log; a secret shows only whether it is set. */
 async function snapshotOf(ctx: Context): Promise<Snapshot> {
   const entries = await entriesOf(ctx)
   return Object.fromEntries(

@@ -1,15 +1,15 @@
-// Every key of the configuration: what it holds and what it is when nobody has set it (DOMAIN 15.5). The contract types the
-// values; what only this table knows is the order, the defaults and which keys are secrets or files.
+// Every configuration key with its kind and default (DOMAIN 15.5). The contract types the values;
+// this table adds the order, the defaults, and which keys are secrets or files.
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { FileLimits } from '../files/attach.ts'
 
-export type Code = keyof Schema<'ConfigurationValues'>
-export type Kind = Schema<'ConfigurationEntry'>['type']
+export type ConfigurationCode = keyof Schema<'ConfigurationValues'>
+export type ConfigurationKind = Schema<'ConfigurationEntry'>['type']
 
-export interface Key {
-  code: Code
-  kind: Kind
+export interface ConfigurationKey {
+  code: ConfigurationCode
+  kind: ConfigurationKind
   initial: unknown
 }
 
@@ -34,8 +34,8 @@ const labels: Readonly<Record<string, string>> = {
 
 const imap = 'email.imap.account'
 
-/** In the order they are listed. Accounts of mail servers start as the environment says. */
-export const keysOf = ({ imap: account }: Config): readonly Key[] => [
+/** In display order. The mailbox defaults to the environment's settings. */
+export const configurationKeys = ({ imap: account }: Config): readonly ConfigurationKey[] => [
   { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
   { code: 'general.general.admin_logo.logo_image', kind: 'file', initial: null },
   { code: 'general.company.name', kind: 'text', initial: '' },
@@ -44,7 +44,11 @@ export const keysOf = ({ imap: account }: Config): readonly Key[] => [
   { code: 'general.company.logo', kind: 'file', initial: null },
   { code: 'general.settings.footer.label', kind: 'html', initial: '' },
   ...Object.entries(labels).map(
-    ([name, initial]): Key => ({ code: `general.settings.menu.${name}` as Code, kind: 'text', initial }),
+    ([name, initial]): ConfigurationKey => ({
+      code: `general.settings.menu.${name}` as ConfigurationCode,
+      kind: 'text',
+      initial,
+    }),
   ),
   { code: 'general.settings.menu_color.brand_color', kind: 'color', initial: '#0E90D9' },
   { code: `${imap}.host`, kind: 'text', initial: account.host },
@@ -57,8 +61,8 @@ export const keysOf = ({ imap: account }: Config): readonly Key[] => [
 
 const mebibyte = 1024 * 1024
 
-/** What each key that is a file takes. A PDF holds no other pictures than JPEG and PNG. */
-export const fileLimits: Readonly<Partial<Record<Code, FileLimits>>> = {
+/** Limits of the keys that are files. PDF documents can embed only JPEG and PNG. */
+export const fileLimits: Readonly<Partial<Record<ConfigurationCode, FileLimits>>> = {
   'general.general.admin_logo.logo_image': {
     types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'],
     maxBytes: 10 * mebibyte,

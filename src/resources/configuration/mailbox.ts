@@ -1,18 +1,18 @@
-// The mailbox that is polled (DOMAIN 14.4): the configuration wins over the environment, value by value, except for the password.
-// A password belongs to the connection it was set for and is never sent to another one.
+// The polled mailbox (DOMAIN 14.4): the configuration overrides the environment, value by value. A
+// password belongs to the connection it was set for and is never sent to another one.
 import type { Config } from '../../config/config.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { MailboxSettings } from '../../mail/imap.ts'
-import type { Code } from './keys.ts'
+import type { ConfigurationCode } from './keys.ts'
 import { storedValues } from './values.ts'
 
 /** Where a password is sent, and how. */
 export type Connection = Pick<Config['imap'], 'host' | 'port' | 'encryption' | 'validateCert' | 'username'>
 
-export const passwordCode = 'email.imap.account.password' satisfies Code
+export const passwordCode = 'email.imap.account.password' satisfies ConfigurationCode
 
-export function connectionOf({ imap }: Config, stored: ReadonlyMap<string, unknown>): Connection {
+export function mailboxConnection({ imap }: Config, stored: ReadonlyMap<string, unknown>): Connection {
   const setting = <T>(name: string, initial: T): T => (stored.get(`email.imap.account.${name}`) as T) ?? initial
   return {
     host: setting('host', imap.host),
@@ -30,12 +30,12 @@ export const isSameConnection = (one: Connection, other: Connection): boolean =>
   one.validateCert === other.validateCert &&
   one.username === other.username
 
-/** The mailbox, or a sentence that says why there is none to poll. */
-export async function mailboxOf(ctx: Context): Promise<MailboxSettings | string> {
+/** The mailbox, or a sentence that says why none can be polled. */
+export async function configuredMailbox(ctx: Context): Promise<MailboxSettings | string> {
   const { config, seal } = ctx.services
-  // One read: a connection and a password of two moments need not belong together.
+  // One read: a connection and a password from different moments may not belong together.
   const stored = await storedValues(ctx)
-  const { host, username, ...connection } = connectionOf(config, stored)
+  const { host, username, ...connection } = mailboxConnection(config, stored)
   if (!host || !username) return 'No mailbox is set: host, user name and password are needed.'
   const sealed = stored.get(passwordCode)
   if (typeof sealed === 'string') {
@@ -49,6 +49,6 @@ export async function mailboxOf(ctx: Context): Promise<MailboxSettings | string>
   const { password } = config.imap
   if (password === null) return 'No mailbox is set: host, user name and password are needed.'
   if (!isSameConnection(config.imap, { ...connection, host, username }))
-    return 'The configuration names another mailbox than the environment, so ACCORD_IMAP_PASSWORD is not used. Set its password in the configuration.'
+    return 'The configuration and the environment name different mailboxes, so ACCORD_IMAP_PASSWORD is not used. Set the password in the configuration.'
   return { ...connection, host, username, password }
 }

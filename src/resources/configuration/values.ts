@@ -1,14 +1,14 @@
-// The configuration as it is stored and shown (DOMAIN 15.5): a row only for what differs from its default; secrets sealed, and
-// never shown to anybody.
+// Stored configuration values and their replies (DOMAIN 15.5): a row only for values that differ
+// from the default. Secrets are encrypted and never shown.
 import type { Schema } from '../../contract/types.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { fileRefs } from '../files/attach.ts'
-import { type Key, keysOf } from './keys.ts'
+import { type ConfigurationKey, configurationKeys } from './keys.ts'
 
 type Entry = Schema<'ConfigurationEntry'>
 
-/** What is stored, by code. */
+/** Stored values by code. */
 export async function storedValues(ctx: Context): Promise<Map<string, unknown>> {
   const rows = await ctx.db.selectFrom('core_config').select(['code', 'value']).execute()
   return new Map(rows.map(({ code, value }) => [code, JSON.parse(value) as unknown]))
@@ -17,7 +17,7 @@ export async function storedValues(ctx: Context): Promise<Map<string, unknown>> 
 /** Every known key, in the order of the table. */
 export async function entriesOf(ctx: Context): Promise<Entry[]> {
   const stored = await storedValues(ctx)
-  const keys = keysOf(ctx.services.config)
+  const keys = configurationKeys(ctx.services.config)
   const fileIds = keys.filter(({ kind }) => kind === 'file').flatMap(({ code }) => (stored.get(code) as number) ?? [])
   const files = await fileRefs(ctx, fileIds)
   return keys.map(({ code, kind, initial }): Entry => {
@@ -34,8 +34,12 @@ export async function entriesOf(ctx: Context): Promise<Entry[]> {
   })
 }
 
-/** Stores a value; null takes it away, so that the default is in force again. */
-export async function store(ctx: Context, { code, kind }: Pick<Key, 'code' | 'kind'>, value: unknown): Promise<void> {
+/** Stores a value; null deletes it, so the default applies again. */
+export async function storeConfigurationValue(
+  ctx: Context,
+  { code, kind }: Pick<ConfigurationKey, 'code' | 'kind'>,
+  value: unknown,
+): Promise<void> {
   if (value === null) {
     await ctx.db.deleteFrom('core_config').where('code', '=', code).execute()
     return
@@ -49,18 +53,18 @@ export async function store(ctx: Context, { code, kind }: Pick<Key, 'code' | 'ki
     .execute()
 }
 
-/** Whether a secret is stored and is this one. One that cannot be opened is none that anybody can send. */
-export async function isStored(ctx: Context, code: string, value: unknown): Promise<boolean> {
+/** Whether this secret is stored already. One that cannot be decrypted never matches. */
+export async function isStoredSecret(ctx: Context, code: string, value: unknown): Promise<boolean> {
   try {
-    return (await secretOf(ctx, code)) === value
+    return (await readSecret(ctx, code)) === value
   } catch (error) {
     if (error instanceof DecryptionError) return false
     throw error
   }
 }
 
-/** A secret in clear, for whoever has to use it; null when none is set. Nothing of this reaches a reply or the log. */
-export async function secretOf(ctx: Context, code: string): Promise<string | null> {
+/** A secret in clear text; null when none is set. It must not reach a reply or the log. */
+export async function readSecret(ctx: Context, code: string): Promise<string | null> {
   const sealed = (await storedValues(ctx)).get(code)
   return typeof sealed === 'string' ? ctx.services.seal.decrypt(sealed) : null
 }

@@ -1,42 +1,45 @@
-// What a token must be able to do by itself to have an import do it. Rows are written with all rights of the import's user, which may
-// be more than those of the token that asks.
+// The token abilities that an import needs. Rows are written with the permissions of the import's
+// user, which may exceed the token's abilities, so the token is checked here.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall, systemContext } from '../../kernel/context.ts'
-import { operationOf } from './rows.ts'
-import { find, type ImportRow, openTable, planOf } from './run.ts'
-import { Unreadable } from './unreadable.ts'
+import { operationOf } from './row-drafts.ts'
+import { findImport, type ImportRow, openTable, planOf } from './run.ts'
+import { UnreadableFile } from './unreadable-file.ts'
 
 const abilityOf = (operation: OperationId) => ({ permission: null, ability: operations[operation].ability })
 
-/** A token that may not write the records may not have them written either. */
+/** Throws 403 for a token that may not write the imported records itself. */
 export const requireAbility = (ctx: Context, row: ImportRow): void =>
   assertCanCall(ctx, abilityOf(operationOf(planOf(row).type, 'update')))
 
-/** What rows with such a column create where it is not there. */
+/** Columns that create related records, and the operation each stands for. */
 const creates = { tags: 'createTag', organization_name: 'createOrganization' } as const satisfies Record<
   string,
   OperationId
 >
 
-/** Throws 403 for a token that could not create by itself what the columns of the file may create. Outside of any transaction. */
+/**
+ * Throws 403 for a token that could not create the records that columns of the file may create.
+ * Must run outside a transaction, because it reads the file.
+ */
 export async function requireCreations(ctx: Context, id: number): Promise<void> {
   const beyond = Object.entries(creates).filter(([, operation]) => !canCall(ctx, abilityOf(operation)))
   if (beyond.length === 0) return
   const system = systemContext(ctx.services, 'import')
-  const row = await find(system, id)
-  // Of a record that goes only its key matters.
+  const row = await findImport(system, id)
+  // A deletion reads only the key column.
   if (planOf(row).action === 'delete') return
   const names = await headerOf(system, row)
   for (const [column, operation] of beyond) if (names.has(column)) assertCanCall(ctx, abilityOf(operation))
 }
 
-/** What is wrong with the file is for the validation to tell. */
+/** The columns of the file; empty when it is unreadable, which validation reports. */
 async function headerOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
   try {
     for await (const { cells } of await openTable(ctx, row)) return new Set(cells.map((cell) => cell.trim()))
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error
+    if (!(error instanceof UnreadableFile)) throw error
   }
   return new Set()
 }

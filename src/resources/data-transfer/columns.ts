@@ -1,90 +1,108 @@
-// Which columns an import of each type reads (DOMAIN 21.1): the built-in ones, those of the installation's own attributes, and
-// what our exports write besides, which is passed over. The header of a file is checked against them.
+// The columns of each import type (DOMAIN 21.1): built-in ones, custom attributes, and columns of
+// exports that imports ignore. The header of a file is checked against them.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressParts } from '../../kernel/values/address.ts'
-import { type Attribute, ownAttributes } from '../attributes/set.ts'
+import { type Attribute, customAttributes } from '../attributes/attribute-set.ts'
 import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
 import { personColumns } from '../persons/columns.ts'
 import { productColumns } from '../products/columns.ts'
-import { contactPoints, moment, names, option, optionList, productLines, type Reader, text, whole } from './cells.ts'
+import {
+  type CellReader,
+  optionListReader,
+  optionReader,
+  readContactPoints,
+  readMoment,
+  readNames,
+  readProductLines,
+  readText,
+  readWholeNumber,
+} from './cell-readers.ts'
 
-export type Type = Schema<'Import'>['type']
-export type Action = Schema<'Import'>['action']
+export type ImportType = Schema<'Import'>['type']
+export type ImportAction = Schema<'Import'>['action']
 
-export interface Column {
+export interface ImportColumn {
   name: string
-  /** Where its value goes in the body; `tags`, `person_email` and the `id` of a lead are no fields of a body. */
+  /** The path in the body; `tags`, `person_email` and a lead's `id` are handled separately. */
   path: readonly string[]
-  read: Reader
-  /** What NULL means: a list becomes empty. */
+  read: CellReader
+  /** The value that NULL sets: an empty list for lists. */
   cleared: null | readonly never[]
 }
 
-const column = (name: string, read: Reader = text, path: readonly string[] = [name]): Column => ({
+const column = (name: string, read: CellReader = readText, path: readonly string[] = [name]): ImportColumn => ({
   name,
   path,
   read,
   cleared: null,
 })
-const list = (name: string, read: Reader, path: readonly string[] = [name]): Column => ({
+const list = (name: string, read: CellReader, path: readonly string[] = [name]): ImportColumn => ({
   ...column(name, read, path),
   cleared: [],
 })
-const parts = (name: string, path: readonly string[]): Column[] =>
-  addressParts.map((part) => column(`${name}.${part}`, text, [...path, part]))
+const parts = (name: string, path: readonly string[]): ImportColumn[] =>
+  addressParts.map((part) => column(`${name}.${part}`, readText, [...path, part]))
 
-const builtIn: Record<Type, readonly Column[]> = {
+const builtIn: Record<ImportType, readonly ImportColumn[]> = {
   persons: [
     column('name'),
-    list('emails', contactPoints),
-    list('contact_numbers', contactPoints),
-    column('organization_id', whole),
+    list('emails', readContactPoints),
+    list('contact_numbers', readContactPoints),
+    column('organization_id', readWholeNumber),
     column('organization_name'),
     column('job_title'),
-    column('user_id', whole),
-    list('tags', names),
+    column('user_id', readWholeNumber),
+    list('tags', readNames),
   ],
-  organizations: [column('name'), ...parts('address', ['address']), column('user_id', whole), list('tags', names)],
+  organizations: [
+    column('name'),
+    ...parts('address', ['address']),
+    column('user_id', readWholeNumber),
+    list('tags', readNames),
+  ],
   products: [
     column('sku'),
     column('name'),
     column('description'),
     column('quantity'),
     column('price'),
-    list('tags', names),
+    list('tags', readNames),
   ],
   leads: [
-    column('id', whole),
+    column('id', readWholeNumber),
     ...['title', 'description', 'lead_value', 'lost_reason'].map((name) => column(name)),
-    column('closed_at', moment),
-    column('user_id', whole),
-    column('person_id', whole),
+    column('closed_at', readMoment),
+    column('user_id', readWholeNumber),
+    column('person_id', readWholeNumber),
     column('person_email'),
     ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'].map((name) =>
-      column(name, whole),
+      column(name, readWholeNumber),
     ),
     column('expected_close_date'),
-    list('product', productLines, ['products']),
-    list('tags', names),
+    list('product', readProductLines, ['products']),
+    list('tags', readNames),
   ],
 }
 
-/** The column that says which record a row stands for. */
-export const keyColumns: Record<Type, Record<Action, string>> = {
+/** The column that identifies the record of a row. */
+export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
   persons: { append: 'emails', delete: 'emails' },
   organizations: { append: 'name', delete: 'name' },
   products: { append: 'sku', delete: 'sku' },
   leads: { append: 'title', delete: 'id' },
 }
 
-/** A file needs one of these: a person needs no address, and can be found by a number. */
-const needed = (type: Type, action: Action): readonly string[] =>
+/**
+ * A file needs one of these columns: a person may have no e-mail address and be found by a
+ * telephone number.
+ */
+const requiredColumns = (type: ImportType, action: ImportAction): readonly string[] =>
   type === 'persons' && action === 'append' ? ['emails', 'contact_numbers', 'name'] : [keyColumns[type][action]]
 
-function own(attribute: Attribute): Column[] {
+function attributeColumns(attribute: Attribute): ImportColumn[] {
   const { code, type, lookup, options } = attribute
   const path = ['custom_attributes', code]
   const choices = lookup === null ? options : []
@@ -95,58 +113,58 @@ function own(attribute: Attribute): Column[] {
       return parts(code, path)
     case 'email':
     case 'phone':
-      return [column(code, contactPoints, path)]
+      return [column(code, readContactPoints, path)]
     case 'select':
     case 'lookup':
-      return [column(code, option(choices), path)]
+      return [column(code, optionReader(choices), path)]
     case 'multiselect':
     case 'checkbox':
-      return [column(code, optionList(choices), path)]
+      return [column(code, optionListReader(choices), path)]
     case 'datetime':
-      return [column(code, moment, path)]
+      return [column(code, readMoment, path)]
     case 'image':
     case 'file':
-      return [column(code, whole, path)]
+      return [column(code, readWholeNumber, path)]
     default:
-      return [column(code, text, path)]
+      return [column(code, readText, path)]
   }
 }
 
-/** The names of the own attributes' columns, for samples. */
-export const ownColumns = async (ctx: Context, type: Type): Promise<Column[]> =>
-  (await ownAttributes(ctx, type)).flatMap(own)
+/** The columns of custom attributes. */
+export const customImportColumns = async (ctx: Context, type: ImportType): Promise<ImportColumn[]> =>
+  (await customAttributes(ctx, type)).flatMap(attributeColumns)
 
-/** A name of a built-in column stands for that, whatever an attribute is called. */
-export async function columnsOf(ctx: Context, type: Type): Promise<Map<string, Column>> {
-  const all = [...(await ownColumns(ctx, type)), ...builtIn[type]]
+/** All columns of a type, by name. A built-in column wins over an attribute of the same name. */
+export async function importColumns(ctx: Context, type: ImportType): Promise<Map<string, ImportColumn>> {
+  const all = [...(await customImportColumns(ctx, type)), ...builtIn[type]]
   return new Map(all.map((each) => [each.name, each]))
 }
 
-const exported = {
+const exportColumns = {
   persons: personColumns,
   organizations: organizationColumns,
   products: productColumns,
   leads: leadColumns,
-} satisfies Record<Type, unknown>
+} satisfies Record<ImportType, unknown>
 
 export interface HeaderFault {
   column: string | null
   message: string
 }
 
-/** The columns of a file in their order, null for those that are passed over; and all that is wrong with its header. */
+/** The columns of a file in order, null for ignored ones, and the faults of its header. */
 export async function readHeader(
   ctx: Context,
-  { type, action }: { type: Type; action: Action },
+  { type, action }: { type: ImportType; action: ImportAction },
   cells: readonly string[],
-): Promise<{ columns: (Column | null)[]; faults: HeaderFault[] }> {
-  const known = await columnsOf(ctx, type)
-  // With the column of our own reports, whose rows are mended and sent again.
-  const passed = new Set(['error', ...(await exported[type](ctx)).map(({ name }) => name)])
+): Promise<{ columns: (ImportColumn | null)[]; faults: HeaderFault[] }> {
+  const known = await importColumns(ctx, type)
+  // Error reports add a column `error`; users correct them and import them again.
+  const passed = new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
   const key = keyColumns[type][action]
   const faults: HeaderFault[] = []
   const seen = new Set<string>()
-  const columns = cells.map((cell, index): Column | null => {
+  const columns = cells.map((cell, index): ImportColumn | null => {
     const name = cell.trim()
     const told = name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name
     if (faults.length >= maxFaults) return null
@@ -155,15 +173,15 @@ export async function readHeader(
     else if (!known.has(name) && !passed.has(name))
       faults.push({ column: told, message: `Unknown column ${told}.${didYouMean(name, known.keys())}` })
     seen.add(name)
-    // Of a record that goes only its key matters.
+    // A deletion reads only the key column.
     return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
-  const wanted = needed(type, action)
+  const wanted = requiredColumns(type, action)
   if (faults.length < maxFaults && !wanted.some((each) => seen.has(each)))
     faults.push({ column: key, message: `The column ${wanted.join(' or ')} is missing.` })
   return { columns, faults }
 }
 
 const maxFaults = 100
-/** Characters of a name that is told. */
+/** Characters of a column name in an error. */
 const maxToldLength = 100

@@ -1,32 +1,32 @@
-// What rows of a file have in common when nothing is kept between its batches: which record each of them made or changed, by what
-// must be unique. So a dry run sees what the import itself would: an earlier row's record, and values that two rows share.
+// The records that rows of a dry run created or changed, by unique values and match keys. Each
+// batch is rolled back, so this index lets later rows find earlier records and detects duplicates.
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
-import { attributesOf } from '../attributes/set.ts'
-import type { Done, Plan } from './apply.ts'
-import { type Draft, refused } from './rows.ts'
+import { attributesOf } from '../attributes/attribute-set.ts'
+import type { ImportPlan, RowResult } from './apply-row.ts'
+import { type RowDraft, rowRefused } from './row-drafts.ts'
 
-/** A record: one that is stored by its id, one that a row makes by the row. */
+/** A record: a stored one by its id, a new one by the row that created it. */
 type Identity = `#${number}` | `row ${number}`
 
-export interface Memory {
-  /** Whose a value is: addresses, names and SKUs that records are found by, and all that must be unique. */
+export interface DryRunIndex {
+  /** The record that has a value: match keys, and all unique attribute values. */
   owners: Map<string, Identity>
-  /** The records that rows delete. */
+  /** Ids of deleted records. */
   gone: Set<number>
-  /** The rows that make records in the present batch, by the ids those have for now. */
+  /** Rows of the present batch by the temporary ids of the records they created. */
   made: Map<number, number>
 }
 
-export const emptyMemory = (): Memory => ({ owners: new Map(), gone: new Set(), made: new Map() })
+export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map() })
 
-/** Behind a batch: the records it made are there no more. */
-export const nextBatch = (memory: Memory): void => memory.made.clear()
+/** After a batch is rolled back: its temporary ids are invalid. */
+export const endBatch = (memory: DryRunIndex): void => memory.made.clear()
 
 const matchKey = (key: string): string => `match:${key}`
 
-/** The record that a row of an earlier batch makes, if it is the one that these keys are of. */
-export function madeBefore({ owners, made }: Memory, keys: readonly string[]): Identity | undefined {
+/** The record with one of these keys, when a row of an earlier batch created it. */
+export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly string[]): Identity | undefined {
   if (keys.length === 0) return undefined
   const present = new Set([...made.values()].map((row): Identity => `row ${row}`))
   return keys
@@ -34,17 +34,20 @@ export function madeBefore({ owners, made }: Memory, keys: readonly string[]): I
     .find((owner) => owner?.startsWith('row ') === true && !present.has(owner))
 }
 
-/** Remembers what a row did. Throws `RowRefused` for a value that the record of another row has, and what is deleted twice. */
-export async function remember(
+/**
+ * Records the result of a row. Throws `RowRefused` for a unique value of another row's record and
+ * for a second deletion.
+ */
+export async function addResult(
   ctx: Context,
-  memory: Memory,
-  plan: Plan,
-  draft: Draft,
-  { did, id }: Done,
+  memory: DryRunIndex,
+  plan: ImportPlan,
+  draft: RowDraft,
+  { did, id }: RowResult,
   keys: readonly string[],
 ): Promise<void> {
   if (did === 'deleted') {
-    if (memory.gone.has(id)) throw refused(draft, null, 'An earlier row deletes this record.', 'not_found')
+    if (memory.gone.has(id)) throw rowRefused(draft, null, 'An earlier row deletes this record.', 'not_found')
     memory.gone.add(id)
     return
   }
@@ -58,19 +61,19 @@ export async function remember(
     if (owner === undefined || owner === self) continue
     const attribute = attributes.find((each) => each.id === attribute_id)
     const who = owner.startsWith('row ') ? `${owner} of the file` : 'a record that another row changes'
-    throw refused(draft, attribute?.code ?? null, `This value is that of ${who}.`, 'unique_violation')
+    throw rowRefused(draft, attribute?.code ?? null, `This value is that of ${who}.`, 'unique_violation')
   }
   if (did === 'created') memory.made.set(id, draft.row)
   for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) memory.owners.set(key, self)
 }
 
-/** A row that changes what an earlier row makes: its keys are that record's as well. */
-export function rememberSame(memory: Memory, keys: readonly string[], owner: Identity): void {
+/** Adds the keys of a row that updates a record created by an earlier row. */
+export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Identity): void {
   for (const key of keys) memory.owners.set(matchKey(key), owner)
 }
 
-/** What of a record must be unique. */
-const valuesOf = (ctx: Context, { type }: Plan, id: number) =>
+/** The unique attribute values of a record. */
+const valuesOf = (ctx: Context, { type }: ImportPlan, id: number) =>
   queryCached(ctx, {
     name: 'unique values of a record',
     values: [type, id],

@@ -1,26 +1,26 @@
-// What the rows of a batch name of other records, looked up for all of them at once: tags that are there before it, and the persons of
-// leads. Nothing that an import of leads does takes a person away, or makes one.
+// Looks up related records for a whole batch: existing tags, and the persons of leads. It stays
+// valid for the batch, because importing leads neither creates nor deletes persons.
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { fold } from '../../kernel/values/format.ts'
-import type { Plan } from './apply.ts'
-import { personsByAddress } from './match.ts'
-import type { Line } from './run.ts'
+import type { ImportPlan } from './apply-row.ts'
+import { personsByAddress } from './match-records.ts'
+import type { ImportLine } from './run.ts'
 
 export interface Lookups {
-  /** By their folded name. */
+  /** Ids by folded name. */
   tags: ReadonlyMap<string, number>
-  /** The first that the user of the import sees, by address. */
+  /** The first visible person by e-mail address. */
   persons: ReadonlyMap<string, number>
   sighted: ReadonlyMap<string, ReadonlySet<number>>
-  /** What was found valid of looked-up fields, by what there is of them. */
+  /** Shapes of looked-up fields that have been validated. */
   valid: Set<string>
 }
 
 export const addressKey = (email: string): string => fold(email.trim())
 
-export async function lookUp(ctx: Context, { type }: Plan, lines: readonly Line[]): Promise<Lookups> {
+export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: readonly ImportLine[]): Promise<Lookups> {
   const addresses = lines.flatMap(({ draft: { personEmail } }) => (personEmail ? [addressKey(personEmail)] : []))
   const found = type === 'leads' ? await personsByAddress(ctx, [...new Set(addresses)]) : new Map<string, number[]>()
   const resource = ctx.services.resources.get('persons')
@@ -31,19 +31,19 @@ export async function lookUp(ctx: Context, { type }: Plan, lines: readonly Line[
     if (id !== undefined) persons.set(address, id)
   }
   return {
-    tags: await tagsOf(ctx, lines),
+    tags: await existingTags(ctx, lines),
     persons,
     sighted: new Map([['persons', seen]]),
     valid: new Set(),
   }
 }
 
-/** Those that are there; the others are made by the first row that names them. */
-async function tagsOf(ctx: Context, lines: readonly Line[]): Promise<Map<string, number>> {
+/** Existing tags; others are created by the first row that names them. */
+async function existingTags(ctx: Context, lines: readonly ImportLine[]): Promise<Map<string, number>> {
   const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(fold)))]
   const found = new Map<string, number>()
-  for (let from = 0; from < names.length; from += atOnce) {
-    const keys = padToBucket(names.slice(from, from + atOnce))
+  for (let from = 0; from < names.length; from += tagsPerQuery) {
+    const keys = padToBucket(names.slice(from, from + tagsPerQuery))
     const build = () => ctx.db.selectFrom('tags').select(['id', 'name_key']).where('name_key', 'in', keys)
     const rows = await queryCached(ctx, { name: 'tags: by names', values: keys, build })
     for (const { id, name_key } of rows) found.set(name_key, id)
@@ -51,4 +51,4 @@ async function tagsOf(ctx: Context, lines: readonly Line[]): Promise<Map<string,
   return found
 }
 
-const atOnce = 500
+const tagsPerQuery = 500

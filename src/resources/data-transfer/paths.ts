@@ -1,6 +1,6 @@
-// Paths of an import's downloads, as the contract has them.
+// Paths of an import's downloads, from the contract.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 
-export const pathOf = (operation: 'downloadImportFile' | 'downloadImportErrorReport', id: number): string =>
+export const downloadPathOf = (operation: 'downloadImportFile' | 'downloadImportErrorReport', id: number): string =>
   pathTo(operations[operation], id)

@@ -1,4 +1,4 @@
-// Imports as they are recorded (DOMAIN 21.1): what is to be read and how. Reading it is the business of jobs.
+// The imports resource (DOMAIN 21.1): which file to import, and how. Jobs read the file.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -6,9 +6,9 @@ import type { Upload } from '../../kernel/files/file-store.ts'
 import { uploaded } from '../../kernel/files/multipart.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
-import { addFile, attachFile, checkLimits, fileRefs, referFile, releaseFiles } from '../files/attach.ts'
-import { opened, opens } from './owner.ts'
-import { pathOf } from './paths.ts'
+import { addFile, attachFile, checkFileLimits, checkFileReference, fileRefs, releaseFiles } from '../files/attach.ts'
+import { canOpen, readableImports } from './owner.ts'
+import { downloadPathOf } from './paths.ts'
 
 type Body = Schema<'ImportChangeForm'>
 type Import = Schema<'Import'>
@@ -26,14 +26,14 @@ type Row = {
   process_in_queue: number
 }
 
-/** What a table can come in. Text of any kind may hold separated values. */
+/** Accepted file types. Text of any kind may hold separated values. */
 const limits = {
   types: ['text/csv', 'text/plain', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
 }
-/** States in which an import waits for its caller (DOMAIN 21.1). */
-const waiting: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
-/** What an import knows before it is looked at. */
-export const fresh = {
+/** States in which the import waits for its user (DOMAIN 21.1). */
+const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
+/** The state before the first validation. */
+export const initialState = {
   state: 'pending',
   processed_rows_count: 0,
   invalid_rows_count: 0,
@@ -46,9 +46,9 @@ export const fresh = {
   completed_at: null,
 }
 
-async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
+async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
   const { ctx, current, found } = writing
-  if (current && !waiting.has(current.state))
+  if (current && !waitingStates.has(current.state))
     throw new Problem('state_conflict', `The import is ${current.state}; it can be changed while it waits.`)
   if (current && body.type !== undefined && body.type !== current.type)
     found.invalid('type', 'The type of an import cannot be changed.')
@@ -70,13 +70,13 @@ async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<stri
     ([name, each]) => each !== undefined && each !== current[name as keyof Row],
   )
   if (!hasFile && !isOther) return columns
-  if (!hasFile && !opens(ctx, current))
-    throw new Problem('forbidden', 'The import is that of another user; send a file of your own to take it over.')
-  // Other options or another file: what was found before says nothing any more, and it is the import of whoever sent them.
-  return { ...columns, ...fresh, ...owner }
+  if (!hasFile && !canOpen(ctx, current))
+    throw new Problem('forbidden', 'The import belongs to another user; send your own file to take it over.')
+  // Other options or another file invalidate the validation, and the sender becomes the owner.
+  return { ...columns, ...initialState, ...owner }
 }
 
-/** What was sent for the file: its bytes, the id of an upload, or what a reply gave. */
+/** The sent file: an upload of a form, or an id from `file_id` or a FileRef. */
 function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
   if (typeof file === 'string') return { upload: uploaded(ctx, file) }
   const id = file_id ?? file?.id
@@ -90,12 +90,12 @@ async function checkFile({ ctx, current, found }: Writing<Row>, body: Body): Pro
     found.invalid('file_id', 'Send either file or file_id.')
   if (sent === undefined) {
     if (!current) found.invalid('file_id', 'The field is required.')
-  } else if ('upload' in sent) checkLimits(found, 'file', sent.upload, limits)
-  else if (sent.id !== current?.file_id) await referFile({ ctx, found }, field, sent.id, limits)
+  } else if ('upload' in sent) checkFileLimits(found, 'file', sent.upload, limits)
+  else if (sent.id !== current?.file_id) await checkFileReference({ ctx, found }, field, sent.id, limits)
 }
 
-/** The file of an import is its own; one that takes its place makes it start anew. */
-async function settleFile(ctx: Context, id: number, body: Body): Promise<void> {
+/** Attaches the sent file. Replacing the file resets the import. */
+async function attachSentFile(ctx: Context, id: number, body: Body): Promise<void> {
   const sent = sentFile(ctx, body)
   if (sent === undefined) return
   const owner = { type: 'imports', id }
@@ -108,7 +108,7 @@ async function settleFile(ctx: Context, id: number, body: Body): Promise<void> {
   const fileId = 'id' in sent ? await attachFile(ctx, sent.id, owner) : await addFile(ctx, sent.upload, owner)
   await ctx.db
     .updateTable('imports')
-    .set({ file_id: fileId, error_file_id: null, ...fresh })
+    .set({ file_id: fileId, error_file_id: null, ...initialState })
     .where('id', '=', id)
     .execute()
   if (old !== null) await releaseFiles(ctx, owner, [old])
@@ -141,7 +141,7 @@ const resource = defineResource({
     completed_at: time('imports.completed_at'),
   }),
   search: [],
-  toRow: columnsOf,
+  toRow: toImportRow,
   toReply: (row): Import => ({
     id: row.id,
     type: row.type as Import['type'],
@@ -158,10 +158,10 @@ const resource = defineResource({
     errors: JSON.parse(row.errors) as Import['errors'],
     summary: JSON.parse(row.summary) as Import['summary'],
     progress: row.progress,
-    // Which file it is comes with `gather`.
+    // `loadRelated` fills in the file.
     file: row.file_id === null ? null : { id: row.file_id, name: '', size: 0, content_type: '', url: '' },
-    file_path: row.file_id === null ? null : pathOf('downloadImportFile', row.id),
-    error_file_path: row.invalid_rows_count === 0 ? null : pathOf('downloadImportErrorReport', row.id),
+    file_path: row.file_id === null ? null : downloadPathOf('downloadImportFile', row.id),
+    error_file_path: row.invalid_rows_count === 0 ? null : downloadPathOf('downloadImportErrorReport', row.id),
     started_at: row.started_at,
     completed_at: row.completed_at,
     created_at: row.created_at,
@@ -175,7 +175,7 @@ const resource = defineResource({
     )
     for (const reply of replies) reply.file = files.get(reply.file?.id ?? 0) ?? null
   },
-  afterSave: settleFile,
+  afterSave: attachSentFile,
   beforeDelete: async (ctx, { id, state }) => {
     if (state === 'processing') throw new Problem('state_conflict', 'The import is processing; cancel it first.')
     await ctx.db.updateTable('imports').set({ file_id: null, error_file_id: null }).where('id', '=', id).execute()
@@ -183,4 +183,4 @@ const resource = defineResource({
   },
 })
 
-export const imports = { ...resource, withFiles: opened }
+export const imports = { ...resource, withFiles: readableImports }

@@ -1,10 +1,10 @@
-// Sample files: the columns an import of each type reads (DOMAIN 21.1), those of the installation's own attributes among them,
-// and one row that could be imported.
+// Sample files (DOMAIN 21.1): all columns of an import type, including custom attributes, and one
+// valid row.
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/resource/export.ts'
-import { ownColumns, type Type } from './columns.ts'
+import { customImportColumns, type ImportType } from './columns.ts'
 
-const columns: Record<Type, Readonly<Record<string, string>>> = {
+const columns: Record<ImportType, Readonly<Record<string, string>>> = {
   persons: {
     name: 'Ada Lovelace',
     emails: 'ada@example.com:work|ada@home.example.com:home',
@@ -46,8 +46,8 @@ const columns: Record<Type, Readonly<Record<string, string>>> = {
 }
 
 /** The sample of a type as CSV. */
-export async function sampleOf(ctx: Context, type: Type): Promise<string> {
-  const own = (await ownColumns(ctx, type))
+export async function sampleOf(ctx: Context, type: ImportType): Promise<string> {
+  const own = (await customImportColumns(ctx, type))
     .map(({ name }) => name)
     .filter((name) => !Object.hasOwn(columns[type], name))
   const header = [...Object.keys(columns[type]), ...own]

@@ -1,10 +1,10 @@
-// A process of its own that reads the first sheet of an XLSX file from standard input and writes its rows as lines of JSON.
-// What such a file says of its own size is believed by the library, so memory and time are limited from outside (sheet.ts).
+// A child process that reads the first sheet of an XLSX file from standard input and writes its
+// rows as lines of JSON. The library trusts sizes in the file, so sheet.ts limits memory and time.
 import { once } from 'node:events'
 import { inflateRawSync } from 'node:zlib'
 import { readSheet } from 'read-excel-file/universal'
 
-/** Numbers as a spreadsheet shows them: 15 digits, of what is stored with 17. */
+/** Rounds to the 15 digits that spreadsheets show; files store 17. */
 const numberText = (text) => (/^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15))))
 
 /** A date, or a local time without a zone, to the second. */
@@ -22,8 +22,8 @@ async function write(value) {
 }
 
 /**
- * The library fills the rows and columns between cells, wherever a sheet says that these stand. None may stand where only an
- * attack would put it. What this look misses is ended by the limits of memory and time.
+ * Refuses cells at positions that only an attack would use: the library fills all rows and columns
+ * before a cell. The limits of memory and time stop the rest.
  */
 function checkPlaces(bytes) {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
@@ -37,7 +37,7 @@ function checkPlaces(bytes) {
     }
   }
 }
-/** Sheets end here. */
+/** The last row a sheet can have. */
 const mostRow = 1_048_576
 const mostBytes = 200 * 1024 * 1024
 

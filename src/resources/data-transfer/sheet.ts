@@ -1,27 +1,27 @@
-// The rows of an XLSX file, read by a process of its own (sheet.mjs) with limits: a workbook made to fill the memory ends that
-// process and not the server. Rows come as they are asked for.
+// Reads the rows of an XLSX file in a child process (sheet.mjs) with limits, so that a malicious
+// workbook kills the child and not the server. Rows stream on demand.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { Unreadable } from './unreadable.ts'
+import { UnreadableFile } from './unreadable-file.ts'
 import { zipEntries } from './zip.ts'
 
 const program = fileURLToPath(new URL('./sheet.mjs', import.meta.url))
 const memoryMiB = 768
-/** Until the first row; then whoever reads decides how long it takes. */
-const patienceMs = 30_000
+/** Until the first row; after that the consumer sets the pace. */
+const firstRowTimeoutMs = 30_000
 
 type Reader = ChildProcessByStdio<Writable, Readable, null>
 
-/** Throws `Unreadable` for what is no workbook, or one that takes too much. */
+/** Throws `UnreadableFile` for invalid workbooks and those that exceed the limits. */
 export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   const entries = zipEntries(bytes)
-  if (typeof entries === 'string') throw new Unreadable(entries)
+  if (typeof entries === 'string') throw new UnreadableFile(entries)
   const sheets = entries
     .filter(({ name }) => /^\/?xl\/worksheets\/.*\.xml$/i.test(name))
     .map(({ from, to, isPacked }) => ({ from, to, isPacked }))
-  // Of the environment it needs nothing, so it gets nothing.
+  // The child needs no environment variables, so it gets none.
   const reader: Reader = spawn(
     process.execPath,
     [`--max-old-space-size=${memoryMiB}`, program, JSON.stringify(sheets)],
@@ -32,20 +32,20 @@ export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   )
   const failed = new Promise<never>((_resolve, reject) => reader.once('error', reject))
   failed.catch(() => undefined)
-  const patience = setTimeout(() => reader.kill('SIGKILL'), patienceMs)
+  const patience = setTimeout(() => reader.kill('SIGKILL'), firstRowTimeoutMs)
   try {
-    // One that ends early has its own way to say so.
+    // The child may exit before it reads everything; its output says why.
     reader.stdin.on('error', () => undefined)
     reader.stdin.end(bytes)
     const lines = createInterface({ input: reader.stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()
     for (;;) {
       const { done, value: line } = await Promise.race([lines.next(), failed])
       clearTimeout(patience)
-      if (done) throw new Unreadable('The workbook takes too much memory or time to be read.')
+      if (done) throw new UnreadableFile('The workbook takes too much memory or time to be read.')
       const row = JSON.parse(line) as string[] | { end: true } | { error: string }
       if (Array.isArray(row)) yield row
       else if ('end' in row) return
-      else throw new Unreadable('The file is not a workbook that can be read.', row.error)
+      else throw new UnreadableFile('The file is not a workbook that can be read.', row.error)
     }
   } finally {
     clearTimeout(patience)

@@ -1,150 +1,143 @@
-// Validates an import (DOMAIN 21.1): every row goes through the service as if it were imported, in batches that are rolled back.
-// Nothing is kept but what was wrong, and nobody is told. What rows have in common is remembered (dry-run-index.ts).
+// Validates an import (DOMAIN 21.1): every row runs through the service in batches that are rolled
+// back; only errors are stored and no events are emitted. dry-run-index.ts tracks what rows share.
 import type { Context } from '../../kernel/context.ts'
-import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { inParts, longTransaction, savepoint, transaction } from '../../kernel/write/write.ts'
-import { type Ahead, readAhead } from './ahead.ts'
-import { applyRow, type Done } from './apply.ts'
-import { emptyMemory, type Memory, madeBefore, nextBatch, remember, rememberSame } from './dry-run-index.ts'
-import { counted, type Failing, keepErrors } from './errors.ts'
-import { lookUp } from './lookups.ts'
-import { shareOf } from './process.ts'
-import { fresh } from './resource.ts'
-import { errorsOf } from './rows.ts'
+import { inParts, longTransaction, transaction } from '../../kernel/write/write.ts'
+import { applyRow } from './apply-row.ts'
+import { applyLines, type BatchStep, progressOf, runBatches } from './batches.ts'
 import {
-  actingFor,
+  addKeys,
+  addResult,
+  createDryRunIndex,
+  type DryRunIndex,
+  endBatch,
+  findEarlierRecord,
+} from './dry-run-index.ts'
+import { readAhead } from './read-ahead.ts'
+import { initialState } from './resource.ts'
+import { addToCounts, type RefusedRow, saveErrors } from './row-errors.ts'
+import {
+  asImportUser,
   type Batch,
-  contextOf,
   countRows,
-  Elsewhere,
-  find,
+  findImport,
+  ImportRefused,
   type ImportRow,
-  occupy,
+  type ImportRun,
+  lockImport,
   planOf,
-  Refused,
-  type Run,
   readTable,
-  vacate,
+  runContext,
+  TakenOver,
+  unlockImport,
 } from './run.ts'
-import { faultOf, store } from './states.ts'
-import { Unreadable } from './unreadable.ts'
+import { importFault, storeState } from './states.ts'
+import { UnreadableFile } from './unreadable-file.ts'
 
-/** Validates from the beginning; false when it was interrupted. Throws `Elsewhere` when another process works on the import. */
-export async function rehearse(run: Run): Promise<boolean> {
-  const ctx = contextOf(run)
-  if ((await find(ctx, run.id)).state !== 'validating') return true
+/**
+ * Validates from the beginning; returns false when it was interrupted. Throws `TakenOver` when
+ * another process works on the import.
+ */
+export async function validateRows(run: ImportRun): Promise<boolean> {
+  const ctx = runContext(run)
+  if ((await findImport(ctx, run.id)).state !== 'validating') return true
   try {
-    await begin(run, null)
-    const row = await begin(run, await countRows(ctx, await find(ctx, run.id)))
-    await actingFor(ctx, row)
+    await resetResults(run, null)
+    const row = await resetResults(run, await countRows(ctx, await findImport(ctx, run.id)))
+    await asImportUser(ctx, row)
     const { faults, batches } = await readTable(ctx, row)
     if (faults.length > 0) {
-      await end(run, [{ cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })) }])
+      await finishValidation(run, [
+        { cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })) },
+      ])
       return true
     }
-    if (!(await tryAll(run, readAhead(batches)))) return false
-    await end(run, [])
+    const memory = createDryRunIndex()
+    const outcome = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch, memory))
+    if (outcome === 'interrupted') return false
+    await finishValidation(run, [])
   } catch (error) {
-    if (!(error instanceof Refused || error instanceof Unreadable)) throw error
-    await end(run, [faultOf(error.message, 'unreadable', null, error instanceof Unreadable ? error.row : 0)])
+    if (!(error instanceof ImportRefused || error instanceof UnreadableFile)) throw error
+    await finishValidation(run, [
+      importFault(error.message, 'unreadable', null, error instanceof UnreadableFile ? error.row : 0),
+    ])
   } finally {
-    await vacate(run)
+    await unlockImport(run)
   }
   return true
 }
 
-/** False when it was interrupted. What was wrong with a batch comes to the disk while the next one is tried. */
-async function tryAll(run: Run, batches: Ahead): Promise<boolean> {
-  const memory = emptyMemory()
-  let last: Promise<unknown> = Promise.resolve()
-  try {
-    for (let batch = await batches.next(); batch; batch = await batches.next()) {
-      if (run.signal?.aborted) return false
-      const [failing] = await Promise.all([tryBatch(run, batch, memory), last])
-      nextBatch(memory)
-      last = keep(run, batch, failing)
-      await batches.breathe()
-    }
-    await last
+/** Tries a batch; its errors are stored while the next one runs. */
+function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): BatchStep {
+  const tried = tryBatch(run, batch, memory)
+  const finish = async (): Promise<true> => {
+    endBatch(memory)
+    await storeBatch(run, batch, await tried)
     return true
-  } finally {
-    await Promise.allSettled([last, batches.close()])
   }
+  return { worked: tried, begun: tried, finish }
 }
 
-/** Nothing is known yet, but how many rows there are. */
-const begin = (run: Run, rows: number | null): Promise<ImportRow> =>
-  transaction(contextOf(run), async (ctx) => {
-    await occupy(ctx, run)
-    const row = await validating(ctx, run)
+/** Resets the import to no results, with the number of rows. */
+const resetResults = (run: ImportRun, rows: number | null): Promise<ImportRow> =>
+  transaction(runContext(run), async (ctx) => {
+    await lockImport(ctx, run)
+    const row = await findValidating(ctx, run)
     await ctx.db.deleteFrom('import_errors').where('import_id', '=', run.id).execute()
-    await store(ctx, row, { ...fresh, rows_count: rows, state: 'validating' })
-    return find(ctx, run.id)
+    await storeState(ctx, row, { ...initialState, rows_count: rows, state: 'validating' })
+    return findImport(ctx, run.id)
   })
 
-async function validating(ctx: Context, { id }: Run): Promise<ImportRow> {
-  const row = await find(ctx, id)
-  if (row.state !== 'validating') throw new Elsewhere('The import is not being validated any more.')
+async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRow> {
+  const row = await findImport(ctx, id)
+  if (row.state !== 'validating') throw new TakenOver('The import is no longer being validated.')
   return row
 }
 
-/** What is wrong with the rows of a batch; the transaction is rolled back. */
-function tryBatch(run: Run, batch: Batch, memory: Memory): Promise<Failing[]> {
+/** The errors of a batch; its transaction is rolled back. */
+function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<RefusedRow[]> {
   return longTransaction(
-    { ...contextOf(run), dryRun: true },
+    { ...runContext(run), dryRun: true },
     async (ctx) => {
-      const row = await find(ctx, run.id)
+      const row = await findImport(ctx, run.id)
       const plan = planOf(row)
-      const acting = await actingFor(ctx, row)
-      const failing: Failing[] = []
-      const known = await lookUp(acting, plan, batch.lines)
-      const knowing = { ...acting, sighted: known.sighted }
-      for (const { draft, reading } of batch.lines) {
-        await yieldIfDue()
-        try {
-          await savepoint(knowing, async () => {
-            const read = reading()
-            const { keys, made } = read
-            const owner = madeBefore(memory, keys)
-            // Without its record, which is absent between batches, only the shape of the change can be validated.
-            if (owner !== undefined && plan.action === 'append') return rememberSame(memory, made, owner)
-            const done: Done = await applyRow(knowing, plan, draft, read, known)
-            return remember(knowing, memory, plan, draft, done, made)
-          })
-        } catch (error) {
-          failing.push({ cells: draft.cells, errors: errorsOf(draft, error) })
-        }
-      }
-      return failing
+      return applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
+        const read = reading()
+        const { keys, made } = read
+        const owner = findEarlierRecord(memory, keys)
+        // The record was rolled back with its batch, so only the shape of the update is checked.
+        if (owner !== undefined && plan.action === 'append') return addKeys(memory, made, owner)
+        const done = await applyRow(ctx, plan, draft, read, known)
+        return addResult(ctx, memory, plan, draft, done, made)
+      })
     },
     inParts,
   )
 }
 
-const keep = (run: Run, { from, lines }: Batch, failing: readonly Failing[]): Promise<void> =>
-  transaction(contextOf(run), async (ctx) => {
-    await occupy(ctx, run)
-    const row = await validating(ctx, run)
-    if (row.processed_rows_count !== from) throw new Elsewhere('Another process has gone on with the import.')
-    await keepErrors(ctx, run.id, failing)
+const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly RefusedRow[]): Promise<void> =>
+  transaction(runContext(run), async (ctx) => {
+    await lockImport(ctx, run)
+    const row = await findValidating(ctx, run)
+    if (row.processed_rows_count !== from) throw new TakenOver('Another process has continued the import.')
+    await saveErrors(ctx, run.id, failing)
     const done = from + lines.length
-    const changes = { ...counted(row, failing), processed_rows_count: done, progress: shareOf(done, row) }
-    await store(ctx, row, changes)
+    const changes = { ...addToCounts(row, failing), processed_rows_count: done, progress: progressOf(done, row) }
+    await storeState(ctx, row, changes)
     run.tell?.({ ...row, ...changes })
   })
 
-/** Valid when a row can be imported, nothing is wrong with the whole, and no more errors were found than are allowed. */
-const end = (run: Run, failing: readonly Failing[]): Promise<void> =>
-  transaction(contextOf(run), async (ctx) => {
-    const row = await validating(ctx, run)
-    await keepErrors(ctx, run.id, failing)
-    const counts = counted(row, failing)
+/** Valid: no error of the whole file, at least one valid row, and no more errors than allowed. */
+const finishValidation = (run: ImportRun, failing: readonly RefusedRow[]): Promise<void> =>
+  transaction(runContext(run), async (ctx) => {
+    const row = await findValidating(ctx, run)
+    await saveErrors(ctx, run.id, failing)
+    const counts = addToCounts(row, failing)
     const isTooMuch = row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors
     const isUsable = row.processed_rows_count > row.invalid_rows_count
     const isValid = failing.length === 0 && isUsable && !isTooMuch
     const nothing = failing.length === 0 && row.processed_rows_count === 0
-    const none = nothing ? [faultOf('The file has no rows.', 'unreadable')] : []
-    if (nothing) await keepErrors(ctx, run.id, none)
-    const all = nothing ? counted(row, none) : counts
-    await store(ctx, row, { ...all, progress: 100, state: isValid ? 'validated' : 'invalid' })
+    const none = nothing ? [importFault('The file has no rows.', 'unreadable')] : []
+    if (nothing) await saveErrors(ctx, run.id, none)
+    const all = nothing ? addToCounts(row, none) : counts
+    await storeState(ctx, row, { ...all, progress: 100, state: isValid ? 'validated' : 'invalid' })
   })

@@ -1,7 +1,7 @@
-// Looks at a zip file before anybody unpacks it (an XLSX is one): what its directory says it would become must be bearable.
-// The reader of XLSX gives an entry the room the directory names for it and no more, so what is checked here holds.
+// Checks a zip file (an XLSX is one) before it is unpacked: the sizes in its directory must be
+// acceptable. The XLSX library never unpacks more than these sizes, so the check holds.
 const maxUnpacked = 200 * 1024 * 1024
-/** XML of tables shrinks to a tenth; what shrinks to so little more was made to. */
+/** XML tables shrink to a tenth; a much higher ratio is an attack. */
 const maxRatio = 250
 const smallUnpacked = 16 * 1024 * 1024
 const maxEntries = 1000
@@ -13,16 +13,16 @@ const entrySize = 46
 const localSize = 30
 const notReadable = 'The file is not a workbook that can be read.'
 
-/** A part of the file: where its bytes are, and whether they are packed. */
-export interface Entry {
+/** An entry: its position in the file, and whether it is compressed. */
+export interface ZipEntry {
   name: string
   from: number
   to: number
   isPacked: boolean
 }
 
-/** The parts of a zip file, or why it must not be unpacked. */
-export function zipEntries(bytes: Buffer): Entry[] | string {
+/** The entries of a zip file, or a sentence that says why it must not be unpacked. */
+export function zipEntries(bytes: Buffer): ZipEntry[] | string {
   const end = endOf(bytes)
   if (end === undefined) return notReadable
   const entries = bytes.readUInt16LE(end + 10)
@@ -30,7 +30,7 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
     return `The workbook consists of more than ${maxEntries} parts.`
   let at = bytes.readUInt32LE(end + 16)
   let unpacked = 0
-  const found: Entry[] = []
+  const found: ZipEntry[] = []
   for (let entry = 0; entry < entries; entry++) {
     if (at + entrySize > bytes.length || bytes.readUInt32LE(at) !== signatures.entry) return notReadable
     if ((bytes.readUInt16LE(at + 8) & 1) === 1) return 'The workbook is protected by a password.'
@@ -54,7 +54,7 @@ export function zipEntries(bytes: Buffer): Entry[] | string {
   return found
 }
 
-/** Where the end of the directory is; undefined where there is none, or one of the kind for huge files. */
+/** The position of the end record; undefined when it is missing or a ZIP64 one. */
 function endOf(bytes: Buffer): number | undefined {
   for (let at = bytes.length - endSize; at >= 0 && bytes.length - at <= 65_558; at--) {
     if (bytes.readUInt32LE(at) !== signatures.end) continue

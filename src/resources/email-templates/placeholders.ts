@@ -1,33 +1,33 @@
-// Placeholders in templates (DOMAIN 18.4): `{%leads.title%}` stands for what people read of a field of the record at hand, or of its
-// person, user or organization. What means nothing stays as it is and is reported.
+// Placeholders in templates (DOMAIN 18.4): `{%leads.title%}` becomes the readable text of a field
+// of the record, its person, user or organization. Unknown ones stay and are reported.
 import { escapeHtml } from '../../kernel/values/format.ts'
 
 export type Placeholders = ReadonlyMap<string, string>
-export type Into = 'text' | 'html' | 'json' | 'url'
+export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
 const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*%\}/g
-/** Filled in when a campaign is sent, by the campaign. */
-const later = new Set(['unsubscribe_url'])
+/** Campaigns fill these in when they send. */
+const filledByCampaigns = new Set(['unsubscribe_url'])
 
-/** A value as it may stand in the text around it, so that it stays a value. */
-const escapes: Record<Into, (value: string) => string> = {
+/** Escapes a value for the surrounding text, so that it cannot change its structure. */
+const escapes: Record<EscapeMode, (value: string) => string> = {
   text: (value) => value.replace(/\s+/g, (gap) => (gap.includes('\n') ? ', ' : gap)),
   html: (value) => escapeHtml(value).replaceAll('\n', '<br>'),
   json: (value) => JSON.stringify(value).slice(1, -1),
   url: (value) => encodeURIComponent(value),
 }
 
-/** The most characters there can be of a subject and of a content once they are filled in. */
-export const longest = { subject: 998, content: 1_000_000 }
+/** The maximum length of a filled-in subject and content, in characters. */
+export const maxFilledLength = { subject: 998, content: 1_000_000 }
 
 /**
- * The template with its placeholders filled in, and the names of those that mean nothing, each once. Null when it would have
- * more than `most` characters: a long value can stand in many places, so it is told before all of them are filled.
+ * Fills the placeholders and returns the unknown names. Null when the result would exceed `most`
+ * characters; it stops early, because a long value can occur many times.
  */
 export function fillIn(
   template: string,
   values: Placeholders,
-  into: Into,
+  into: EscapeMode,
   most: number,
 ): { filled: string; unknown: string[] } | null {
   const unknown = new Set<string>()
@@ -41,7 +41,7 @@ export function fillIn(
   }
   for (const { 0: whole, 1: name = '', index } of template.matchAll(pattern)) {
     const value = values.get(name)
-    if (value === undefined && !later.has(name)) unknown.add(name)
+    if (value === undefined && !filledByCampaigns.has(name)) unknown.add(name)
     if (!add(template.slice(end, index)) || !add(value === undefined ? whole : escapes[into](value))) return null
     end = index + whole.length
   }

@@ -1,4 +1,4 @@
-// Subjects and contents of e-mails with placeholders (DOMAIN 15.4).
+// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
@@ -6,19 +6,19 @@ import { text } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
-import { unknownIn } from './unknown.ts'
-import { workflowsWith } from './usage.ts'
+import { findUnknownPlaceholders } from './unknown-placeholders.ts'
+import { findWorkflowsWith } from './usage.ts'
 
 interface Texts {
   subject: string | undefined
   content: string | undefined
 }
 
-/** Campaigns fill one of them in. */
+/** Campaigns fill in `unsubscribe_url`. */
 async function checkPlaceholders({ ctx, current, found }: Writing<Texts>, texts: Texts): Promise<void> {
   for (const field of ['subject', 'content'] as const) {
     const about = { before: current?.[field] ?? '', more: ['unsubscribe_url'] }
-    for (const sentence of await unknownIn(ctx, texts[field], about)) found.invalid(field, sentence)
+    for (const sentence of await findUnknownPlaceholders(ctx, texts[field], about)) found.invalid(field, sentence)
   }
 }
 
@@ -51,7 +51,7 @@ export const emailTemplates = defineResource({
     version: row.version,
   }),
   beforeDelete: async (ctx, { id, name }) => {
-    const sends = await workflowsWith(ctx, (action) => action.id.startsWith('send_email_') && action.value === id)
+    const sends = await findWorkflowsWith(ctx, (action) => action.id.startsWith('send_email_') && action.value === id)
     const users = [...(await activeCampaigns(ctx, id)), ...sends]
     if (users.length > 0) throw inUse(`${name} is in use.`, users.slice(0, 20))
   },

@@ -1,4 +1,5 @@
-// Which workflows name a template or a webhook: in the values of their actions, which no foreign key keeps.
+// Finds the workflows whose actions name a template or webhook; no foreign key protects these
+// references.
 import type { Context } from '../../kernel/context.ts'
 
 interface Action {
@@ -6,8 +7,8 @@ interface Action {
   value: unknown
 }
 
-/** Those with such an action, as what stands in the way of a deletion. */
-export async function workflowsWith(ctx: Context, isMeant: (action: Action) => boolean) {
+/** Workflows with a matching action, as conflicts that block a deletion. */
+export async function findWorkflowsWith(ctx: Context, isMeant: (action: Action) => boolean) {
   const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
   return rows
     .filter(({ actions }) => (JSON.parse(actions) as Action[]).some(isMeant))

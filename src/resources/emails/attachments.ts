@@ -1,5 +1,5 @@
-// The files of mails (DOMAIN 14.1, 16): a body names the complete set of them, a form brings some along. Those with a content
-// id are pictures that the body shows.
+// Attachments of e-mails (DOMAIN 14.1, 16): ids in a body replace the whole set, and a form adds
+// files. Attachments with a content id are pictures inside the body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -10,11 +10,11 @@ import { uploaded } from '../../kernel/files/multipart.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { type ContentIdOf, withPictures } from '../../kernel/values/html.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
-import { rowsOf, visibleOf } from '../files/rows.ts'
-import { signedUrl } from '../files/signed.ts'
+import { fileRows, visibleFiles } from '../files/rows.ts'
+import { signedUrl } from '../files/signed-links.ts'
 
-/** What a body says of files. */
-export type Attaching = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
+/** The attachments in a body. */
+export type AttachmentInput = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
 
 interface Row {
   id: number
@@ -42,7 +42,7 @@ export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Pr
     .orderBy('email_attachments.id')
     .execute()
 
-function present(ctx: Context, row: Row): Schema<'EmailAttachment'> {
+function presentAttachment(ctx: Context, row: Row): Schema<'EmailAttachment'> {
   const path = pathTo(operations.downloadEmailAttachment, row.email_id, row.id)
   return {
     id: row.id,
@@ -58,8 +58,11 @@ function present(ctx: Context, row: Row): Schema<'EmailAttachment'> {
   }
 }
 
-/** Fills the attachments of a page of replies, with one query, and shows the pictures among them in the bodies. */
-export async function gatherAttachments(
+/**
+ * Fills the attachments of a page of replies with one query, and links embedded pictures in the
+ * bodies.
+ */
+export async function loadAttachments(
   ctx: Context,
   replies: readonly { id: number; reply: string | null; attachments: Schema<'EmailAttachment'>[] }[],
 ): Promise<void> {
@@ -69,13 +72,13 @@ export async function gatherAttachments(
   )
   for (const reply of replies) {
     const own = rows.filter(({ email_id }) => email_id === reply.id)
-    reply.attachments = own.map((row) => present(ctx, row))
-    reply.reply = shownBody(ctx, reply.reply, own)
+    reply.attachments = own.map((row) => presentAttachment(ctx, row))
+    reply.reply = bodyWithPictures(ctx, reply.reply, own)
   }
 }
 
-/** A stored body with links to its own pictures. */
-export function shownBody(
+/** The stored body, with links to its embedded pictures. */
+export function bodyWithPictures(
   ctx: Context,
   body: string | null,
   files: readonly Pick<Row, 'content_id' | 'file_id'>[],
@@ -87,8 +90,11 @@ export function shownBody(
   })
 }
 
-/** Knows the links that `shownBody` gives, so that a body that was read can be written back. */
-export async function contentIds(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
+/**
+ * Reverses `bodyWithPictures`: maps picture links back to content ids, so that a body can be written back
+ * as read.
+ */
+export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
   const pictures = rows.filter(({ content_id }) => content_id !== null)
   const path = pathTo(operations.downloadSignedFile, '(\\d+)')
@@ -99,23 +105,23 @@ export async function contentIds(ctx: Context, emailId: number | undefined): Pro
   }
 }
 
-/** Throws 404 for an attachment that is none of the mail's. */
-export async function attachmentOf(ctx: Context, emailId: number, id: number): Promise<Row> {
+/** Throws 404 for an attachment of another e-mail. */
+export async function getAttachment(ctx: Context, emailId: number, id: number): Promise<Row> {
   const row = (await attachmentRows(ctx, [emailId])).find((each) => each.id === id)
   if (!row) throw notFound('attachment', id)
   return row
 }
 
-/** Finds files the mail cannot have. True when its set of files will be another one. */
+/** Reports files the e-mail cannot have. Returns whether its attachments change. */
 export async function checkAttachments(
   { ctx, current, found }: Writing<{ id: number }>,
-  { attachment_ids: sent, attachments = [] }: Attaching,
+  { attachment_ids: sent, attachments = [] }: AttachmentInput,
 ): Promise<boolean> {
   if (sent === undefined && attachments.length === 0) return false
   const present = current ? await attachmentRows(ctx, [current.id]) : []
   const known = new Set(present.map(({ file_id }) => file_id))
-  const rows = await rowsOf(ctx, sent ?? [])
-  const seen = new Set((await visibleOf(ctx, rows)).map(({ id }) => id))
+  const rows = await fileRows(ctx, sent ?? [])
+  const seen = new Set((await visibleFiles(ctx, rows)).map(({ id }) => id))
   for (const [index, id] of (sent ?? []).entries())
     if (!known.has(id) && !seen.has(id)) found.invalid(`attachment_ids.${index}`, `No file has id ${id}.`)
   const sizes = [...rows, ...attachments.map((key) => uploaded(ctx, key))].map(({ size }) => size)
@@ -128,11 +134,11 @@ export async function checkAttachments(
   return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0
 }
 
-/** Makes the files of a body those of the mail. */
-export async function settleAttachments(
+/** Stores the attachments of a body. */
+export async function saveAttachments(
   ctx: Context,
   emailId: number,
-  { attachment_ids: sent, attachments = [] }: Attaching,
+  { attachment_ids: sent, attachments = [] }: AttachmentInput,
 ): Promise<void> {
   if (sent !== undefined) {
     const wanted = new Set(sent)
@@ -147,30 +153,30 @@ export async function settleAttachments(
       await releaseFiles(ctx, ownerOf(emailId), gone)
     }
     for (const id of wanted) {
-      if (!present.includes(id)) await keepAttachment(ctx, emailId, await attachFile(ctx, id, ownerOf(emailId)))
+      if (!present.includes(id)) await addAttachment(ctx, emailId, await attachFile(ctx, id, ownerOf(emailId)))
     }
   }
   for (const key of attachments)
-    await keepAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
+    await addAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
 }
 
-/** Keeps the files of a mail that was received. */
-export async function keepReceived(
+/** Stores the attachments of a received e-mail. */
+export async function saveReceivedAttachments(
   ctx: Context,
   emailId: number,
   files: readonly { upload: Upload; contentId: string | null }[],
 ): Promise<void> {
   for (const { upload, contentId } of files)
-    await keepAttachment(ctx, emailId, await addFile(ctx, upload, ownerOf(emailId)), contentId)
+    await addAttachment(ctx, emailId, await addFile(ctx, upload, ownerOf(emailId)), contentId)
 }
 
-async function keepAttachment(
+async function addAttachment(
   ctx: Context,
   emailId: number,
   fileId: number,
   contentId: string | null = null,
 ): Promise<void> {
-  const [file] = await rowsOf(ctx, [fileId])
+  const [file] = await fileRows(ctx, [fileId])
   const at = now(ctx)
   await ctx.db
     .insertInto('email_attachments')

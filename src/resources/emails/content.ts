@@ -1,17 +1,17 @@
-// What a mail says and to whom (DOMAIN 14.1): a body that is safe to show, recipients once each, and what it needs before it can
-// be sent. It can change while the mail is a draft, or after sending failed.
+// The content of an e-mail (DOMAIN 14.1): a sanitized body, distinct recipients, and what sending
+// requires. It can change only in drafts and failed e-mails.
 import type { Schema } from '../../contract/types.ts'
 import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
-import { checkAttachments, contentIds } from './attachments.ts'
+import { checkAttachments, contentIdFinder } from './attachments.ts'
 
-/** What a client says of a mail; some of it only when it is new. */
-export type Body = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
+/** The fields of the create and update bodies; some only for new e-mails. */
+export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The content as it is stored. */
-export interface Stored {
+/** The stored content. */
+export interface StoredEmail {
   id: number
   status: string
   subject: string | null
@@ -22,11 +22,11 @@ export interface Stored {
 }
 
 const maxRecipients = 100
-const lists = ['reply_to', 'cc', 'bcc'] as const
+const recipientLists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
-/** Finds what is missing in a mail that is to be sent. */
+/** Reports fields that sending requires. */
 export function checkComplete(
   found: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },
@@ -35,16 +35,16 @@ export function checkComplete(
   if ((mail.reply_to ?? []).length === 0) found.invalid('reply_to', 'The field is required.')
 }
 
-/** Each address once, as it was written first. */
+/** Removes duplicate addresses; the first spelling stays. */
 function distinct(addresses: readonly string[]): string[] {
   const seen = new Set<string>()
   return addresses.filter((each) => seen.size < seen.add(fold(each)).size)
 }
 
-/** The columns of what was sent. Throws 409 when content would change that cannot any more. */
-export async function contentColumns(body: Body, writing: Writing<Stored>): Promise<Record<string, unknown>> {
+/** The columns of the content. Throws 409 when the content would change but must not. */
+export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>): Promise<Record<string, unknown>> {
   const { current, found } = writing
-  // What was received may be written otherwise, and can be written back as it was read.
+  // A received subject may have line breaks; an unchanged one is kept as it was received.
   const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
   const reply = await cleanBody(body.reply, writing)
   const columns: Record<string, unknown> = {
@@ -54,7 +54,7 @@ export async function contentColumns(body: Body, writing: Writing<Stored>): Prom
     ...recipients(body, writing),
   }
   const changed = current
-    ? Object.keys(columns).filter((name) => isNew(current[name as keyof Stored], columns[name]))
+    ? Object.keys(columns).filter((name) => isNew(current[name as keyof StoredEmail], columns[name]))
     : []
   if ((await checkAttachments(writing, body)) && current) changed.push('attachments')
   const content = changed.filter((name) => name !== 'subject_key')
@@ -64,7 +64,7 @@ export async function contentColumns(body: Body, writing: Writing<Stored>): Prom
       `The e-mail is ${current.status}: its ${content.join(', ')} can change only in a draft or after it failed.`,
     )
   }
-  // What was received says in its own plain text what the body says, so an unchanged body leaves it alone.
+  // A received e-mail has its own plain text, which an unchanged body must not replace.
   if (reply !== undefined && (!current || current.reply !== reply))
     columns.text = reply === null ? null : plainText(reply)
   return columns
@@ -72,21 +72,24 @@ export async function contentColumns(body: Body, writing: Writing<Stored>): Prom
 
 const isNew = (stored: unknown, sent: unknown): boolean => sent !== undefined && sent !== stored
 
-async function cleanBody(sent: Body['reply'], { ctx, current, found }: Writing<Stored>): Promise<Body['reply']> {
+async function cleanBody(
+  sent: EmailBody['reply'],
+  { ctx, current, found }: Writing<StoredEmail>,
+): Promise<EmailBody['reply']> {
   if (sent === undefined || sent === null) return sent
-  const cleaned = clean(sent, await contentIds(ctx, current?.id))
+  const cleaned = clean(sent, await contentIdFinder(ctx, current?.id))
   if (cleaned === null) found.invalid('reply', tooMuch)
-  // Nothing is left of it, such as of a script alone.
+  // Sanitizing may leave nothing, for example of a body that is only a script.
   return cleaned?.trim() || null
 }
 
-function recipients(body: Body, { current, found }: Writing<Stored>): Record<string, string> {
+function recipients(body: EmailBody, { current, found }: Writing<StoredEmail>): Record<string, string> {
   const columns: Record<string, string> = {}
   let count = 0
-  for (const name of lists) {
+  for (const name of recipientLists) {
     const stored = current?.[name] ?? '[]'
     const sent = JSON.stringify(body[name] ?? JSON.parse(stored))
-    // What was received may name somebody twice, and can be written back as it was read.
+    // A received e-mail may list an address twice; an unchanged list is kept as it was received.
     const addresses = sent === stored ? (JSON.parse(stored) as string[]) : distinct(body[name] ?? [])
     count += addresses.length
     if (body[name]) columns[name] = JSON.stringify(addresses)

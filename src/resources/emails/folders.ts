@@ -1,77 +1,81 @@
-// Where mails lie (DOMAIN 14.2). Draft, outbox and sent follow from what happens to a mail; the rest is for users to set. The
-// trash takes a mail out of all other folders and remembers them.
+// The folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and sent; users set the
+// others. The trash replaces all other folders and remembers them.
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { allFolders, type Folder } from './visibility.ts'
+import { allFolders, type EmailFolder } from './visibility.ts'
 
-/** The folders of a mail, and while it is in the trash those it was in before. */
-export interface Filed {
-  folders: readonly Folder[]
-  kept: readonly Folder[]
+/** The present folders, and for trashed e-mails the previous ones. */
+export interface EmailFolders {
+  folders: readonly EmailFolder[]
+  kept: readonly EmailFolder[]
 }
 
-const ofServer = (folder: Folder): boolean => ['draft', 'outbox', 'sent'].includes(folder)
-const inOrder = (folders: readonly Folder[]): Folder[] => allFolders.filter((each) => folders.includes(each))
-const isTrashed = ({ folders }: Filed): boolean => folders.includes('trash')
+const isSetByServer = (folder: EmailFolder): boolean => ['draft', 'outbox', 'sent'].includes(folder)
+const inOrder = (folders: readonly EmailFolder[]): EmailFolder[] => allFolders.filter((each) => folders.includes(each))
+const isTrashed = ({ folders }: EmailFolders): boolean => folders.includes('trash')
 
-/** The folder that goes with a state. */
-export function homeOf(status: string): Folder {
+/** The folder of an e-mail in this state. */
+export function folderOfStatus(status: string): EmailFolder {
   if (status === 'draft' || status === 'sent') return status
   return status === 'received' ? 'inbox' : 'outbox'
 }
 
-/** Where a mail lies once a user asked for these folders. */
-export function refiled(now: Filed, wanted: readonly Folder[]): Filed {
-  const own = wanted.filter((folder) => !ofServer(folder))
+/** The folders after a user asks for `wanted`. */
+export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder[]): EmailFolders {
+  const own = wanted.filter((folder) => !isSetByServer(folder))
   if (own.includes('trash')) return { folders: inOrder(own), kept: isTrashed(now) ? now.kept : now.folders }
   const before = isTrashed(now) ? now.kept : now.folders
-  return { folders: inOrder([...before.filter(ofServer), ...own]), kept: [] }
+  return { folders: inOrder([...before.filter(isSetByServer), ...own]), kept: [] }
 }
 
-/** Out of the trash, to where it was before. */
-export const restored = ({ kept }: Filed, status: string): Filed => ({
-  folders: kept.length > 0 ? inOrder(kept) : [homeOf(status)],
+/** The folders after a restore from the trash. */
+export const foldersAfterRestore = ({ kept }: EmailFolders, status: string): EmailFolders => ({
+  folders: kept.length > 0 ? inOrder(kept) : [folderOfStatus(status)],
   kept: [],
 })
 
-/** On its way to be sent: no draft any more, and nothing thrown away. */
-export function outgoing(now: Filed): Filed {
+/** The folders of an e-mail that will be sent: neither draft nor trash. */
+export function foldersWhenQueued(now: EmailFolders): EmailFolders {
   const before = isTrashed(now) ? now.kept : now.folders
-  return { folders: inOrder([...before.filter((folder) => !ofServer(folder)), 'outbox']), kept: [] }
+  return { folders: inOrder([...before.filter((folder) => !isSetByServer(folder)), 'outbox']), kept: [] }
 }
 
-/** Sent: in the place of where it waited, also while it is in the trash. */
-export const delivered = (now: Filed): Filed => sentFrom('outbox', now)
+/**
+ * The folders of a sent e-mail: sent replaces outbox, also among the previous ones of a trashed
+ * e-mail.
+ */
+export const foldersWhenSent = (now: EmailFolders): EmailFolders => replaceBySent('outbox', now)
 
-/** The same for a draft that was sent elsewhere. */
-export const completed = (now: Filed): Filed => sentFrom('draft', now)
+/** The same for a draft that another mail program sent. */
+export const foldersOfSentDraft = (now: EmailFolders): EmailFolders => replaceBySent('draft', now)
 
-function sentFrom(place: Folder, { folders, kept }: Filed): Filed {
+function replaceBySent(place: EmailFolder, { folders, kept }: EmailFolders): EmailFolders {
   const [now, before] = [folders, kept].map((each) => inOrder(each.map((one) => (one === place ? 'sent' : one))))
   return { folders: now ?? [], kept: before ?? [] }
 }
 
-/** Finds folders that only the server puts a mail into, and that it would be in none. */
-export function checkFolders(found: ValidationErrors, now: Filed, wanted: readonly Folder[]): void {
+/** Reports folders that only the server sets, and an empty set. */
+export function checkFolders(found: ValidationErrors, now: EmailFolders, wanted: readonly EmailFolder[]): void {
   for (const [index, folder] of wanted.entries()) {
-    if (ofServer(folder) && !now.folders.includes(folder) && !now.kept.includes(folder))
-      found.invalid(`folders.${index}`, `E-mails come into ${folder} by being written or sent.`)
+    if (isSetByServer(folder) && !now.folders.includes(folder) && !now.kept.includes(folder))
+      found.invalid(`folders.${index}`, `Only the server puts e-mails into ${folder}.`)
   }
-  if (refiled(now, wanted).folders.length === 0) found.invalid('folders', 'An e-mail is in one folder at least.')
+  if (foldersAfterMove(now, wanted).folders.length === 0)
+    found.invalid('folders', 'An e-mail must be in at least one folder.')
 }
 
-/** Where a mail lies now. */
-export async function filedOf({ db }: Context, id: number): Promise<Filed> {
+/** The stored folders of an e-mail. */
+export async function foldersOf({ db }: Context, id: number): Promise<EmailFolders> {
   const rows = await db.selectFrom('email_folders').select('folder').where('email_id', '=', id).execute()
   const { kept_folders: kept } = await db
     .selectFrom('emails')
     .select('kept_folders')
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
-  return { folders: inOrder(rows.map(({ folder }) => folder as Folder)), kept: JSON.parse(kept) as Folder[] }
+  return { folders: inOrder(rows.map(({ folder }) => folder as EmailFolder)), kept: JSON.parse(kept) as EmailFolder[] }
 }
 
-export async function putInto({ db }: Context, id: number, { folders, kept }: Filed): Promise<void> {
+export async function storeFolders({ db }: Context, id: number, { folders, kept }: EmailFolders): Promise<void> {
   await db.deleteFrom('email_folders').where('email_id', '=', id).execute()
   await db
     .insertInto('email_folders')
@@ -85,9 +89,9 @@ export async function putInto({ db }: Context, id: number, { folders, kept }: Fi
 }
 
 /** Fills the folders of a page of replies, with one query. */
-export async function gatherFolders(
+export async function loadFolders(
   { db }: Context,
-  replies: readonly { id: number; folders: Folder[] }[],
+  replies: readonly { id: number; folders: EmailFolder[] }[],
 ): Promise<void> {
   const rows = await db
     .selectFrom('email_folders')
@@ -99,5 +103,5 @@ export async function gatherFolders(
     )
     .execute()
   for (const reply of replies)
-    reply.folders = inOrder(rows.flatMap((row) => (row.email_id === reply.id ? [row.folder as Folder] : [])))
+    reply.folders = inOrder(rows.flatMap((row) => (row.email_id === reply.id ? [row.folder as EmailFolder] : [])))
 }

@@ -1,4 +1,5 @@
-// What mails can do beyond the everyday: to the trash and back, be sent, several at once, as threads, below a lead or person.
+// The operations of e-mails besides CRUD: trash, sending, mass actions, threads, and lists below
+// leads and persons.
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -7,23 +8,26 @@ import { inMass } from '../../kernel/resource/mass.ts'
 import { checkReference } from '../../kernel/resource/references.ts'
 import { inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { bytesOf } from '../files/handlers.ts'
+import { downloadBytes } from '../files/handlers.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
-import { attachmentOf } from './attachments.ts'
-import { send, untrash } from './changes.ts'
-import { filedOf } from './folders.ts'
+import { getAttachment } from './attachments.ts'
+import { queueEmail, restoreFromTrash } from './change-email.ts'
+import { foldersOf } from './folders.ts'
 import { emails } from './resource.ts'
 
 const noun = { one: 'e-mail', many: 'e-mails' }
 const tagged = createTagHandlers('emails', emails)
 
-/** Deletes a mail in the trash, moves any other there; `type` says otherwise (DOMAIN 14.2). Answers what was done. */
+/**
+ * Deletes a trashed e-mail and moves others to the trash, unless `type` says otherwise (DOMAIN
+ * 14.2). Returns the message of the reply.
+ */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
   transaction(ctx, async (ctx) => {
     await emails.assertVisible(ctx, id)
-    const { folders } = await filedOf(ctx, id)
+    const { folders } = await foldersOf(ctx, id)
     const isTrashed = folders.includes('trash')
     if (type === 'delete' || (type === undefined && isTrashed)) {
       await emails.remove(ctx, id)
@@ -51,7 +55,7 @@ const massDestroyEmails: Handler<'massDestroyEmails'> = inSteps((ctx, { body: { 
   }),
 )
 
-/** The sort is fixed: a thread reads from its beginning. */
+/** Oldest first: a thread is read from its beginning. */
 const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query }) => {
   const { thread_id: thread } = await emails.get(ctx, params.id)
   return emails.list(ctx, { ...query, sort: ['created_at', 'id'] }, (rows) =>
@@ -61,12 +65,12 @@ const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query 
 
 const downloadEmailAttachment: Handler<'downloadEmailAttachment'> = async (ctx, { params }) => {
   await emails.assertVisible(ctx, params.id)
-  const { file_id: id, name, content_type, sha256 } = await attachmentOf(ctx, params.id, params.attachment_id)
-  return bytesOf(ctx, { id, name, content_type, sha256 })
+  const { file_id: id, name, content_type, sha256 } = await getAttachment(ctx, params.id, params.attachment_id)
+  return downloadBytes(ctx, { id, name, content_type, sha256 })
 }
 
-const relink = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> =>
-  // If-Match was about the lead.
+const linkToLead = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> =>
+  // The request's If-Match applies to the lead.
   emails.update({ ...ctx, ifMatch: null }, id, { lead_id })
 
 const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
@@ -75,11 +79,11 @@ const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { emai
     const found = new ValidationErrors()
     await checkReference({ ctx, found }, 'email_id', id, emails)
     found.throwIfAny()
-    // The reply is the mail, also when it was linked before.
+    // The reply shows the e-mail, so its permission is needed even when nothing changes.
     assertCanCall(ctx, 'updateEmail')
     assertCanCall(ctx, 'getEmail')
     const mail = await emails.get(ctx, id)
-    const data = mail.lead_id === params.id ? mail : await relink(ctx, id, params.id)
+    const data = mail.lead_id === params.id ? mail : await linkToLead(ctx, id, params.id)
     return { data, message: 'E-mail linked to the lead.' }
   })
 
@@ -89,7 +93,7 @@ const detachLeadEmail: Handler<'detachLeadEmail'> = (ctx, { params }) =>
     const mail = (await emails.getMany(ctx, [params.email_id])).get(params.email_id)
     if (mail?.lead_id !== params.id) throw notFound('linked e-mail', params.email_id)
     assertCanCall(ctx, 'updateEmail')
-    await relink(ctx, mail.id, null)
+    await linkToLead(ctx, mail.id, null)
     return { message: 'E-mail unlinked from the lead.' }
   })
 
@@ -97,9 +101,9 @@ export const handlers = {
   deleteEmail: async (ctx, { params, query }) => ({ message: await discard(ctx, params.id, query.type) }),
   massUpdateEmails,
   massDestroyEmails,
-  sendEmail: async (ctx, { params }) => ({ data: await send(ctx, params.id), message: 'E-mail queued.' }),
+  sendEmail: async (ctx, { params }) => ({ data: await queueEmail(ctx, params.id), message: 'E-mail queued.' }),
   untrashEmail: async (ctx, { params }) => ({
-    data: await untrash(ctx, params.id),
+    data: await restoreFromTrash(ctx, params.id),
     message: 'E-mail taken out of the trash.',
   }),
   listEmailThread,
@@ -109,7 +113,7 @@ export const handlers = {
   detachEmailTag: tagged.detach,
 } satisfies Partial<Handlers>
 
-/** Mails below a lead or a person, which must be visible (DOMAIN 7.3). */
+/** E-mails below a lead or person, which must be visible (DOMAIN 7.3). */
 export const subLists = {
   listLeadEmails: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)

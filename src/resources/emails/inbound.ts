@@ -1,5 +1,5 @@
-// E-mails that a mail service posts (DOMAIN 14.4), and the bytes of what was received. Who may post is found out before the form
-// is read.
+// Receives e-mails that a mail service posts (DOMAIN 14.4), and serves the original bytes. The
+// secret is checked before the form is read.
 
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
@@ -9,33 +9,36 @@ import { notFound, Problem } from '../../kernel/errors.ts'
 import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
 import { MailReaderBusy, UnreadableMail } from '../../mail/parse/parse.ts'
 import type { PostedFile } from '../../mail/sendgrid.ts'
-import { bytesOf } from '../files/handlers.ts'
-import { receive } from './receive.ts'
+import { downloadBytes } from '../files/handlers.ts'
+import { receiveMail } from './receive.ts'
 import { emails } from './resource.ts'
 
-/** Calls a minute from one address without the secret, where the route is open. */
+/** Calls per minute and address without the secret, where the route is open. */
 const maxCalls = 60
 const minuteMs = 60_000
-/** E-mails that may be waiting to be read; a mail service tries again after a 503. */
+/** E-mails that may wait to be parsed; a mail service retries after a 503. */
 const maxWaiting = 4
 
-/** Refuses a call without the secret, unless the route is open. Throws 404 where mail is fetched, 401 and 429. */
-async function admit(ctx: Context): Promise<void> {
+/**
+ * Admits calls with the secret, or all if the route is open. Throws 404 where e-mails are polled,
+ * 401 and 429.
+ */
+async function checkSecret(ctx: Context): Promise<void> {
   const { mailReceiver, inboundOpen } = ctx.services.config
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
   if (hasSecret(ctx)) return
   if (inboundOpen) return countCall(ctx, 'inbound-parse', maxCalls, minuteMs)
-  // Without WWW-Authenticate: a mail service must not be shown a page to sign in.
+  // Without WWW-Authenticate, so that a mail service is not shown a login page.
   throw new Problem(
     'unauthenticated',
-    'The secret of inbound mail is missing or wrong. `accord install` prints the address that has it.',
+    'The secret of inbound mail is missing or wrong. `accord install` prints the URL with the secret.',
   )
 }
 
 function hasSecret(ctx: Context): boolean {
   const { config, seal } = ctx.services
   const expected = seal.hmac(inboundSecretOf(config.inboundSecret, seal))
-  // Every secret is compared, so that the time does not tell which one is right.
+  // Compares every sent secret, so that the time does not reveal a match.
   return sentSecrets(ctx).filter((each) => constantTimeEquals(seal.hmac(each), expected)).length > 0
 }
 
@@ -46,8 +49,8 @@ function sentSecrets({ headers, query }: Context): string[] {
   return named.filter((each): each is string => typeof each === 'string' && each !== '')
 }
 
-/** What refuses a call before its body is read. */
-export const gates: Gates = { receiveEmail: admit }
+/** Runs before the body is read. */
+export const gates: Gates = { receiveEmail: checkSecret }
 
 const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
 
@@ -63,9 +66,9 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
       files.push({ field, name: upload?.name ?? field, contentType: upload?.contentType ?? '', bytes })
     else texts[field] = bytes
   }
-  const { mail, raw } = await reading(() => fromSendgrid(texts, files, { maxWaiting }))
-  const { id, duplicate, parent_id, person_id } = await receive(ctx, mail, { raw })
-  // A stranger gets the same bytes for every mail: ids would tell which addresses and messages are known.
+  const { mail, raw } = await asProblems(() => fromSendgrid(texts, files, { maxWaiting }))
+  const { id, duplicate, parent_id, person_id } = await receiveMail(ctx, mail, { raw })
+  // Without the secret every reply is the same: ids would reveal known addresses and messages.
   if (!hasSecret(ctx)) return { message: 'E-mail received.' }
   return {
     data: { id, duplicate, parent_id, person_id },
@@ -73,7 +76,7 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
   }
 }
 
-async function reading<T>(work: () => Promise<T>): Promise<T> {
+async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
@@ -93,7 +96,7 @@ const getEmailRaw: Handler<'getEmailRaw'> = async (ctx, { params: { id } }) => {
     .where('emails.id', '=', id)
     .executeTakeFirst()
   if (!file) throw notFound('e-mail with its original bytes', id)
-  return bytesOf(ctx, { ...file, content_type: 'message/rfc822' })
+  return downloadBytes(ctx, { ...file, content_type: 'message/rfc822' })
 }
 
 export const handlers = { receiveEmail, getEmailRaw } satisfies Partial<Handlers>

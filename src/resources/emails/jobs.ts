@@ -1,4 +1,5 @@
-// What mail does by itself: it is sent, fetched from a mailbox every five minutes, and loses its original bytes after 30 days.
+// Background jobs of e-mails: sending, polling the mailbox every five minutes, and deleting
+// original bytes after 30 days.
 
 import { sql } from 'kysely'
 import { defineJob } from '../../jobs/queue.ts'
@@ -8,44 +9,44 @@ import { Problem } from '../../kernel/errors.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { releaseFiles } from '../files/attach.ts'
-import { poll } from './poll.ts'
+import { pollEmails } from './poll.ts'
 import { queueSending, sendKind } from './queue.ts'
-import { giveUp, sendMail } from './sending.ts'
+import { markFailed, sendEmail } from './sending.ts'
 
 interface Due {
   due: string
 }
 
 const rawDays = 30
-const atOnce = 100
+const emailsPerTransaction = 100
 
-/** Tries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
+/** Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
 const send = defineJob<{ email_id: number }>({
   ...sendKind,
   concurrency: 2,
   retryAfterSeconds: [60, 300, 1800, 7200],
   isMail: true,
-  run: (ctx, { email_id: id }, job) => sendMail(ctx, id, job),
-  onBuried: (ctx, { email_id: id }, cause) => giveUp(ctx, id, cause),
-  // The mail itself says so with its first try.
+  run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
+  onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
+  // The first try of the revived job changes the status of the e-mail.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')
   },
 })
 
-/** Queued mails without a job: those of a time before there were jobs, and of jobs somebody deleted. */
+/** Creates jobs for queued e-mails without one, for example because an operator deleted the job. */
 const requeue = defineJob<Due>({
   kind: 'emails.requeue',
   async run(ctx, _payload, { signal }) {
-    for (const id of await forgotten(ctx)) {
+    for (const id of await emailsWithoutJob(ctx)) {
       if (signal.aborted) return
       await transaction(ctx, (ctx) => queueSending(ctx, id))
     }
   },
 })
 
-async function forgotten({ db }: Context): Promise<number[]> {
+async function emailsWithoutJob({ db }: Context): Promise<number[]> {
   const job = sql`select 1 from jobs where jobs.sequence = 'emails.send:' || emails.id and jobs.state <> 'buried'`
   const trash = sql`select 1 from email_folders as place where place.email_id = emails.id and place.folder = 'trash'`
   const rows = db.selectFrom('emails').select('id').where('status', 'in', ['queued', 'sending'])
@@ -53,23 +54,27 @@ async function forgotten({ db }: Context): Promise<number[]> {
   return (await lost.orderBy('id').execute()).map(({ id }) => id)
 }
 
-/** What cannot be reached now is asked again in five minutes. */
+/** No retries: the next poll follows in five minutes. */
 const fetchMails = defineJob<Due>({
   kind: 'emails.poll',
   retryAfterSeconds: [],
   async run(ctx, _payload, { signal }) {
-    await poll(ctx, signal)
+    await pollEmails(ctx, signal)
   },
 })
 
 export const pruneRaw = defineJob<Due>({
   kind: 'emails.prune-raw',
   async run(ctx, _payload, { signal }) {
-    for (let gone = atOnce; gone === atOnce && !signal.aborted; ) gone = await pruneSome(ctx)
+    for (let gone = emailsPerTransaction; gone === emailsPerTransaction && !signal.aborted; )
+      gone = await pruneSome(ctx)
   },
 })
 
-/** No reply shows them, so the mails have not changed. Their bytes go with the next tidying. */
+/**
+ * Replies do not show original bytes, so versions stay. The next clean-up of files deletes the
+ * bytes.
+ */
 const pruneSome = (ctx: Context): Promise<number> =>
   transaction(ctx, async (ctx) => {
     const rows = await ctx.db
@@ -78,7 +83,7 @@ const pruneSome = (ctx: Context): Promise<number> =>
       .select(['emails.id', 'files.id as file'])
       .where('files.created_at', '<', daysAfter(ctx.time, -rawDays))
       .orderBy('emails.id')
-      .limit(atOnce)
+      .limit(emailsPerTransaction)
       .execute()
     for (const { id, file } of rows) {
       await ctx.db.updateTable('emails').set({ raw_file_id: null }).where('id', '=', id).execute()

@@ -1,22 +1,22 @@
-// What a received mail answers (DOMAIN 14.4): by the token in the address it was sent to, else by the ids in its headers. Never by
-// its subject. Whatever the order in which they come, mails that name one another are one thread; its root is the one that came
-// first. Two threads that both have mails already are never made one, whatever a third mail names.
+// Finds the e-mail that a received one answers (DOMAIN 14.4): by the token in the recipient
+// address, else by the Message-IDs in its headers, never by subject. E-mails that name each other
+// form one thread in any order of arrival; two existing threads are never merged.
 
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 
-/** Addresses and ids that are looked at; who sends more wants to keep us busy. */
-const most = 100
+/** Addresses and ids that are checked per e-mail; more would be an attack. */
+const maxCandidates = 100
 
 const tokenOf = ({ seal }: Pick<Services, 'seal'>, threadId: number): string =>
   seal.hmac(`thread:${threadId}`).slice(0, 32)
 
-/** Where answers to a thread go. In lower case, as mail servers may write it; the thread is named so that it can be found. */
+/** The reply address of a thread. In lower case, because mail servers may change the case. */
 export const answerAddress = (services: Services, threadId: number): string =>
   `reply+${threadId.toString(36)}-${tokenOf(services, threadId)}@${services.config.mailDomain}`
 
-/** The thread of an address that this installation gave out, in constant time. */
+/** The thread of a reply address; null when the token is wrong. Compares in constant time. */
 function threadOf(services: Services, address: string): number | null {
   const [, name = '', token = ''] = /^reply\+([0-9a-z]{1,10})-([0-9a-f]{32})@/i.exec(address) ?? []
   const id = Number.parseInt(name, 36)
@@ -24,12 +24,12 @@ function threadOf(services: Services, address: string): number | null {
   return constantTimeEquals(token.toLowerCase(), tokenOf(services, id)) ? id : null
 }
 
-/** The id of the mail it answers; null when it begins a thread. */
-export async function parentOf(ctx: Context, mail: ReceivedMail): Promise<number | null> {
-  const candidates = [...mail.inReplyTo, ...mail.references.toReversed()].slice(0, most)
-  const named = await storedOf(ctx, candidates)
+/** The id of the answered e-mail; null for the first one of a thread. */
+export async function findParent(ctx: Context, mail: ReceivedMail): Promise<number | null> {
+  const candidates = [...mail.inReplyTo, ...mail.references.toReversed()].slice(0, maxCandidates)
+  const named = await findByMessageIds(ctx, candidates)
   const thread = await threadOfRecipients(ctx, mail)
-  // The token says which thread, the ids which mail of it.
+  // The token names the thread, the ids name the e-mail within it.
   if (thread !== null) return named.find((each) => each.thread === thread.id)?.id ?? thread.first
   return named[0]?.id ?? sharedParent(ctx, candidates)
 }
@@ -38,8 +38,8 @@ async function threadOfRecipients(
   { db, services }: Context,
   { recipients }: ReceivedMail,
 ): Promise<{ id: number; first: number } | null> {
-  const ids = recipients.slice(0, 10 * most).flatMap((address) => threadOf(services, address) ?? [])
-  for (const id of [...new Set(ids)].slice(0, most)) {
+  const ids = recipients.slice(0, 10 * maxCandidates).flatMap((address) => threadOf(services, address) ?? [])
+  for (const id of [...new Set(ids)].slice(0, maxCandidates)) {
     const first = await db
       .selectFrom('emails')
       .select('id')
@@ -51,8 +51,11 @@ async function threadOfRecipients(
   return null
 }
 
-/** The stored mails with these Message-IDs, in the order of the ids. */
-async function storedOf({ db }: Context, messageIds: readonly string[]): Promise<{ id: number; thread: number }[]> {
+/** The stored e-mails with these Message-IDs, in the same order. */
+async function findByMessageIds(
+  { db }: Context,
+  messageIds: readonly string[],
+): Promise<{ id: number; thread: number }[]> {
   if (messageIds.length === 0) return []
   const rows = await db
     .selectFrom('emails')
@@ -63,7 +66,7 @@ async function storedOf({ db }: Context, messageIds: readonly string[]): Promise
   return messageIds.flatMap((each) => found.get(each) ?? [])
 }
 
-/** The first mail that answers the same as this one, when what they answer never came here. */
+/** The first e-mail that answers the same unknown e-mail as this one. */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null
   const rows = await db
@@ -77,10 +80,10 @@ async function sharedParent({ db }: Context, messageIds: readonly string[]): Pro
 }
 
 /**
- * The thread of mails that came before the one they answer, such as from another folder of a mailbox. It joins them, as it is: what
- * came before does not change.
+ * The thread of e-mails that answer this one but arrived earlier, for example from another folder.
+ * This one joins their thread without changing them.
  */
-export async function threadNaming({ db }: Context, messageId: string): Promise<number | null> {
+export async function findThreadNaming({ db }: Context, messageId: string): Promise<number | null> {
   const named = await db
     .selectFrom('email_references')
     .innerJoin('emails', 'emails.id', 'email_references.email_id')

@@ -1,27 +1,27 @@
-// Fetches the mails of a mailbox (DOMAIN 14.4): all its folders, from where the last time ended. What was taken and not marked, such
-// as by a crash, is taken again and known by its Message-ID.
+// Polls all folders of a mailbox (DOMAIN 14.4) from the last stored position. After a crash,
+// e-mails are fetched again and recognized by their Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { isVeto } from '../../kernel/write/write.ts'
 import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
 import { parseMail, type ReceivedMail, UnreadableMail, unreadableMail } from '../../mail/parse/parse.ts'
-import { mailboxOf } from '../configuration/mailbox.ts'
-import { receive } from './receive.ts'
+import { configuredMailbox } from '../configuration/mailbox.ts'
+import { receiveMail } from './receive.ts'
 
-export interface Polled {
+export interface PollResult {
   received: number
   duplicates: number
-  /** Neither stored nor asked for again: empty, or refused by a listener. */
+  /** Not stored and not fetched again: empty, or refused by a listener. */
   left: number
-  /** To be tried again. */
+  /** Fetched again by the next poll. */
   failed: number
-  /** Why it is not known whether these are all; null when they are. */
+  /** Why the poll is incomplete; null when it is complete. */
   failure: string | null
 }
 
-/** Never throws for what the mailbox does. */
-export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
-  const result: Polled = { received: 0, duplicates: 0, left: 0, failed: 0, failure: null }
-  const settings = await mailboxOf(ctx)
+/** Never throws for errors of the mailbox. */
+export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<PollResult> {
+  const result: PollResult = { received: 0, duplicates: 0, left: 0, failed: 0, failure: null }
+  const settings = await configuredMailbox(ctx)
   const { log } = ctx.services
   if (typeof settings === 'string') {
     log.error({}, settings)
@@ -32,21 +32,22 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
   async function take(message: PolledMessage): Promise<void> {
     const { path, uid, uidValidity } = message
     try {
-      result[await taken(ctx, message)]++
+      result[await storeMessage(ctx, message)]++
     } catch (error) {
-      // Whatever comes behind it in the folder is read again, until it can be stored.
+      // The position stays before the failed e-mail, so the next poll reads the rest of the folder
+      // again.
       behind.add(path)
       log.error({ err: error, uid }, 'A mail of the mailbox could not be stored.')
       throw error
     }
-    if (!behind.has(path)) await mark(ctx, account, { path, uidValidity, through: uid })
+    if (!behind.has(path)) await storePosition(ctx, account, { path, uidValidity, through: uid })
   }
   try {
-    const polled = await pollMailbox(settings, (path, validity) => marked(ctx, account, path, validity), take, {
+    const polled = await pollMailbox(settings, (path, validity) => readPosition(ctx, account, path, validity), take, {
       now: ctx.time,
       signal,
     })
-    for (const folder of polled.folders) await mark(ctx, account, folder)
+    for (const folder of polled.folders) await storePosition(ctx, account, folder)
     result.failed = polled.failed.length
   } catch (error) {
     if (!(error instanceof MailboxFailed)) throw error
@@ -56,13 +57,16 @@ export async function poll(ctx: Context, signal: AbortSignal): Promise<Polled> {
   return result
 }
 
-/** What became of it. Throws for what another try may store. */
-async function taken({ services }: Context, message: PolledMessage): Promise<'received' | 'duplicates' | 'left'> {
+/** Stores one e-mail. Throws errors that a retry may fix. */
+async function storeMessage(
+  { services }: Context,
+  message: PolledMessage,
+): Promise<'received' | 'duplicates' | 'left'> {
   const { bytes, folder, uid, isWhole, flags } = message
   try {
-    // Each mail at its own time: a poll may be long.
+    // A new time per e-mail, because a poll may take long.
     const ctx = systemContext(services, 'inbound_mail')
-    const { duplicate } = await receive(ctx, await mailOf(message), {
+    const { duplicate } = await receiveMail(ctx, await mailOf(message), {
       raw: isWhole ? bytes : null,
       folder,
       isSeen: flags.includes('\\Seen'),
@@ -71,24 +75,24 @@ async function taken({ services }: Context, message: PolledMessage): Promise<'re
   } catch (error) {
     const isFinal = error instanceof UnreadableMail || isVeto(error)
     if (!isFinal) throw error
-    services.log.warn({ uid, err: error }, 'A mail of the mailbox is left there.')
+    services.log.warn({ uid, err: error }, 'An e-mail was not stored and stays in the mailbox.')
     return 'left'
   }
 }
 
-/** Every message of a mailbox becomes an e-mail. One that cannot be parsed is shown with a note. */
+/** Parses an e-mail; one that cannot be parsed becomes an e-mail with a note. */
 async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
   if (bytes.length === 0) throw new UnreadableMail('The e-mail is empty.')
   if (isWhole) return parseMail(bytes, {}, { isMail: true })
   const sizeMiB = Math.ceil(sizeBytes / 1024 / 1024)
   return unreadableMail(
     { raw: bytes, fields: {} },
-    `The e-mail has ${sizeMiB} MiB, and at most 30 are read. It is in the mailbox, in the folder ${path.slice(0, 200)}.`,
+    `The e-mail has ${sizeMiB} MiB, but at most 30 MiB are read. It remains in the folder ${path.slice(0, 200)} of the mailbox.`,
   )
 }
 
-/** Up to which message a folder was read; from its beginning when the server has numbered anew. */
-async function marked({ db }: Context, account: string, path: string, uidValidity: number): Promise<number> {
+/** The last read UID of a folder; 0 when the server has renumbered it. */
+async function readPosition({ db }: Context, account: string, path: string, uidValidity: number): Promise<number> {
   const row = await db
     .selectFrom('mailboxes')
     .select(['uid_validity', 'last_uid'])
@@ -98,7 +102,7 @@ async function marked({ db }: Context, account: string, path: string, uidValidit
   return row?.uid_validity === String(uidValidity) ? row.last_uid : 0
 }
 
-async function mark(
+async function storePosition(
   ctx: Context,
   account: string,
   { path, uidValidity, through }: { path: string; uidValidity: number; through: number },

@@ -1,27 +1,30 @@
-// When a mail is to be sent: a job for it, in the transaction that queues it. A mail in the trash is not sent; it waits there, and
-// is sent once somebody takes it out.
+// Queues e-mails for sending: the job is created in the transaction of the change. A trashed e-mail
+// is not sent until it is restored.
 import { enqueue } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { type Filed, filedOf } from './folders.ts'
+import { type EmailFolders, foldersOf } from './folders.ts'
 
-/** How the job is stored; what it does is in jobs.ts. */
+/** The kind of the job; jobs.ts defines its work. */
 export const sendKind = { kind: 'emails.send' }
 
-/** Jobs of one mail run one after another, so there is never more than one try in flight. */
+/** Jobs of one e-mail run in sequence, so that at most one try is in progress. */
 export const sequenceOf = (id: number): string => `emails.send:${id}`
 
 export async function queueSending(ctx: Context, id: number): Promise<void> {
   await enqueue(ctx, sendKind, { email_id: id }, { sequence: sequenceOf(id) })
 }
 
-/** Queues a mail that is new, or has left the trash; `before` is where it lay. */
-export async function queueIfDue(ctx: Context, id: number, before: Filed): Promise<void> {
+/**
+ * Queues an e-mail that is new or was restored from the trash; `before` has its previous folders.
+ */
+export async function queueIfDue(ctx: Context, id: number, before: EmailFolders): Promise<void> {
   const hasLeft = before.folders.length === 0 || before.folders.includes('trash')
-  if (!hasLeft || (await filedOf(ctx, id)).folders.includes('trash')) return
+  if (!hasLeft || (await foldersOf(ctx, id)).folders.includes('trash')) return
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
   if (status !== 'queued' && status !== 'sending') return
-  // One that waits for its time finds the mail where it is now; one that runs may have seen it in the trash.
+  // A waiting job reads the folders when it runs; a running one may have read them while the e-mail
+  // was trashed.
   const waiting = await ctx.db
     .selectFrom('jobs')
     .select('id')
@@ -32,19 +35,24 @@ export async function queueIfDue(ctx: Context, id: number, before: Filed): Promi
 }
 
 /**
- * Throws 409 for a mail that may be on its way this moment: deleted, it could not be told that it was sent, and once it is restored
- * it would be sent again.
+ * Throws 409 for an e-mail that is being sent. After deletion the job could not record the result,
+ * and a restored e-mail would be sent again.
  */
-export async function checkAtRest({ services }: Context, { status }: { status: string }): Promise<void> {
+export async function checkNotSending({ services }: Context, { status }: { status: string }): Promise<void> {
   if (status === 'sending' && services.mailer.isConfigured)
-    throw new Problem('state_conflict', 'The e-mail is being sent this moment; delete it in a while.')
+    throw new Problem('state_conflict', 'The e-mail is being sent; delete it later.')
 }
 
-/** Restored as it was: what waited to be sent waits again. Of one that was being sent nobody knows. */
-export async function queuedAgain(
+/**
+ * Columns of a restored e-mail. A queued one is queued again; for one that was being sent, the
+ * result is unknown.
+ */
+export async function restoreSending(
   ctx: Context,
   { id, status }: { id: number; status: string },
 ): Promise<Record<string, string>> {
   if (status === 'queued') await queueSending(ctx, id)
-  return status === 'sending' ? { status: 'failed', error: 'It was being sent, and may have arrived.' } : {}
+  return status === 'sending'
+    ? { status: 'failed', error: 'The e-mail was deleted while it was being sent; it may have arrived.' }
+    : {}
 }

@@ -1,5 +1,5 @@
-// Receives one e-mail, however it came (DOMAIN 14.4): once, into the thread it answers, about the person who wrote it, with a body
-// that is safe to show. One transaction; what was read of the mail is bounded already (mail/parse/parse.ts).
+// Stores a received e-mail (DOMAIN 14.4) once: in the thread it answers, linked to the sender's
+// person, with a sanitized body. One transaction; mail/parse/parse.ts has limited its size.
 import { Readable } from 'node:stream'
 import type { Insertable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
@@ -14,44 +14,44 @@ import { isOfListener, savepoint, transaction, type Unit, write } from '../../ke
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
-import { keepReceived, settleAttachments } from './attachments.ts'
-import { change, surface } from './changes.ts'
-import { completed, filedOf, putInto } from './folders.ts'
-import { parentOf, threadNaming } from './parents.ts'
+import { saveAttachments, saveReceivedAttachments } from './attachments.ts'
+import { changeEmail, moveThreadToInbox } from './change-email.ts'
+import { foldersOf, foldersOfSentDraft, storeFolders } from './folders.ts'
+import { findParent, findThreadNaming } from './parents.ts'
 import { emails } from './resource.ts'
-import { inheritance, joinThread } from './threads.ts'
-import type { Folder } from './visibility.ts'
+import { inheritFrom, joinThread } from './threads.ts'
+import type { EmailFolder } from './visibility.ts'
 
-export interface Received {
+export interface ReceiveResult {
   id: number
-  /** It was here before; then nothing was written. */
+  /** The e-mail was stored before, and nothing was written. */
   duplicate: boolean
   parent_id: number | null
   person_id: number | null
 }
 
-export interface Receiving {
-  /** The bytes as they came, which are kept for a while. */
+export interface ReceiveOptions {
+  /** The original bytes, stored for 30 days. */
   raw: Buffer | null
-  /** Where it lay in the mailbox it comes from. */
-  folder?: Folder
-  /** Whether somebody has read it there. */
+  /** Its folder in the polled mailbox. */
+  folder?: EmailFolder
+  /** Whether it was read there. */
   isSeen?: boolean
 }
 
-/** Of one file, and of the bytes of the whole mail. */
+/** For one file, and for the original bytes. */
 const maxBytes = 31 * 1024 * 1024
 const maxTextLength = 1_000_000
 
-/** Throws what a listener refuses it with. */
-export async function receive(
+/** Throws the veto of a listener. */
+export async function receiveMail(
   ctx: Context,
   mail: ReceivedMail,
-  { raw, folder = 'inbox', isSeen = false }: Receiving,
-): Promise<Received> {
-  const known = await knownOf(ctx, mail)
-  if (known && !(await isFinished(ctx, known, folder))) return known
-  // A header of the request is about no record here.
+  { raw, folder = 'inbox', isSeen = false }: ReceiveOptions,
+): Promise<ReceiveResult> {
+  const known = await findKnown(ctx, mail)
+  if (known && !(await isSentDraft(ctx, known, folder))) return known
+  // The request's If-Match does not apply to this e-mail.
   const own: Context & { uploads: Uploads & { files: Map<string, Upload> } } = {
     ...ctx,
     origin: 'inbound_mail',
@@ -68,13 +68,14 @@ export async function receive(
     const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    // The bytes as they came go after 30 days; of a mail that is not shown whole they stay.
+    // Original bytes are deleted after 30 days; an e-mail that cannot be shown whole keeps them as
+    // an attachment.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
-    const stored = await store(own, mail, { ...files, isSeen }, folder)
+    const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
     isStored = true
     return stored
   } catch (error) {
-    const other = error instanceof Problem && error.code === 'unique_violation' ? await knownOf(ctx, mail) : null
+    const other = error instanceof Problem && error.code === 'unique_violation' ? await findKnown(ctx, mail) : null
     if (!other) throw error
     return other
   } finally {
@@ -82,7 +83,7 @@ export async function receive(
   }
 }
 
-async function knownOf({ db }: Context, { messageId }: ReceivedMail): Promise<Received | null> {
+async function findKnown({ db }: Context, { messageId }: ReceivedMail): Promise<ReceiveResult | null> {
   const known = await db
     .selectFrom('emails')
     .select(['id', 'parent_id', 'person_id'])
@@ -97,21 +98,21 @@ interface Files {
   isSeen: boolean
 }
 
-const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): Promise<Received> =>
+const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: EmailFolder): Promise<ReceiveResult> =>
   transaction(ctx, async (ctx) => {
-    // The same mail may have come on another way meanwhile.
-    const known = await knownOf(ctx, mail)
+    // The same e-mail may have arrived another way meanwhile.
+    const known = await findKnown(ctx, mail)
     if (known) {
-      if (await isFinished(ctx, known, folder)) await finish(ctx, known.id, mail, files)
+      if (await isSentDraft(ctx, known, folder)) await replaceDraft(ctx, known.id, mail, files)
       return known
     }
-    const isOwn = (await isOurs(ctx, mail)) || folder === 'sent' || folder === 'draft'
+    const isOwn = (await isFromUs(ctx, mail)) || folder === 'sent' || folder === 'draft'
     const place = isOwn && folder === 'inbox' ? 'sent' : folder
-    const parent = await parentOf(ctx, mail)
-    const late = parent === null ? await threadNaming(ctx, mail.messageId) : null
+    const parent = await findParent(ctx, mail)
+    const late = parent === null ? await findThreadNaming(ctx, mail.messageId) : null
     const thread = parent ?? late
-    const from = thread === null ? null : await inheritance(ctx, thread)
-    const person = from?.person_id ?? (await personOf(ctx, mail))
+    const from = thread === null ? null : await inheritFrom(ctx, thread)
+    const person = from?.person_id ?? (await findSender(ctx, mail))
     const row = {
       ...columnsOf(mail, { isOwn, hasOriginal: files.raw !== null }),
       is_read: Number(isOwn || files.isSeen),
@@ -131,52 +132,52 @@ const store = (ctx: Context, mail: ReceivedMail, files: Files, folder: Folder): 
           .returning('id')
           .executeTakeFirstOrThrow()
         await joinThread(ctx, id, { sent: [...mail.references, ...mail.inReplyTo], thread: late })
-        await putInto(ctx, id, { folders: [place], kept: [] })
-        await keepReceived(ctx, id, files.attachments)
-        if (files.raw) await keepRaw(ctx, id, files.raw)
+        await storeFolders(ctx, id, { folders: [place], kept: [] })
+        await saveReceivedAttachments(ctx, id, files.attachments)
+        if (files.raw) await saveRaw(ctx, id, files.raw)
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )
-    // An answer is seen where the thread is; what we wrote ourselves, and what nobody wants, is no reason to look.
+    // Answers move the thread back to the inbox, except our own and unwanted ones.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
-      await surfaced(ctx, Number(entity?.thread_id), id)
+      await tryMoveThreadToInbox(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }
   })
 
-/** Whether what is known was read while it was being written in a mailbox, and this is what was sent. */
-async function isFinished(ctx: Context, { id }: Received, folder: Folder): Promise<boolean> {
+/** Whether the known e-mail was polled as a draft and this is its sent version. */
+async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFolder): Promise<boolean> {
   if (folder !== 'sent') return false
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
-  const { folders, kept } = await filedOf(ctx, id)
+  const { folders, kept } = await foldersOf(ctx, id)
   return status === 'received' && [...folders, ...kept].includes('draft')
 }
 
-/** A draft that was sent meanwhile is as it was sent. */
-async function finish(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
+/** Replaces a draft by its sent version. */
+async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
   const work = async (ctx: Context): Promise<void> => {
     const columns = { ...columnsOf(mail, { isOwn: true, hasOriginal: files.raw !== null }), raw_file_id: null }
     await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
-    await putInto(ctx, id, completed(await filedOf(ctx, id)))
-    await settleAttachments(ctx, id, { attachment_ids: [] })
+    await storeFolders(ctx, id, foldersOfSentDraft(await foldersOf(ctx, id)))
+    await saveAttachments(ctx, id, { attachment_ids: [] })
     await releaseFiles(ctx, { type: 'emails', id })
-    await keepReceived(ctx, id, files.attachments)
-    if (files.raw) await keepRaw(ctx, id, files.raw)
+    await saveReceivedAttachments(ctx, id, files.attachments)
+    if (files.raw) await saveRaw(ctx, id, files.raw)
   }
-  await change(ctx, id, inputOf(mail, 'sent'), () => undefined, work)
+  await changeEmail(ctx, id, inputOf(mail, 'sent'), () => undefined, work)
 }
 
-/** A listener that will not have the thread shown anew has no say about the mail that came. */
-async function surfaced(ctx: Context & { unit: Unit }, thread: number, id: number): Promise<void> {
+/** A listener may refuse to move the thread to the inbox; the e-mail is stored anyway. */
+async function tryMoveThreadToInbox(ctx: Context & { unit: Unit }, thread: number, id: number): Promise<void> {
   try {
-    await savepoint(ctx, () => surface(ctx, thread, id))
+    await savepoint(ctx, () => moveThreadToInbox(ctx, thread, id))
   } catch (error) {
     if (!isOfListener(error)) throw error
-    ctx.services.log.warn({ err: error, thread, email: id }, 'A listener refused to have a thread shown anew.')
+    ctx.services.log.warn({ err: error, thread, email: id }, 'A listener refused to move a thread back to the inbox.')
   }
 }
 
-/** What listeners are asked about. */
-const inputOf = (mail: ReceivedMail, folder: Folder) => ({
+/** The input that listeners see. */
+const inputOf = (mail: ReceivedMail, folder: EmailFolder) => ({
   subject: mail.subject,
   from: mail.from === null ? [] : [mail.from.address],
   reply_to: mail.to,
@@ -194,7 +195,7 @@ function columnsOf(
   const note =
     mail.error === null ? null : hasOriginal ? `${mail.error} The original is attached as message.eml.` : mail.error
   const html = mail.html === null ? null : clean(mail.html)
-  // Of what is too much to be shown, the text is left.
+  // When the HTML is too large to sanitize, the text is shown.
   const reply = html?.trim() || htmlOf(mail.text) || htmlOf(note)
   const text = mail.text ?? (html === null ? note : plainText(html))
   return {
@@ -225,23 +226,23 @@ const htmlOf = (text: string | null): string | null =>
     ? null
     : clean(`<p>${escapeHtml(text.trim()).replaceAll('\n', '<br />')}</p>`)) || null
 
-/** Whether a user wrote it, or this installation. */
-async function isOurs({ db, services }: Context, { from }: ReceivedMail): Promise<boolean> {
+/** Whether a user or this installation wrote it. */
+async function isFromUs({ db, services }: Context, { from }: ReceivedMail): Promise<boolean> {
   if (from === null) return false
   const key = fold(from.address)
   if (key === fold(services.config.mailFrom)) return true
   return (await db.selectFrom('users').select('id').where('email_key', '=', key).executeTakeFirst()) !== undefined
 }
 
-/** The person with the sender's address; of several the first there was. */
-async function personOf(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
+/** The oldest visible person with the sender's address. */
+async function findSender(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
   if (from === null) return null
   const rows = await persons.query(ctx, { email: [from.address], sort: ['id'] })
   const person = await rows.clearSelect().select('persons.id').limit(1).executeTakeFirst()
   return person?.id ?? null
 }
 
-async function keepRaw(ctx: Context, id: number, raw: Upload): Promise<void> {
+async function saveRaw(ctx: Context, id: number, raw: Upload): Promise<void> {
   const file = await addFile(ctx, raw, { type: 'emails', id })
   await ctx.db.updateTable('emails').set({ raw_file_id: file }).where('id', '=', id).execute()
 }

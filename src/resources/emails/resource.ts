@@ -1,5 +1,5 @@
-// E-mails as records (DOMAIN 14): written here or received, in folders and threads, about a person and a lead. What a mail says
-// is in content.ts, where it lies in folders.ts, what it answers in threads.ts, who sees it in visibility.ts.
+// The e-mails resource (DOMAIN 14): written here or received, in folders and threads, linked to a
+// person and a lead. Rules are in content.ts, folders.ts, threads.ts and visibility.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
@@ -13,33 +13,33 @@ import { persons } from '../persons/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
-import { gatherAttachments, settleAttachments } from './attachments.ts'
-import { type Body, checkComplete, contentColumns, type Stored } from './content.ts'
-import { checkFolders, filedOf, gatherFolders, homeOf, putInto, refiled } from './folders.ts'
-import { checkAtRest, queuedAgain, queueIfDue } from './queue.ts'
+import { loadAttachments, saveAttachments } from './attachments.ts'
+import { checkComplete, contentColumns, type EmailBody, type StoredEmail } from './content.ts'
+import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
+import { checkNotSending, queueIfDue, restoreSending } from './queue.ts'
+import { inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { searchDocument } from './search-document.ts'
-import { inheritance, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { visibleEmail, wasInOpenFolder } from './visibility.ts'
 
 type Email = Schema<'Email'>
 
-interface Current extends Stored {
+interface Current extends StoredEmail {
   parent_id: number | null
   person_id: number | null
   lead_id: number | null
 }
 
-async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<string, unknown>> {
+async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
   const { ctx, current, found } = writing
   if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
   else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
-    found.invalid('parent_id', 'What an e-mail answers cannot be changed.')
+    found.invalid('parent_id', 'The answered e-mail cannot be changed.')
   if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
   if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
   await checkTagIds(ctx, found, body.tag_ids)
   const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
   if (body.folders) {
-    const filed = current ? await filedOf(ctx, current.id) : { folders: [homeOf(status)], kept: [] }
+    const filed = current ? await foldersOf(ctx, current.id) : { folders: [folderOfStatus(status)], kept: [] }
     checkFolders(found, filed, body.folders)
   }
   const content = await contentColumns(body, writing)
@@ -54,10 +54,10 @@ async function columnsOf(body: Body, writing: Writing<Current>): Promise<Record<
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 
-/** What only a new mail gets, and what it takes over from the one it answers. */
-async function newColumns(body: Body, ctx: Context): Promise<Record<string, unknown>> {
+/** Columns of a new e-mail only, some inherited from the one it answers. */
+async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string, unknown>> {
   const { config } = ctx.services
-  const parent = typeof body.parent_id === 'number' ? await inheritance(ctx, body.parent_id) : null
+  const parent = typeof body.parent_id === 'number' ? await inheritFrom(ctx, body.parent_id) : null
   const subject = oneLine(body.subject ?? parent?.subject ?? null)
   const messageId = newMessageId(ctx)
   return {
@@ -77,7 +77,7 @@ async function newColumns(body: Body, ctx: Context): Promise<Record<string, unkn
   }
 }
 
-const searched = (column: string): SearchField => ({
+const addressSearch = (column: string): SearchField => ({
   where: (word, dialect) =>
     sql<SqlBool>`exists (select 1 from ${dialect.jsonTexts(column, 'address')} where ${dialect.fold('address.value')} like ${likePattern(word)} escape '\\')`,
 })
@@ -132,7 +132,7 @@ export const emails = defineResource({
     has_attachments: flagged((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
-    // The first mail of a thread may be gone; what answered it begins the thread then.
+    // The first e-mail of a thread may be deleted; then its answers have no parent.
     is_root: flagged((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),
@@ -145,10 +145,10 @@ export const emails = defineResource({
     { key: 'emails.subject_key' },
     { text: 'emails.name' },
     { text: 'emails.text' },
-    ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(searched),
+    ...['emails.from', 'emails.reply_to', 'emails.cc', 'emails.bcc'].map(addressSearch),
   ],
   governs: ['is_draft'],
-  toRow: columnsOf,
+  toRow: toEmailRow,
   toReply: (row, ctx): Email => ({
     id: row.id,
     subject: row.subject,
@@ -156,7 +156,7 @@ export const emails = defineResource({
     text: row.text,
     reply_to: JSON.parse(row.reply_to) as string[],
     cc: JSON.parse(row.cc) as string[],
-    // For users only: what jobs pass on goes to others as well.
+    // Only for users: webhooks and workflows pass replies on to others.
     bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
     from: JSON.parse(row.from) as string[],
     sender: JSON.parse(row.sender) as string[],
@@ -191,46 +191,46 @@ export const emails = defineResource({
     updated_at: row.updated_at,
     version: row.version,
   }),
-  loadRelated: gatherParts,
-  afterSave: async (ctx, id, body: Body) => {
+  loadRelated: loadParts,
+  afterSave: async (ctx, id, body: EmailBody) => {
     await joinThread(ctx, id)
-    const before = await filedOf(ctx, id)
-    await settleFolders(ctx, id, body.folders)
-    await settleAttachments(ctx, id, body)
+    const before = await foldersOf(ctx, id)
+    await saveFolders(ctx, id, body.folders)
+    await saveAttachments(ctx, id, body)
     await queueIfDue(ctx, id, before)
   },
-  beforeDelete: checkAtRest,
-  onRestore: (ctx, { row }) => queuedAgain(ctx, { id: Number(row.id), status: String(row.status) }),
+  beforeDelete: checkNotSending,
+  onRestore: (ctx, { row }) => restoreSending(ctx, { id: Number(row.id), status: String(row.status) }),
   saveLinks: (ctx, id, body, isNew) => setTags(ctx, 'emails', id, body.tag_ids, isNew),
   wasInSight: wasInOpenFolder,
 })
 
-/** A new mail lies where its state belongs, and where the body wants it. */
-async function settleFolders(ctx: Context, id: number, wanted: Body['folders']): Promise<void> {
-  let filed = await filedOf(ctx, id)
+/** Stores the folders: those the body asks for, or the folder of the state of a new e-mail. */
+async function saveFolders(ctx: Context, id: number, wanted: EmailBody['folders']): Promise<void> {
+  let filed = await foldersOf(ctx, id)
   const isNew = filed.folders.length === 0
   if (isNew) {
     const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
-    filed = { folders: [homeOf(status)], kept: [] }
+    filed = { folders: [folderOfStatus(status)], kept: [] }
   }
-  if (wanted) await putInto(ctx, id, refiled(filed, wanted))
-  else if (isNew) await putInto(ctx, id, filed)
+  if (wanted) await storeFolders(ctx, id, foldersAfterMove(filed, wanted))
+  else if (isNew) await storeFolders(ctx, id, filed)
 }
 
-async function gatherParts(ctx: Context, replies: Email[], include: readonly string[]): Promise<void> {
+async function loadParts(ctx: Context, replies: Email[], include: readonly string[]): Promise<void> {
   const chains = await referencesOf(
     ctx,
     replies.map(({ id }) => id),
   )
   for (const reply of replies) reply.reference_ids = chains.get(reply.id) ?? []
-  await gatherFolders(ctx, replies)
-  await gatherAttachments(ctx, replies)
+  await loadFolders(ctx, replies)
+  await loadAttachments(ctx, replies)
   await expandReferences(ctx, replies, include, { person: () => persons, lead: () => leads, parent: () => emails })
-  if (include.includes('children')) await gatherChildren(ctx, replies)
+  if (include.includes('children')) await loadChildren(ctx, replies)
 }
 
-/** The answers to a page of mails that the caller sees, oldest first. */
-async function gatherChildren(ctx: Context, replies: Email[]): Promise<void> {
+/** The visible answers to a page of e-mails, oldest first. */
+async function loadChildren(ctx: Context, replies: Email[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('emails')
     .select(['id', 'parent_id'])

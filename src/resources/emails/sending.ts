@@ -1,7 +1,6 @@
-// Sends a mail that is queued (DOMAIN 14.2): queued → sending → sent, or failed; in between queued again until the next try. Each
-// step is an `email.update` in a transaction of its own. A server that took the mail and a crash before that was stored leave it
-// `sending`: it is sent again then, with the same Message-ID, by which the recipient's server knows it. So a mail is accepted at
-// least once, and of each at most one try is in flight.
+// Sends a queued e-mail (DOMAIN 14.2): queued → sending → sent or failed, and queued again between
+// tries. Each step is an `email.update` in its own transaction. After a crash the e-mail may be
+// sent twice with the same Message-ID, so delivery is at least once.
 import { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
@@ -20,50 +19,54 @@ import {
 } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 import { attachmentRows } from './attachments.ts'
-import { change } from './changes.ts'
-import { delivered, filedOf, putInto } from './folders.ts'
+import { changeEmail } from './change-email.ts'
+import { foldersOf, foldersWhenSent, storeFolders } from './folders.ts'
 import { answerAddress } from './parents.ts'
-import { hiddenOf, refusal, withoutHidden } from './refusals.ts'
+import { describeRefusals, hiddenRecipients, withoutHidden } from './refused-recipients.ts'
 import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
-/** One try. Throws when the mail was not taken; Bury when it never will be. */
-export async function sendMail(ctx: Context, id: number, job: JobRun): Promise<void> {
-  if (!(await begin(ctx, id, job.attempt))) return
+/** One try. Throws when the mail server did not accept the e-mail, `BuryJob` when it never will. */
+export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<void> {
+  if (!(await markSending(ctx, id, job.attempt))) return
   let sent: SentMail
   let hidden: readonly string[] = []
   try {
-    const message = await messageOf(ctx, id)
-    hidden = hiddenOf(message)
+    const message = await composeMessage(ctx, id)
+    hidden = hiddenRecipients(message)
     sent = await ctx.services.mailer.send(message, withGracePeriod(job.signal))
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // A run that is told to stop leaves the mail as it is; so does one whose job is another worker's. `giveUp` has the last words.
-    if (!job.isLast && !job.signal.aborted) await putOff(ctx, id, error.message, job)
+    // After an abort or a lost lease, the next worker continues. After the last try, `markFailed`
+    // stores the error.
+    if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }
-  await accept(ctx, id, { refused: refusal(sent, hidden) })
+  await markSent(ctx, id, { refused: describeRefusals(sent, hidden) })
 }
 
-/** It waits for the next try. */
-const putOff = (ctx: Context, id: number, error: string, job: JobRun): Promise<boolean> =>
+/** Queues the e-mail for the next try. */
+const requeueEmail = (ctx: Context, id: number, error: string, job: JobRun): Promise<boolean> =>
   transaction(
     ctx,
-    async (ctx) => (await job.holdsLease(ctx)) && step(ctx, id, ['sending'], { status: 'queued', error }),
+    async (ctx) => (await job.holdsLease(ctx)) && changeStatus(ctx, id, ['sending'], { status: 'queued', error }),
   )
 
-/** It is sent, whoever likes it: a listener that refuses to hear of it, or fails, must not have it sent again. */
-async function accept(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {
-  const columns: Step = { status: 'sent', error: refused, sent_at: stamp(ctx.services.clock.now()) }
-  const file = async (ctx: Context): Promise<void> => putInto(ctx, id, delivered(await filedOf(ctx, id)))
+/**
+ * Marks the e-mail as sent even if a listener refuses or fails, because otherwise it would be sent
+ * again.
+ */
+async function markSent(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {
+  const columns: StatusChange = { status: 'sent', error: refused, sent_at: stamp(ctx.services.clock.now()) }
+  const file = async (ctx: Context): Promise<void> => storeFolders(ctx, id, foldersWhenSent(await foldersOf(ctx, id)))
   try {
-    await step(ctx, id, ['sending', 'queued'], columns, file)
+    await changeStatus(ctx, id, ['sending', 'queued'], columns, file)
   } catch (cause) {
     if (!isOfListener(cause)) throw cause
     ctx.services.log.error(
       { err: cause, email: id },
-      'A listener refused that an e-mail was sent, or failed; it was sent all the same.',
+      'A listener refused or failed after an e-mail was sent; the e-mail stays sent.',
     )
     await transaction(ctx, async (ctx) => {
       await ctx.db.updateTable('emails').set(columns).where('id', '=', id).execute()
@@ -73,12 +76,12 @@ async function accept(ctx: Context, id: number, { refused }: { refused: string |
   }
 }
 
-/** No more tries. In the transaction that says so of the job. */
-export const giveUp = async (ctx: Context, id: number, error: string): Promise<void> =>
-  void (await step(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
+/** Marks the e-mail as failed, in the transaction that buries the job. */
+export const markFailed = async (ctx: Context, id: number, error: string): Promise<void> =>
+  void (await changeStatus(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
 
-/** Whether it is to be sent: it is there, nobody has thrown it away, and it was not sent before. */
-const begin = (ctx: Context, id: number, attempts: number): Promise<boolean> =>
+/** Returns false for e-mails that must not be sent: deleted, trashed or already sent. */
+const markSending = (ctx: Context, id: number, attempts: number): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
     const mail = await ctx.db
       .selectFrom('emails')
@@ -86,35 +89,35 @@ const begin = (ctx: Context, id: number, attempts: number): Promise<boolean> =>
       .where('id', '=', id)
       .executeTakeFirst()
     if (!mail) return false
-    if ((await filedOf(ctx, id)).folders.includes('trash')) {
-      await step(ctx, id, ['sending'], { status: 'queued' })
+    if ((await foldersOf(ctx, id)).folders.includes('trash')) {
+      await changeStatus(ctx, id, ['sending'], { status: 'queued' })
       return false
     }
-    // Left by a try that never came to its end.
+    // A crashed try left this state.
     if (mail.status === 'sending' && mail.attempts === attempts) return true
-    // A job of a failed mail is one that somebody wants to be tried again.
-    return step(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
+    // An operator revived the job of a failed e-mail.
+    return changeStatus(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
   })
 
-interface Step {
+interface StatusChange {
   status: 'queued' | 'sending' | 'sent' | 'failed'
   attempts?: number
   error?: string | null
   sent_at?: string
 }
 
-/** False when the mail is gone, or in none of these states. */
-const step = (
+/** Returns false when the e-mail is gone or in none of the states `from`. */
+const changeStatus = (
   ctx: Context,
   id: number,
   from: readonly string[],
-  columns: Step,
+  columns: StatusChange,
   also: (ctx: Context) => Promise<void> = async () => undefined,
 ): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (!mail || !from.includes(mail.status)) return false
-    await change(
+    await changeEmail(
       ctx,
       id,
       columns,
@@ -133,7 +136,7 @@ function deferral(cause: unknown, hidden: readonly string[]): Error {
   return new Error(cause.mayHaveArrived ? `${reason} It may have arrived.` : reason, { cause })
 }
 
-async function messageOf(ctx: Context, id: number): Promise<OutboundMessage> {
+async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage> {
   const { services } = ctx
   const mail = await ctx.db.selectFrom('emails').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
   const list = (column: 'from' | 'reply_to' | 'cc' | 'bcc'): string[] => JSON.parse(mail[column]) as string[]
@@ -154,10 +157,10 @@ async function messageOf(ctx: Context, id: number): Promise<OutboundMessage> {
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,
-    // What nobody wrote by hand is not to be answered by a machine.
+    // E-mails without an author are generated and must not trigger automatic answers.
     ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
-    ...(invitation && { calendar: { method: 'REQUEST', content: await textOf(invitation.content()) } }),
+    ...(invitation && { calendar: { method: 'REQUEST', content: await readTextStream(invitation.content()) } }),
   }
 }
 
@@ -189,13 +192,16 @@ function streamOf(source: Source | null, name: string): Readable {
   return source.size === 0 ? Readable.from([]) : source.read(0, source.size - 1)
 }
 
-async function textOf(stream: Readable): Promise<string> {
+async function readTextStream(stream: Readable): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
   return Buffer.concat(chunks).toString()
 }
 
-/** A link of ours to one of the mail's files becomes the file itself: nobody outside could follow it. */
+/**
+ * Replaces links to the e-mail's own files by embedded attachments: recipients cannot open the
+ * links.
+ */
 function ownPicture(id: number, files: readonly File[], url: string): string | undefined {
   const { pathname } = new URL(url)
   const file = files.find((each) =>

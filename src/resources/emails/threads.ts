@@ -1,17 +1,17 @@
-// How mails hang together (DOMAIN 14.1): an answer joins the thread of what it answers, takes over its chain of references,
-// and is about the same person and lead. Subjects play no part.
+// Threads of e-mails (DOMAIN 14.1): an answer inherits thread, references, person and lead from the
+// e-mail it answers. Subjects do not matter.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
 
 const maxReferences = 50
 const maxSubjectLength = 998
 
-/** A Message-ID nobody else has; without brackets. */
+/** A new unique Message-ID, without brackets. */
 export const newMessageId = ({ services, time }: Context): string =>
   `${v7({ msecs: time.getTime() })}@${services.config.mailDomain}`
 
-/** What an answer takes over from the mail it answers, and from the first of the thread. */
-export async function inheritance({ db }: Context, parentId: number) {
+/** Values that an answer inherits from the answered e-mail, or from the first of the thread. */
+export async function inheritFrom({ db }: Context, parentId: number) {
   const parent = await db
     .selectFrom('emails')
     .leftJoin('emails as root', 'root.id', 'emails.thread_id')
@@ -31,7 +31,10 @@ function replySubject(subject: string | null): string | null {
   return `Re: ${subject}`.slice(0, maxSubjectLength)
 }
 
-/** Puts a new mail into the thread of its parent, into `thread`, or begins one; writes down its references: those it came with, else its parent's. */
+/**
+ * Puts a new e-mail into the thread of its parent, into `thread`, or into a new one, and stores its
+ * references: the sent ones, else those of its parent.
+ */
 export async function joinThread(
   ctx: Context,
   id: number,
@@ -66,13 +69,16 @@ export async function joinThread(
 const chainOf = async (ctx: Context, parentId: number | null): Promise<string[]> =>
   parentId === null ? [] : ((await referencesOf(ctx, [parentId])).get(parentId) ?? [])
 
-/** A chain and the own id behind it. Of one too long the beginning of the thread stays, and what came last. */
+/**
+ * Appends an id to a chain of references. A chain that is too long keeps its first and its last
+ * ids.
+ */
 function withOwn(chain: readonly string[], own: string): string[] {
   const ids = [...new Set(chain.filter((each) => each !== own)), own]
   return ids.length > maxReferences ? [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)] : ids
 }
 
-/** The chains of several mails, with one query. */
+/** The reference chains of several e-mails, with one query. */
 export async function referencesOf({ db }: Context, ids: readonly number[]): Promise<Map<number, string[]>> {
   const rows = await db
     .selectFrom('email_references')

@@ -1,5 +1,5 @@
-// Which events a caller may know of: those about records that the rule of their type shows (kernel/query/event-visibility.ts). The rules are asked a few
-// questions for each type of record and none for each event.
+// Filters events by visibility: each entity's rule (kernel/query/event-visibility.ts) decides about
+// its records. A fixed number of queries per entity, none per event.
 import { type Selectable, sql } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -7,57 +7,61 @@ import { type Records, seenOf } from '../../kernel/query/event-visibility.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 
 export type EventRow = Selectable<DB['events']>
-/** What says which records an event is about. */
-export type Placed = Pick<EventRow, 'id' | 'entity_type' | 'entity_id' | 'related_type' | 'related_id'>
+/** The columns that name the records of an event. */
+export type EventReference = Pick<EventRow, 'id' | 'entity_type' | 'entity_id' | 'related_type' | 'related_id'>
 
 /**
- * Types whose records have owners: a link to one tells of it, so it must be seen as well. Of all others the record shows as much as
- * the link does.
+ * Entities with owners: a link to one of their records reveals it, so it must be visible too.
+ * Records of other entities show nothing more than the link.
  */
-const owned: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
+const ownedTypes: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
 
-/** The types of records whose events the caller may read. */
-export const openTypes = (ctx: Context): string[] =>
+/** The entities whose events the caller may read. */
+export const listableTypes = (ctx: Context): string[] =>
   [...ctx.services.sights].flatMap(([type, { lists }]) => (canCall(ctx, lists) ? [type] : []))
 
-interface Place {
-  row: Placed
+interface RecordReference {
+  row: EventReference
   type: string
   id: number
   isRelated: boolean
 }
 
-/** Those events that the caller may know of. */
-export async function knownOf<Row extends Placed>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
-  const places = rows.flatMap((row): Place[] => {
+/** The events that the caller may see. */
+export async function filterVisible<Row extends EventReference>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
+  const places = rows.flatMap((row): RecordReference[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
     const { related_type: type, related_id: id } = row
-    return type === null || id === null || !owned.has(type) ? [own] : [own, { row, type, id, isRelated: true }]
+    return type === null || id === null || !ownedTypes.has(type) ? [own] : [own, { row, type, id, isRelated: true }]
   })
-  const hidden = new Set<Placed>()
+  const hidden = new Set<EventReference>()
   for (const type of new Set(places.map((place) => place.type))) {
     const ofType = places.filter((place) => place.type === type)
-    const isKnown = await knownOfType(ctx, type, ofType)
+    const isKnown = await visibilityOfType(ctx, type, ofType)
     for (const place of ofType) if (!isKnown(place)) hidden.add(place.row)
   }
   return rows.filter((row) => !hidden.has(row))
 }
 
-async function knownOfType(ctx: Context, type: string, places: readonly Place[]): Promise<(place: Place) => boolean> {
+async function visibilityOfType(
+  ctx: Context,
+  type: string,
+  places: readonly RecordReference[],
+): Promise<(place: RecordReference) => boolean> {
   const sight = ctx.services.sights.get(type)
-  // The log may hold a type of an earlier version.
+  // The log may have entities of an earlier version.
   if (!sight || !canCall(ctx, sight.lists)) return () => false
   const { records } = sight
   if (!records) return () => true
   const ids = [...new Set(places.map(({ id }) => id))]
   const seen = await seenOf(ctx, records, ids)
-  const gone = await goneOf(
+  const gone = await findMissing(
     ctx,
     records,
     ids.filter((id) => !seen.has(id)),
   )
   if (gone.size === 0) return ({ id }) => seen.has(id)
-  const deletions = await deletionsOf(ctx, type, records, [...gone])
+  const deletions = await findDeletions(ctx, type, records, [...gone])
   const orphans = places.flatMap(({ row, id, isRelated }) =>
     gone.has(id) && !isRelated && !deletions.has(id) ? [row.id] : [],
   )
@@ -66,13 +70,14 @@ async function knownOfType(ctx: Context, type: string, places: readonly Place[])
     if (!gone.has(id)) return seen.has(id)
     const deletion = deletions.get(id)
     if (deletion !== undefined) return known.has(deletion)
-    // What went without an event of its own was last known by this event, which of a link says nothing of the other record.
+    // A record deleted without an event was last known by this event. The event shows too little
+    // about a related record, so only callers who see everything see it.
     return isRelated ? canSeeOwner(ctx, null) : known.has(row.id)
   }
 }
 
-/** Which of the ids are those of no record any more. */
-async function goneOf({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
+/** The ids that have no record any more. */
+async function findMissing({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await db
     .selectFrom(table as 'leads')
@@ -83,8 +88,8 @@ async function goneOf({ db }: Context, { table }: Records, ids: readonly number[
   return new Set(ids.filter((id) => !present.has(id)))
 }
 
-/** The newest events by which records went: a record can be deleted, restored and deleted again. */
-async function deletionsOf(
+/** The latest deletion event by record id: a record can be deleted, restored and deleted again. */
+async function findDeletions(
   { db }: Context,
   type: string,
   { deleted }: Records,
@@ -102,7 +107,7 @@ async function deletionsOf(
   return new Map(rows.map((row) => [row.entity_id ?? 0, row.last]))
 }
 
-/** Those of the events that knew a record last whose record was in sight then. */
+/** The ids among these events whose record was visible at that time. */
 async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await ctx.db

@@ -1,32 +1,33 @@
-// The change feed (DOMAIN 17.4), as pages with a cursor or as a stream. What is read is in entries.ts, who sees it in event-visibility.ts.
+// The change feed (DOMAIN 17.4), as pages or as a stream. read-log.ts reads it, event-visibility.ts
+// filters it.
 
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
-import { checkPlace, conditionsOf, oldestOf, readPart } from './entries.ts'
-import { follow } from './stream.ts'
+import { checkPlace, eventFilters, findOldestId, readEntries } from './read-log.ts'
+import { followEvents } from './stream.ts'
 
-const stream = 'text/event-stream'
+const eventStreamType = 'text/event-stream'
 
 const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
-  const filters = conditionsOf(ctx, query)
-  const oldest = await oldestOf(ctx)
-  if (preferred(ctx, ['application/json', stream]) === stream) {
+  const filters = eventFilters(ctx, query)
+  const oldest = await findOldestId(ctx)
+  if (preferred(ctx, ['application/json', eventStreamType]) === eventStreamType) {
     const last = lastEventId(ctx)
     const after = last ?? query.after ?? (await newestEvent(ctx))
     await ctx.services.store.whenDurable()
     await checkPlace(ctx, last === undefined ? 'query.after' : 'header.Last-Event-ID', after, oldest)
-    return follow(ctx, filters, after)
+    return followEvents(ctx, filters, after)
   }
   const after = query.after ?? 0
   await checkPlace(ctx, 'query.after', after, oldest)
-  const { entries, next, hasMore } = await readPart(ctx, filters, after, query.per_page ?? 10)
+  const { entries, next, hasMore } = await readEntries(ctx, filters, after, query.per_page ?? 10)
   return { data: entries, meta: { next_after: next, has_more: hasMore, oldest_id: oldest } }
 }
 
-/** Where a reader that was cut off has come to. */
+/** The position of a reconnecting reader. */
 function lastEventId({ headers }: Context): number | undefined {
   const sent = headers['last-event-id']
   if (sent === undefined || sent === '') return undefined

@@ -1,5 +1,6 @@
-// The feed as server-sent events (DOMAIN 17.4): one log is read behind a place again and again, so a reader that comes back misses
-// nothing, and nothing waits in memory for a slow one. Who follows, and what wakes them, is in streams.ts.
+// The change feed as server-sent events (DOMAIN 17.4). The log is read again from the last
+// position, so reconnecting readers miss nothing and slow readers use no memory. streams.ts wakes
+// the readers.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -7,46 +8,46 @@ import { renewed } from '../../kernel/auth/sessions.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
 import { placed } from '../../kernel/resource/export.ts'
-import { readPart } from './entries.ts'
-import { join } from './streams.ts'
+import { readEntries } from './read-log.ts'
+import { joinStreams } from './streams.ts'
 
-/** Few at a time: the next are read when these are taken. */
+/** Small batches: the next one is read when the reader has taken this one. */
 const atOnce = 25
 
-/** How often a reader is told that the stream lives, and how often other processes are thought of. */
-export interface Pace {
+/** Intervals of the heartbeat and of the check for events of other processes. */
+export interface StreamIntervals {
   beatMs: number
   lookMs: number
 }
 
-const usual: Pace = { beatMs: 15_000, lookMs: 1_000 }
+const defaultIntervals: StreamIntervals = { beatMs: 15_000, lookMs: 1_000 }
 
-/** What happens behind `after`, as a reply that does not end by itself. Throws 429 beyond the limit of a token. */
-export function follow(
+/** Events after `after` as an endless reply. Throws 429 beyond the limit per token. */
+export function followEvents(
   ctx: Context,
   filters: readonly Expression<SqlBool>[],
   after: number,
-  { beatMs, lookMs }: Pace = usual,
+  { beatMs, lookMs }: StreamIntervals = defaultIntervals,
 ): Download {
   const alarm = createAlarm(beatMs)
-  const leave = join(ctx.services, { reader: readerOf(ctx), wake: alarm.ring, end: alarm.end }, lookMs)
+  const leave = joinStreams(ctx.services, { reader: readerIdOf(ctx), wake: alarm.ring, end: alarm.end }, lookMs)
   const release = (): void => {
     leave()
     alarm.end()
   }
   return download({
     mediaType: 'text/event-stream',
-    body: placed(told(ctx, filters, after, alarm, release), release),
-    // The connection goes with the stream, so that a server that closes need not wait for it to be idle.
+    body: placed(streamEntries(ctx, filters, after, alarm, release), release),
+    // The connection closes with the stream, so that a closing server need not wait for it.
     headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close' },
   })
 }
 
-const readerOf = ({ token, session }: Context): string => (token ? `token ${token.id}` : `session ${session?.id}`)
+const readerIdOf = ({ token, session }: Context): string => (token ? `token ${token.id}` : `session ${session?.id}`)
 
 type Alarm = ReturnType<typeof createAlarm>
 
-/** What a stream waits for: something happened, a sign of life is due, or it is over. */
+/** Wakes a stream for news, for a heartbeat, and at its end. */
 function createAlarm(beatMs: number) {
   let hasNews = true
   let isDue = false
@@ -68,13 +69,16 @@ function createAlarm(beatMs: number) {
       wake()
     },
     isOver: () => isOver,
-    /** Whether a sign of life is due; it is given once. */
+    /** Whether a heartbeat is due; resets it. */
     takeBeat: (): boolean => {
       const wasDue = isDue
       isDue = false
       return wasDue
     },
-    /** Returns once there is something to do, at once when there was since the last time. */
+    /**
+     * Waits for news, a heartbeat or the end; returns at once when something happened since the
+     * last call.
+     */
     rest: async (): Promise<void> => {
       if (!hasNews && !isOver)
         await new Promise<void>((resolve) => {
@@ -85,7 +89,7 @@ function createAlarm(beatMs: number) {
   }
 }
 
-async function* told(
+async function* streamEntries(
   ctx: Context,
   filters: readonly Expression<SqlBool>[],
   after: number,
@@ -94,20 +98,20 @@ async function* told(
 ): AsyncGenerator<string> {
   let place = after
   try {
-    // Where the reader stands, so that it comes back to the right place although nothing has happened yet.
+    // The first message carries the position, so that a reader can resume even before any event.
     yield `retry: 2000\nid: ${place}\n\n`
     for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
       for (let hasMore = true; hasMore && !alarm.isOver(); ) {
         const caller = await renewed(ctx, 'listEvents')
         if (!caller) return
-        const part = await readPart(caller, filters, place, atOnce)
+        const part = await readEntries(caller, filters, place, atOnce)
         place = part.next
         hasMore = part.hasMore
         if (part.entries.length > 0) yield part.entries.map(block).join('')
-        // A long log in which nothing is found keeps nobody waiting.
+        // Yield while a long log has no visible events.
         else if (hasMore) await setImmediate()
       }
-      // With the place, which moves on while there is nothing the reader may see.
+      // The heartbeat carries the position, which advances past invisible events.
       if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`
     }
   } finally {

@@ -1,5 +1,5 @@
-// Who follows the feed of one server: how many streams a token or session has, what wakes them, and their end. A commit of this process wakes
-// them at once; those of other processes are looked for every second.
+// The open streams of this server: the limit per token or session, waking and ending. Commits of
+// this process wake them at once; a check every second finds those of other processes.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -15,16 +15,19 @@ export interface Stream {
 
 interface Streams {
   open: Set<Stream>
-  /** Stops looking; undefined while nobody follows. */
+  /** Stops the check; undefined without open streams. */
   rest: (() => void) | undefined
 }
 
-const known = new WeakMap<Services, Streams>()
+const streamsOf = new WeakMap<Services, Streams>()
 
-/** Throws 429 when the reader has as many streams as it can have. Answers how to leave. */
-export function join(services: Services, stream: Stream, lookMs: number): () => void {
-  const streams: Streams = known.get(services) ?? { open: new Set(), rest: undefined }
-  known.set(services, streams)
+/**
+ * Adds a stream and returns the function that removes it. Throws 429 when the reader has too many
+ * streams.
+ */
+export function joinStreams(services: Services, stream: Stream, lookMs: number): () => void {
+  const streams: Streams = streamsOf.get(services) ?? { open: new Set(), rest: undefined }
+  streamsOf.set(services, streams)
   const { open } = streams
   if ([...open].filter(({ reader }) => reader === stream.reader).length >= maxPerReader)
     throw new Problem('rate_limited', `A token can follow ${maxPerReader} streams at a time.`, {
@@ -40,9 +43,9 @@ export function join(services: Services, stream: Stream, lookMs: number): () => 
   }
 }
 
-/** Ends every stream of a server that is closing. */
+/** Ends all streams when the server closes. */
 export function endStreams(services: Services): void {
-  for (const stream of known.get(services)?.open ?? []) stream.end()
+  for (const stream of streamsOf.get(services)?.open ?? []) stream.end()
 }
 
 function watch({ events, store, log }: Services, open: ReadonlySet<Stream>, lookMs: number): () => void {
@@ -56,7 +59,7 @@ function watch({ events, store, log }: Services, open: ReadonlySet<Stream>, look
       if (now > newest) wake()
       newest = now
     } catch (cause) {
-      log.warn({ err: cause }, 'The event log could not be looked at for its streams.')
+      log.warn({ err: cause }, 'The check of the event log for streams failed.')
     }
   }
   const off = events.on('*', ({ name }) => {

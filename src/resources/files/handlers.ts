@@ -1,4 +1,4 @@
-// Uploading, showing, downloading and deleting files (DOMAIN 16). How they belong to records is in attach.ts.
+// Uploads, downloads and deletes files (DOMAIN 16). attach.ts attaches them to records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, notFound } from '../../kernel/errors.ts'
@@ -10,10 +10,10 @@ import { bestEffort } from '../../kernel/runtime/unavailable.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { write } from '../../kernel/write/write.ts'
 import { addFile } from './attach.ts'
-import { type FileRow, findFile, presentFile, rowsOf } from './rows.ts'
-import { checkSignature } from './signed.ts'
+import { type FileRow, fileRows, findFile, presentFile } from './rows.ts'
+import { checkSignature } from './signed-links.ts'
 
-/** For the paths below a file: throws 404 for one the caller may not see. */
+/** For paths below a file. */
 export const files = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await findFile(ctx, id)
@@ -28,7 +28,7 @@ const uploadFile: Handler<'uploadFile'> = async (ctx, { body }) => {
     'files.create',
     { entity: 'files', input: { name, size, content_type } },
     async (ctx) => {
-      const [row] = await rowsOf(ctx, [await addFile(ctx, upload, null)])
+      const [row] = await fileRows(ctx, [await addFile(ctx, upload, null)])
       if (!row) throw new Error('The file was stored but not read.')
       return { id: row.id, entity: { ...presentFile(ctx, row) } }
     },
@@ -43,16 +43,16 @@ const getFile: Handler<'getFile'> = async (ctx, { params }) => ({
 const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
   const row = await findFile(ctx, params.id)
   if (row.owner_type !== null)
-    throw inUse('The file belongs to a record and goes with it.', [
+    throw inUse('The file belongs to a record and is deleted with it.', [
       { entity_type: row.owner_type, id: row.owner_id, field: null },
     ])
   await removeFile(ctx, row)
-  // At once, unless others share them: bytes that wait for the clean-up would fill the disk past the limit of uploads.
+  // Deleted at once: waiting for the clean-up, bytes could exceed the limit of uploads.
   if (!ctx.dryRun) await bestEffort(() => ctx.services.sweepFiles(ctx, [row.sha256]))
   return { message: 'File deleted.' }
 }
 
-/** Deletes the row of a file that no record needs. Its bytes are left to the caller: others may share them. */
+/** Deletes the row of a file. The caller deletes the bytes, which other files may share. */
 export async function removeFile(ctx: Context, row: FileRow): Promise<void> {
   const before: Snapshot = { ...presentFile(ctx, row) }
   await write(ctx, 'files.delete', { entity: 'files', input: {}, id: row.id, before }, async (ctx) => {
@@ -61,17 +61,18 @@ export async function removeFile(ctx: Context, row: FileRow): Promise<void> {
   })
 }
 
-const downloadFile: Handler<'downloadFile'> = async (ctx, { params }) => bytesOf(ctx, await findFile(ctx, params.id))
+const downloadFile: Handler<'downloadFile'> = async (ctx, { params }) =>
+  downloadBytes(ctx, await findFile(ctx, params.id))
 
 const downloadSignedFile: Handler<'downloadSignedFile'> = async (ctx, { params, query }) => {
   checkSignature(ctx, params.id, query)
-  const [row] = await rowsOf(ctx, [params.id])
+  const [row] = await fileRows(ctx, [params.id])
   if (!row) throw notFound('file', params.id)
-  return bytesOf(ctx, row)
+  return downloadBytes(ctx, row)
 }
 
-/** The bytes of a file the caller may see, for an operation that replies them. */
-export async function bytesOf(
+/** A download of a file that the caller may see. */
+export async function downloadBytes(
   ctx: Context,
   row: Pick<FileRow, 'id' | 'name' | 'content_type' | 'sha256'>,
 ): Promise<Download> {
@@ -90,7 +91,7 @@ export async function bytesOf(
     etag: `"${sha256}"`,
     headers: {
       'cache-control': 'private, no-cache',
-      // Browsers show a PDF with scripts of their own, which a sandbox would keep out.
+      // The sandbox would break the browser's PDF viewer, which runs scripts.
       ...(content_type !== 'application/pdf' && { 'content-security-policy': "default-src 'none'; sandbox" }),
     },
   })

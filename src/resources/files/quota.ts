@@ -1,12 +1,16 @@
-// How much uploads may take that belong to no record: of one user, and of all. They go after a day, so this bounds what they fill.
+// Limits for uploads not yet attached to a record, per user and in total. The clean-up deletes them
+// after a day.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
-/** A file counts as at least so many bytes. That bounds the number of rows that have to be counted as well. */
+/** Smaller files count as this size, which also limits their number. */
 const minCountedBytes = 16 * 1024
 const mib = 1024 * 1024
 
-/** Throws 413 when an upload of this size is too much. In the transaction that adds it, so that those at the same time are counted. */
+/**
+ * Throws 413 for an upload beyond the limits. Must run in the transaction that adds it, so that
+ * concurrent uploads count.
+ */
 export async function checkUploadQuota(ctx: Context, size: number): Promise<void> {
   const { uploadLimitMb, uploadUserLimitMb } = ctx.services.config
   const rows = await ctx.db
@@ -25,12 +29,12 @@ export async function checkUploadQuota(ctx: Context, size: number): Promise<void
   if (own + counted > uploadUserLimitMb * mib)
     throw new Problem(
       'payload_too_large',
-      `Your uploads that belong to no record may take ${uploadUserLimitMb} MiB, and this one does not fit. Attach some to records, or delete them; what is not attached within a day is removed.`,
+      `Your unattached uploads may have ${uploadUserLimitMb} MiB in total. Attach some to records or delete them; unattached uploads are deleted after a day.`,
     )
   const all = rows.reduce((sum, { bytes }) => sum + Number(bytes), 0)
   if (all + counted > uploadLimitMb * mib)
     throw new Problem(
       'payload_too_large',
-      `The uploads of all users that belong to no record may take ${uploadLimitMb} MiB, and this one does not fit. Attach or delete some, or try again tomorrow; what is not attached within a day is removed.`,
+      `The unattached uploads of all users may have ${uploadLimitMb} MiB in total. Attach or delete some, or try again tomorrow; unattached uploads are deleted after a day.`,
     )
 }

@@ -1,5 +1,5 @@
-// Files as rows, who sees one (DOMAIN 16), and how it is shown. An upload is its uploader's until it belongs to a record; then
-// whoever sees the record sees it.
+// Files as rows and replies, and their visibility (DOMAIN 16). An unattached upload is visible to
+// its uploader, an attached file to all who see its record.
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -12,13 +12,13 @@ import type { Rows } from '../../kernel/query/page.ts'
 
 export type FileRow = Selectable<Tables['files']>
 
-/** The record a file belongs to: `activities`, 7. */
-export interface Owner {
+/** The record of a file, such as `activities`, 7. */
+export interface FileOwner {
   type: string
   id: number
 }
 
-export const urlOf = (ctx: Context, id: number): string => ctx.baseUrl + pathTo(operations.downloadFile, id)
+export const downloadUrl = (ctx: Context, id: number): string => ctx.baseUrl + pathTo(operations.downloadFile, id)
 
 export const presentFile = (ctx: Context, row: FileRow): Schema<'FileRecord'> => ({
   id: row.id,
@@ -26,7 +26,7 @@ export const presentFile = (ctx: Context, row: FileRow): Schema<'FileRecord'> =>
   size: row.size,
   content_type: row.content_type,
   sha256: row.sha256,
-  url: urlOf(ctx, row.id),
+  url: downloadUrl(ctx, row.id),
   user_id: row.user_id,
   created_at: row.created_at,
 })
@@ -36,10 +36,10 @@ export const presentRef = (ctx: Context, row: FileRow): Schema<'FileRef'> => ({
   name: row.name,
   size: row.size,
   content_type: row.content_type,
-  url: urlOf(ctx, row.id),
+  url: downloadUrl(ctx, row.id),
 })
 
-export async function rowsOf(ctx: Context, ids: readonly number[]): Promise<FileRow[]> {
+export async function fileRows(ctx: Context, ids: readonly number[]): Promise<FileRow[]> {
   if (ids.length === 0) return []
   return ctx.db
     .selectFrom('files')
@@ -48,13 +48,13 @@ export async function rowsOf(ctx: Context, ids: readonly number[]): Promise<File
     .execute()
 }
 
-/** Events of a file are shown to callers who see it; of a deleted one, to its uploader. */
+/** Events of a file are visible to callers who see it; after its deletion, to its uploader. */
 export const fileSight: Sight = {
   lists: operations.getFile,
   records: {
     table: 'files',
     deleted: 'files.delete',
-    seen: async (ctx, ids) => new Set((await visibleOf(ctx, await rowsOf(ctx, ids))).map(({ id }) => id)),
+    seen: async (ctx, ids) => new Set((await visibleFiles(ctx, await fileRows(ctx, ids))).map(({ id }) => id)),
     async inSight(ctx) {
       const all = ctx.db.selectFrom('files').select('files.id')
       if (!ctx.user) return all
@@ -73,24 +73,27 @@ export const fileSight: Sight = {
   },
 }
 
-/** Those that the caller sees, with one question for all files of records of one kind. */
-export async function visibleOf(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
+/** The visible files, with one query per entity. */
+export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
   if (ctx.user === null) return [...rows]
   const { id: caller } = ctx.user
   const types = [...new Set(rows.flatMap(({ owner_type: type }) => type ?? []))]
   const seen = new Map<string, ReadonlySet<number>>()
   for (const type of types) {
     const ids = rows.flatMap((row) => (row.owner_type === type && row.owner_id !== null ? [row.owner_id] : []))
-    seen.set(type, await seenOwners(ctx, type, ids))
+    seen.set(type, await visibleOwners(ctx, type, ids))
   }
   return rows.filter((row) =>
     row.owner_type === null ? row.user_id === caller : (seen.get(row.owner_type)?.has(row.owner_id ?? 0) ?? false),
   )
 }
 
-/** The records of a kind that the caller may be shown, by permission, ability and sight, as a query of their ids. */
+/**
+ * The records of an entity that the caller may see, by permission, ability and visibility, as a
+ * query of their ids.
+ */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
-  // A user is named, with the picture, wherever a record is: that asks for no permission (DOMAIN 7.4).
+  // Every reply may name users with their picture, so no permission is needed (DOMAIN 7.4).
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)
@@ -98,8 +101,8 @@ async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none'
   return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
 }
 
-/** Which of them are among these. */
-async function seenOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
+/** The visible records among these ids. */
+async function visibleOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const owners = await ownersInSight(ctx, type)
   if (owners === 'none') return new Set()
   if (owners === 'all') return new Set(ids)
@@ -109,9 +112,9 @@ async function seenOwners(ctx: Context, type: string, ids: readonly number[]): P
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Throws 404 for a file that does not exist or is out of the caller's sight. */
+/** Throws 404 for a file that does not exist or is not visible. */
 export async function findFile(ctx: Context, id: number): Promise<FileRow> {
-  const [row] = await visibleOf(ctx, await rowsOf(ctx, [id]))
+  const [row] = await visibleFiles(ctx, await fileRows(ctx, [id]))
   if (!row) throw notFound('file', id)
   return row
 }

@@ -1,8 +1,9 @@
-// Who is in which group: one link table, read and written from both ends, by groups (`user_ids`) and by users (`group_ids`).
+// Membership of users in groups: one link table, written from groups (`user_ids`) and from users
+// (`group_ids`).
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
-/** Ids of the members of each of the groups that the caller sees, in ascending order. */
+/** Ids of the visible members, by group, in ascending order. */
 export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>()
   if (groupIds.length === 0) return found
@@ -18,7 +19,7 @@ export async function membersOf(ctx: Context, groupIds: readonly number[]): Prom
   return found
 }
 
-/** The groups of each of the users, by name. */
+/** The groups of each user, sorted by name. */
 export async function groupsOf(
   ctx: Context,
   userIds: readonly number[],
@@ -37,8 +38,8 @@ export async function groupsOf(
 }
 
 /**
- * Makes `ids` the complete set of members of a group, or of groups of a user. Members out of the caller's sight stay, and
- * undefined leaves the set as it is.
+ * Makes `ids` the complete set of members of a group, or of groups of a user. Members the caller
+ * cannot see stay; undefined changes nothing.
  */
 export async function setMembers(
   ctx: Context,

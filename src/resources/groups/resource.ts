@@ -1,23 +1,20 @@
-// Teams of users (DOMAIN 15.3): a user with the view permission `group` sees the records of every member of the own ones.
+// Teams of users (DOMAIN 15.3): a user with the view permission `group` sees the records of all
+// members of the user's groups.
 import { type SqlBool, sql } from 'kysely'
-import type { Body, Schema } from '../../contract/types.ts'
+import type { Schema } from '../../contract/types.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import type { HandlersFor } from '../../kernel/handler.ts'
 import { exists, text } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
 import { checkReferences, uniqueName } from '../../kernel/resource/references.ts'
-import { users } from '../users/resource.ts'
 import { checkMembership } from '../users/view-ceiling.ts'
 import { membersOf, setMembers } from './members.ts'
 
-type Operations = 'listGroups' | 'getGroup' | 'createGroup' | 'updateGroup' | 'deleteGroup' | 'listGroupHistory'
 type Group = Schema<'Group'>
 
-// The type is written out because groups and users refer to each other.
-export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: HandlersFor<Operations> } = defineResource({
+export const groups = defineResource({
   noun: 'group',
   table: 'groups',
   operations: {
@@ -42,7 +39,7 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     const { ctx, current, found } = writing
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
-    await checkReferences(writing, 'user_ids', user_ids, { noun: users.noun, visibleIds: withKnown(present) })
+    await checkReferences(writing, 'user_ids', user_ids, { noun: 'user', visibleIds: acceptPresent(present) })
     if (user_ids && !found.any) {
       const joined = [...new Set(user_ids)].filter((id) => !present.includes(id))
       const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
@@ -66,6 +63,7 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
       replies.map(({ id }) => id),
     )
     for (const reply of replies) reply.user_ids = members.get(reply.id) ?? []
+    const users = usersIn(ctx)
     if (!include.includes('users') || !canCall(ctx, users.getOperation)) return
     const full = await users.getMany(
       ctx,
@@ -73,7 +71,7 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
     )
     for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
   },
-  // The members are those whom the writer saw.
+  // The writer saw members that the reader may not see.
   asRead: (ctx, snapshot) => ({
     ...snapshot,
     ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
@@ -91,11 +89,14 @@ export const groups: Resource<Group, Body<'updateGroup'>> & { handlers: Handlers
   },
 })
 
-/** The members of a group that the caller sees, from `from` on. */
+/** The users resource by entity: its slice imports this one. */
+const usersIn = ({ services }: Context) => services.resources.get('users') as Resource<Schema<'User'>, never>
+
+/** SQL for the members of a group that the caller sees, from the keyword `from` on. */
 const members = (ctx: Context) =>
   sql`from user_groups join users on users.id = user_groups.user_id where user_groups.group_id = groups.id and ${visible(ctx, 'users.id')}`
 
-/** Every member, seen by the caller or not. */
+/** All members, including those the caller cannot see. */
 const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
   (
     await ctx.db
@@ -106,8 +107,8 @@ const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
       .execute()
   ).map(({ user_id }) => user_id)
 
-/** Members that stay are not looked at again: only who joins must be in the caller's sight (DOMAIN 3.4). */
-const withKnown =
+/** Present members pass; only new ones must be visible (DOMAIN 3.4). */
+const acceptPresent =
   (present: readonly number[]) =>
   async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>
-    new Set([...present, ...(await users.visibleIds(ctx, ids))])
+    new Set([...present, ...(await usersIn(ctx).visibleIds(ctx, ids))])

@@ -3,7 +3,7 @@
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
-import { fillIn, longest, type Placeholders } from '../email-templates/placeholders.ts'
+import { fillIn, maxFilledLength, type Placeholders } from '../email-templates/placeholders.ts'
 
 /** A campaign with the content of its template. */
 export interface CampaignDraft {
@@ -23,9 +23,10 @@ export function fillCampaign(
   url: string,
 ): FilledCampaign | string {
   const values = new Map([...facts, ['unsubscribe_url', url]])
-  const subject = fillIn(draft.subject, values, 'text', longest.subject)
-  if (!subject) return `With its placeholders filled in, the subject has more than ${longest.subject} characters.`
-  const content = fillIn(draft.content, values, 'html', longest.content)
+  const subject = fillIn(draft.subject, values, 'text', maxFilledLength.subject)
+  if (!subject)
+    return `With its placeholders filled in, the subject has more than ${maxFilledLength.subject} characters.`
+  const content = fillIn(draft.content, values, 'html', maxFilledLength.content)
   const cleaned = content && clean(content.filled)
   if (!content || typeof cleaned !== 'string') return `The content is too long once it is filled in. ${tooMuch}`
   return {

@@ -9,7 +9,7 @@ import type { Handler } from '../../kernel/handler.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { today } from '../../kernel/values/format.ts'
-import { factsFrom, factsOf } from '../email-templates/facts.ts'
+import { placeholdersFrom, placeholdersOf } from '../email-templates/placeholder-values.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { campaigns } from './campaigns.ts'
@@ -30,7 +30,8 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   const personId = await personOf(ctx, query.person_id)
   const templateId = campaign.marketing_template_id
   const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
-  const facts = personId === null ? await factsFrom(ctx, 'persons', {}) : await factsOf(ctx, 'persons', personId)
+  const facts =
+    personId === null ? await placeholdersFrom(ctx, 'persons', {}) : await placeholdersOf(ctx, 'persons', personId)
   const draft = { subject: campaign.subject, content: template?.content ?? '' }
   const filled = fillCampaign(ctx, draft, facts, exampleUrl(ctx))
   if (typeof filled === 'string') throw invalid({ 'query.person_id': [filled] })

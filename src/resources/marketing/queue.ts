@@ -7,7 +7,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
-import { factsOfPersons } from '../email-templates/facts.ts'
+import { placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
 import { type CampaignDraft, type FilledCampaign, fillCampaign } from './content.ts'
 import { scheduleSending } from './sending.ts'
 import { presentSend } from './sends.ts'
@@ -129,7 +129,7 @@ async function queueSome(
   draft: CampaignDraft,
   some: readonly Recipient[],
 ): Promise<void> {
-  const facts = await factsOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
+  const facts = await placeholdersOfPersons(ctx, [...new Set(some.map(({ person }) => person.id))])
   const mails: (Recipient & { filled: ReturnType<typeof fillCampaign> })[] = []
   for (const { address, person } of some) {
     await yieldIfDue()

@@ -7,9 +7,9 @@ import { ValidationErrors } from '../../kernel/errors.ts'
 import type { Mend } from '../../kernel/history/restore.ts'
 import { exists, type Fields, type Query } from '../../kernel/query/filter.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
-import { type Attribute, attributeSet } from '../attributes/set.ts'
-import { cleanPoints as cleaned } from '../attributes/types/points.ts'
-import { checkKeys, keepKeys } from '../attributes/unique.ts'
+import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
+import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
+import { checkUniqueKeys, saveUniqueKeys } from '../attributes/unique-keys.ts'
 import { hasPhoneNumber } from './phone-numbers.ts'
 
 type Point = Schema<'ContactPoint'>
@@ -67,7 +67,7 @@ export async function checkUniquePoints(
 ): Promise<void> {
   const attribute = await attributeOf(ctx, owner, field)
   if (!sent || !attribute.isUnique) return
-  await checkKeys({ ctx, found }, attribute, self, field, keysOf(field, sent))
+  await checkUniqueKeys({ ctx, found }, attribute, self, field, keysOf(field, sent))
 }
 
 const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] =>
@@ -86,7 +86,7 @@ export async function saveUniquePoints(
   if (sent === undefined) return
   const attribute = await attributeOf(ctx, owner, field)
   const keys = attribute.isUnique ? keysOf(field, sent) : []
-  await keepKeys(ctx, attribute, id, keys)
+  await saveUniqueKeys(ctx, attribute, id, keys)
 }
 
 /**

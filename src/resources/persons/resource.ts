@@ -9,7 +9,7 @@ import { defineResource, type Writing } from '../../kernel/resource/define-resou
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { readAddress } from '../../kernel/values/address.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { checkValues, withAttributes } from '../attributes/values.ts'
+import { checkValues, withAttributes } from '../attributes/with-attributes.ts'
 import { organizations } from '../organizations/resource.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'

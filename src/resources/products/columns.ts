@@ -2,7 +2,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { bookkeeping, type Columns, plain } from '../../kernel/resource/csv-cells.ts'
-import { customColumns } from '../attributes/cells.ts'
+import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
 export const productColumns = async (ctx: Context): Promise<Columns<Schema<'Product'>>> => [

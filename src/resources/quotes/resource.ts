@@ -11,7 +11,7 @@ import { checkReference, expandReferences } from '../../kernel/resource/referenc
 import { mergeAddress, readAddress } from '../../kernel/values/address.ts'
 import { fold, today } from '../../kernel/values/format.ts'
 import { fromScaled, isAmount, toScaled } from '../../kernel/values/money.ts'
-import { withAttributes } from '../attributes/values.ts'
+import { withAttributes } from '../attributes/with-attributes.ts'
 import { leads } from '../leads/resource.ts'
 import { personRef } from '../persons/contacts.ts'
 import { persons } from '../persons/resource.ts'

@@ -7,7 +7,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { restoreDays } from '../../kernel/history/archive.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
-import { cleanFiles } from '../files/clean.ts'
+import { cleanFiles } from '../files/clean-up.ts'
 import { revokeTokens } from '../tokens/rows.ts'
 import { discardKilledRebuild, rebuildSearch } from './search-rebuild.ts'
 

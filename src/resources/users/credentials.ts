@@ -7,7 +7,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { unique } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { endLinks } from '../authentication/links.ts'
+import { deleteLinks } from '../authentication/password-links.ts'
 import { endOtherSessions } from '../authentication/sessions.ts'
 import { revokeTokens } from '../tokens/rows.ts'
 
@@ -84,6 +84,6 @@ export async function endAccess(ctx: Context, userId: number): Promise<void> {
     (await ended.execute()).map(({ id }) => id),
   )
   await endOtherSessions(ctx, userId)
-  await endLinks(ctx, userId)
+  await deleteLinks(ctx, userId)
   await forgetNetworks(ctx, userId)
 }

@@ -4,8 +4,8 @@ import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { attachFile, type FileLimits, referFile, releaseFiles } from '../files/attach.ts'
-import { urlOf } from '../files/rows.ts'
+import { attachFile, checkFileReference, type FileLimits, releaseFiles } from '../files/attach.ts'
+import { downloadUrl } from '../files/rows.ts'
 
 const limits: FileLimits = {
   types: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'],
@@ -13,14 +13,14 @@ const limits: FileLimits = {
 }
 
 export const pictureUrl = (ctx: Context, fileId: number | null): string | null =>
-  fileId === null ? null : urlOf(ctx, fileId)
+  fileId === null ? null : downloadUrl(ctx, fileId)
 
 export const picturePath = (fileId: number | null): string | null =>
   fileId === null ? null : pathTo(operations.downloadFile, fileId)
 
 /** Finds a file that does not exist or is not a picture. */
 export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>
-  referFile(writing, 'image_file_id', fileId, limits)
+  checkFileReference(writing, 'image_file_id', fileId, limits)
 
 /** Sets the picture of a user; null removes it. Returns whether anything changed. */
 export async function setPicture(ctx: Context, userId: number, fileId: number | null | undefined): Promise<boolean> {

@@ -6,7 +6,7 @@ import { enqueue } from '../../jobs/queue.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
-import type { Handler, Handlers, HandlersFor } from '../../kernel/handler.ts'
+import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { linked, text, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -15,7 +15,7 @@ import { checkReference, checkReferences, expandReferences } from '../../kernel/
 import { fold } from '../../kernel/values/format.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { passwordLink } from '../authentication/links.ts'
+import { passwordLink } from '../authentication/password-links.ts'
 import { releaseFiles } from '../files/attach.ts'
 import { groupsOf, setMembers } from '../groups/members.ts'
 import { groups } from '../groups/resource.ts'
@@ -26,7 +26,6 @@ import { checkPicture, picturePath, pictureUrl, setPicture } from './picture.ts'
 import { checkSuccessor, disown, type OwnedResource, reassign } from './reassign.ts'
 import { requireOwnGroups, requireWithinView } from './view-ceiling.ts'
 
-type StandardOperations = 'listUsers' | 'getUser' | 'createUser' | 'updateUser' | 'deleteUser' | 'listUserHistory'
 type User = Schema<'User'>
 type Write = Body<'updateUser'>
 type Row = GovernedUser & {
@@ -48,8 +47,7 @@ const rows = (ctx: Context, db: Context['db']) =>
     .select(['roles.name as role_name', 'roles.permission_type', 'roles.permissions'])
     .where(visible(ctx, 'users.id'))
 
-// The type is written out because groups and users refer to each other.
-const baseUsers: Resource<User, Write> & { handlers: HandlersFor<StandardOperations> } = defineResource({
+const baseUsers = defineResource({
   noun: 'user',
   table: 'users',
   operations: { list: 'listUsers', get: 'getUser', create: 'createUser', update: 'updateUser', delete: 'deleteUser' },

@@ -6,7 +6,7 @@ import { defineResource, type Writing } from '../../kernel/resource/define-resou
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
 import { fold } from '../../kernel/values/format.ts'
-import { withAttributes } from '../attributes/values.ts'
+import { withAttributes } from '../attributes/with-attributes.ts'
 import { checkUniquePoints, cleanContactPoints, saveUniquePoints } from '../persons/contacts.ts'
 import { clearInventories, refuseIfStocked } from '../products/inventories.ts'
 import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'

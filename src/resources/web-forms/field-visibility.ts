@@ -1,8 +1,8 @@
 // Which fields of a form are visible to visitors.
 import type { Schema } from '../../contract/types.ts'
+import type { Attribute } from '../attributes/attribute-set.ts'
 import { isOwned } from '../attributes/lookups.ts'
-import type { Attribute } from '../attributes/set.ts'
-import { typeOf } from '../attributes/types.ts'
+import { valueTypeOf } from '../attributes/types.ts'
 
 type Field = Pick<Schema<'WebFormAttribute'>, 'is_hidden'>
 
@@ -16,4 +16,4 @@ export const isFieldShown = (attribute: Attribute, field: Field): boolean =>
 
 /** Whether a record needs a value of it. An unticked checkbox is a value. */
 export const requiresValue = ({ type, isOwn, isRequired, initial }: Attribute): boolean =>
-  isOwn && isRequired && initial === null && type !== 'boolean' && typeOf({ type }) !== undefined
+  isOwn && isRequired && initial === null && type !== 'boolean' && valueTypeOf({ type }) !== undefined

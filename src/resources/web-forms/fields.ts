@@ -6,9 +6,9 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { showStored } from '../attributes/rows.ts'
-import { defaultOf } from '../attributes/rules.ts'
-import { type Attribute, attributesOf } from '../attributes/set.ts'
+import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
+import { presentDefault } from '../attributes/rows.ts'
+import { checkDefault } from '../attributes/rules.ts'
 
 type Input = Schema<'WebFormAttributeInput'>
 type Field = Schema<'WebFormAttribute'>
@@ -115,8 +115,8 @@ async function planOne(
 ): Promise<Planned> {
   const sent = input.default_value
   // An unchanged default is valid even if the record it names has been deleted (DOMAIN 3.4).
-  const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, showStored(row)))
-  const stored = stays ? row.default_value : await defaultOf({ ctx, found }, attribute, sent ?? null)
+  const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, presentDefault(row)))
+  const stored = stays ? row.default_value : await checkDefault({ ctx, found }, attribute, sent ?? null)
   const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))
   const isHidden = input.is_hidden ?? row?.is_hidden === 1
   if (isAlways(attribute) && input.is_required === false)
@@ -184,6 +184,6 @@ const presentField = (row: Row): Field => ({
   placeholder: row.placeholder,
   is_required: row.is_required === 1,
   is_hidden: row.is_hidden === 1,
-  default_value: showStored(row),
+  default_value: presentDefault(row),
   sort_order: row.sort_order,
 })

@@ -2,7 +2,7 @@
 // who saves the form or makes the attribute required gets a warning.
 import type { Schema } from '../../contract/types.ts'
 import type { Context, Warning } from '../../kernel/context.ts'
-import { type Attribute, attributesOf, type EntityType, ownAttributes } from '../attributes/set.ts'
+import { type Attribute, attributesOf, customAttributes, type EntityType } from '../attributes/attribute-set.ts'
 import { isFieldShown, requiresValue } from './field-visibility.ts'
 
 type Form = Pick<Schema<'WebForm'>, 'create_lead' | 'attributes'>
@@ -31,9 +31,9 @@ export interface FormAttributes {
 export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> => ({
   all: [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))],
   own: {
-    persons: await ownAttributes(ctx, 'persons'),
-    leads: await ownAttributes(ctx, 'leads'),
-    organizations: await ownAttributes(ctx, 'organizations'),
+    persons: await customAttributes(ctx, 'persons'),
+    leads: await customAttributes(ctx, 'leads'),
+    organizations: await customAttributes(ctx, 'organizations'),
   },
 })
 

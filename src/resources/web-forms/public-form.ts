@@ -3,8 +3,8 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { choices } from '../attributes/lookups.ts'
-import { type Attribute, attributeSet, attributesOf } from '../attributes/set.ts'
+import { type Attribute, attributeSet, attributesOf } from '../attributes/attribute-set.ts'
+import { listChoosable } from '../attributes/lookups.ts'
 import { isFieldShown, isOrganizationName, requiresValue } from './field-visibility.ts'
 import { loadFields } from './fields.ts'
 
@@ -110,7 +110,7 @@ async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebF
         ? []
         : attribute.lookup === null
           ? attribute.options
-          : await choices(ctx, attribute.lookup, maxChoices),
+          : await listChoosable(ctx, attribute.lookup, maxChoices),
   }
 }
 

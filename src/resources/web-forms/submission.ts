@@ -8,8 +8,8 @@ import type { Context } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { chosen } from '../attributes/lookups.ts'
-import { checkValues } from '../attributes/values.ts'
+import { findChoosable } from '../attributes/lookups.ts'
+import { checkValues } from '../attributes/with-attributes.ts'
 import { leads } from '../leads/resource.ts'
 import { checkPerson, persons } from '../persons/resource.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
@@ -107,7 +107,7 @@ async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicFiel
   if (initial === null) return undefined
   if (lookup === null) return initial
   const ids = [initial].flat() as number[]
-  const left = await chosen(ctx, lookup, ids)
+  const left = await findChoosable(ctx, lookup, ids)
   if (Array.isArray(initial)) return ids.filter((id) => left.has(id))
   return left.has(ids[0] ?? 0) ? initial : undefined
 }

@@ -1,5 +1,5 @@
 // Reads submitted values: HTML forms send only texts, and empty texts for empty fields.
-import type { Attribute } from '../attributes/set.ts'
+import type { Attribute } from '../attributes/attribute-set.ts'
 
 type Json = Record<string, unknown>
 

@@ -8,7 +8,7 @@ import { recordPage } from '../../kernel/query/record-list.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { transaction } from '../../kernel/write/write.ts'
-import { visibleAbout } from '../events/scope.ts'
+import { visibleReferences } from '../events/visible-references.ts'
 import { attemptsOf, type Delivery, requeueDelivery } from './deliveries.ts'
 import { testMessage } from './message.ts'
 import { requestTemplateOf } from './request.ts'
@@ -36,7 +36,7 @@ const rowsOf = async (ctx: Context, webhookId: number) =>
     .selectFrom('webhook_deliveries')
     .selectAll('webhook_deliveries')
     .where('webhook_deliveries.webhook_id', '=', webhookId)
-    .where(await visibleAbout(ctx, 'webhook_deliveries'))
+    .where(await visibleReferences(ctx, 'webhook_deliveries'))
 
 async function deliveryOf(ctx: Context, webhookId: number, id: number): Promise<Delivery> {
   const row = await (await rowsOf(ctx, webhookId)).where('webhook_deliveries.id', '=', id).executeTakeFirst()

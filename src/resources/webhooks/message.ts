@@ -6,7 +6,12 @@ import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
 import type { Actor, Snapshot } from '../../kernel/write/events.ts'
-import { factsFrom, factsOf, type Subject, subjects } from '../email-templates/facts.ts'
+import {
+  placeholdersFrom,
+  placeholdersOf,
+  subjects,
+  type TemplateSubject,
+} from '../email-templates/placeholder-values.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
@@ -104,7 +109,7 @@ function urlOf(
   return shows && entity_id !== null ? `${base}${pathTo(shows, entity_id)}` : null
 }
 
-const isSubject = (entity: string): entity is Subject => Object.hasOwn(subjects, entity)
+const isSubject = (entity: string): entity is TemplateSubject => Object.hasOwn(subjects, entity)
 
 /** The placeholder values that are equal for all viewers; a value that differs is empty. */
 async function factsFor(
@@ -123,7 +128,9 @@ async function factsFor(
 async function factsAbout(ctx: Context, event: StoredEvent, entity: Snapshot | null): Promise<Placeholders> {
   const { entity_type, entity_id, related_type } = event
   if (!isSubject(entity_type) || entity_id === null) return aboutApp(ctx)
-  return related_type === null ? factsFrom(ctx, entity_type, entity ?? {}) : factsOf(ctx, entity_type, entity_id)
+  return related_type === null
+    ? placeholdersFrom(ctx, entity_type, entity ?? {})
+    : placeholdersOf(ctx, entity_type, entity_id)
 }
 
 const aboutApp = (ctx: Context): Placeholders =>

@@ -10,7 +10,7 @@ import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
-import { workflowsWith } from '../email-templates/usage.ts'
+import { findWorkflowsWith } from '../email-templates/usage.ts'
 import { changerColumns, requireWebhookAbilities, silentReason } from '../system/webhook-rights.ts'
 import { changedById } from '../users/acting-user.ts'
 import { userRef } from '../users/owner.ts'
@@ -116,7 +116,7 @@ export const webhooks = defineResource({
     version: row.version,
   }),
   beforeDelete: async (ctx, { id, name }) => {
-    const users = await workflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
+    const users = await findWorkflowsWith(ctx, (action) => action.id === 'trigger_webhook' && action.value === id)
     if (users.length > 0) throw inUse(`Workflows trigger ${name}.`, users)
   },
 })

@@ -3,7 +3,7 @@
 // webhook, the workflow's user must see the record too.
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { seenEvents, seesEvent } from '../events/sees.ts'
+import { canSeeEvent, visibleEventIds } from '../events/visible-events.ts'
 import { changerColumns, silentReason } from '../system/webhook-rights.ts'
 import { inactiveReason, loadActingUser } from '../users/acting-user.ts'
 import type { Delivery } from './deliveries.ts'
@@ -59,7 +59,7 @@ export async function eventsVisibleTo(
   ids: readonly number[],
 ): Promise<ReadonlySet<number>> {
   const user = await loadActingUser(ctx, userId)
-  return user && ids.length > 0 ? seenEvents({ ...ctx, user, token: null }, ids) : new Set()
+  return user && ids.length > 0 ? visibleEventIds({ ...ctx, user, token: null }, ids) : new Set()
 }
 
 /**
@@ -77,12 +77,12 @@ export async function contextsOfViewers(
   const changer = await loadActingUser(ctx, changerId)
   if (!changer) return inactiveReason('webhook')
   const own = { ...ctx, user: changer }
-  if (eventId === null || !(await seesEvent(own, eventId)))
+  if (eventId === null || !(await canSeeEvent(own, eventId)))
     return `${changer.name}, who changed this webhook last, does not see the record.`
   if (callerId === null) return [own]
   const caller = await loadActingUser(ctx, callerId)
   if (!caller) return 'The user whose workflow called the webhook is deleted or inactive.'
   const acting = { ...ctx, user: caller }
-  if (await seesEvent(acting, eventId)) return [own, acting]
+  if (await canSeeEvent(acting, eventId)) return [own, acting]
   return `${caller.name}, whose workflow called the webhook, no longer sees the record.`
 }

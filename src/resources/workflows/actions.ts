@@ -4,9 +4,9 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { checkReferences, kept } from '../attributes/plan.ts'
-import { typeOf } from '../attributes/types.ts'
-import { unknownIn } from '../email-templates/unknown.ts'
+import { valueTypeOf } from '../attributes/types.ts'
+import { checkNamedRecords, toStored } from '../attributes/validate-values.ts'
+import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
 import { attributesOf, type Entity } from './comparable-fields.ts'
 import { readUpdateValue, type Target } from './update-values.ts'
 
@@ -75,7 +75,7 @@ async function checkUpdate(
   found: ValidationErrors,
 ): Promise<void> {
   const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
-  const type = attribute && typeOf(attribute)
+  const type = attribute && valueTypeOf(attribute)
   if (!attribute || !type || (target === 'quotes' && !attribute.isOwn && computed.has(attribute.code))) {
     found.invalid('attribute', `${target} have no attribute ${code ?? ''} to set.`)
     return
@@ -88,8 +88,8 @@ async function checkUpdate(
   for (const [field, sentences] of Object.entries(errors))
     for (const sentence of sentences) found.invalid(field, sentence)
   if (Object.keys(errors).length > 0) return
-  const stored = kept(attribute, type, read, null, 'value', found)
-  await checkReferences({ ctx, found }, attribute, 'value', stored, null)
+  const stored = toStored(attribute, type, read, null, 'value', found)
+  await checkNamedRecords({ ctx, found }, attribute, 'value', stored, null)
 }
 
 async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, found: ValidationErrors): Promise<void> {
@@ -99,7 +99,9 @@ async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, f
       found.invalid('value', `Must be the name of a tag, of at most ${maxLength.tag} characters.`)
   } else if (id === 'add_note_as_activity') {
     if (!isText(maxLength.note)) found.invalid('value', `Must be a text of at most ${maxLength.note} characters.`)
-    else for (const sentence of await unknownIn(ctx, String(value), { entity })) found.invalid('value', sentence)
+    else
+      for (const sentence of await findUnknownPlaceholders(ctx, String(value), { entity }))
+        found.invalid('value', sentence)
   } else {
     const table = id === 'trigger_webhook' ? 'webhooks' : 'email_templates'
     const noun = id === 'trigger_webhook' ? 'webhook' : 'e-mail template'
@@ -115,7 +117,7 @@ async function checkTemplate(ctx: Context, entity: Entity, id: number, found: Va
     .select(['subject', 'content'])
     .where('id', '=', id)
     .executeTakeFirstOrThrow()
-  const sentences = await unknownIn(ctx, `${template.subject}\n${template.content}`, {
+  const sentences = await findUnknownPlaceholders(ctx, `${template.subject}\n${template.content}`, {
     entity,
     more: ['unsubscribe_url'],
   })

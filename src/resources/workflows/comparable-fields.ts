@@ -1,6 +1,6 @@
 // The fields that conditions of workflows can compare (DOMAIN 18.2), by entity, and how.
 import type { Context } from '../../kernel/context.ts'
-import { type Attribute, attributesOf } from '../attributes/set.ts'
+import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 
 export type Entity = 'leads' | 'activities' | 'persons' | 'quotes'
 

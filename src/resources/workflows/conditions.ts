@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { chosen } from '../attributes/lookups.ts'
+import { findChoosable } from '../attributes/lookups.ts'
 import { type ComparableField, comparableFields, type Entity, operatorsByKind } from './comparable-fields.ts'
 import { readMoment } from './relative-dates.ts'
 
@@ -114,10 +114,10 @@ async function checkChoices(
 async function known(
   ctx: Context,
   attribute: ComparableField['attribute'],
-  lookup: Parameters<typeof chosen>[1] | null,
+  lookup: Parameters<typeof findChoosable>[1] | null,
   ids: readonly number[],
 ): Promise<ReadonlySet<number>> {
-  if (lookup !== null) return chosen(ctx, lookup, ids)
+  if (lookup !== null) return findChoosable(ctx, lookup, ids)
   return new Set(attribute?.options.map(({ id }) => id) ?? [])
 }
 

@@ -2,8 +2,8 @@
 // transaction of the action.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
-import { factsFrom } from '../email-templates/facts.ts'
-import { fillIn, longest } from '../email-templates/placeholders.ts'
+import { placeholdersFrom } from '../email-templates/placeholder-values.ts'
+import { fillIn, maxFilledLength } from '../email-templates/placeholders.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { emails } from '../emails/resource.ts'
 import { leads } from '../leads/resource.ts'
@@ -29,9 +29,9 @@ interface Recipient {
  */
 async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action) {
   const template = await templateOf(ctx, value)
-  const facts = await factsFrom(ctx, entity, record)
-  const subject = fillIn(template.subject, facts, 'text', longest.subject)
-  const content = fillIn(template.content, facts, 'html', longest.content)
+  const facts = await placeholdersFrom(ctx, entity, record)
+  const subject = fillIn(template.subject, facts, 'text', maxFilledLength.subject)
+  const content = fillIn(template.content, facts, 'html', maxFilledLength.content)
   if (!subject || !content)
     throw actionRefused(`The e-mail template ${template.name} is too long for a mail once it is filled in.`)
   return { subject: subject.filled, reply: content.filled }

@@ -5,7 +5,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../contract/types.ts'
 import { type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
 import type { Problem } from '../../kernel/errors.ts'
-import { seesEvent } from '../events/sees.ts'
+import { canSeeEvent } from '../events/visible-events.ts'
 import { inactiveReason, loadActingUser, requireTokenAbilities } from '../users/acting-user.ts'
 import { actionRefused, workflowResources } from './action-subject.ts'
 import type { Action } from './actions.ts'
@@ -90,7 +90,7 @@ export async function hiddenReason(
   const isThere = (await workflowResources[entity].visibleIds(acting, [id])).has(id)
   if (
     isThere ||
-    (eventId !== null && !(await workflowResources[entity].exists(acting, id)) && (await seesEvent(acting, eventId)))
+    (eventId !== null && !(await workflowResources[entity].exists(acting, id)) && (await canSeeEvent(acting, eventId)))
   )
     return null
   return `${acting.user.name}, who changed this workflow last, does not see this ${workflowResources[entity].noun}.`

@@ -7,8 +7,8 @@ import type { Context } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
-import { openTypes } from '../events/event-visibility.ts'
-import { visibleAbout } from '../events/scope.ts'
+import { listableTypes } from '../events/event-visibility.ts'
+import { visibleReferences } from '../events/visible-references.ts'
 import { workflows } from './resource.ts'
 import type { RunAction } from './run.ts'
 
@@ -28,7 +28,7 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
     .selectFrom('workflow_runs')
     .selectAll()
     .where('workflow_runs.workflow_id', '=', params.id)
-    .where(await visibleAbout(ctx, 'workflow_runs'))
+    .where(await visibleReferences(ctx, 'workflow_runs'))
   const present = async (rows: readonly Row[]): Promise<Run[]> => {
     const told = await inSight(ctx, rows)
     return rows.map((row) => presentRun(row, told))
@@ -56,7 +56,7 @@ type InSight = (key: string, id: number) => boolean
 
 /** Which of the records in the results of a page the caller sees; one query per type. */
 async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
-  const open = new Set(openTypes(ctx))
+  const open = new Set(listableTypes(ctx))
   const named = new Map<string, number[]>()
   for (const { result } of rows.flatMap(entriesOf))
     for (const [key, value] of Object.entries(result ?? {})) {

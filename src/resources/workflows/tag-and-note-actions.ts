@@ -2,7 +2,7 @@
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
-import { factsFrom } from '../email-templates/facts.ts'
+import { placeholdersFrom } from '../email-templates/placeholder-values.ts'
 import { fillIn } from '../email-templates/placeholders.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
@@ -58,7 +58,7 @@ const addNote: ActionEffect = {
 }
 
 async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action): Promise<string> {
-  const note = fillIn(String(value), await factsFrom(ctx, entity, record), 'text', maxLength.note)
+  const note = fillIn(String(value), await placeholdersFrom(ctx, entity, record), 'text', maxLength.note)
   if (!note) throw actionRefused(`The note has more than ${maxLength.note} characters once it is filled in.`)
   return note.filled
 }

@@ -3,8 +3,8 @@
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { type Attribute, attributesOf } from '../attributes/set.ts'
-import { textOf } from '../email-templates/facts.ts'
+import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
+import { readableText } from '../email-templates/placeholder-values.ts'
 import { leads } from '../leads/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { quotes } from '../quotes/resource.ts'
@@ -50,7 +50,7 @@ async function sentence(
   if (sent === null) return `Clear ${attribute.name} of ${of}.`
   const { value, errors } = readUpdateValue(ctx, target, attribute, sent)
   if (Object.keys(errors).length > 0) throw invalid(errors)
-  return `Set ${attribute.name} of ${of} to ${(await textOf(ctx, attribute, value)).slice(0, 200)}.`
+  return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value)).slice(0, 200)}.`
 }
 
 /** Updates the record of the run. */

@@ -2,8 +2,8 @@
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
-import { readValue } from '../attributes/schemas.ts'
-import type { Attribute } from '../attributes/set.ts'
+import type { Attribute } from '../attributes/attribute-set.ts'
+import { parseValue } from '../attributes/schemas.ts'
 
 /** The entities whose attributes workflows set. */
 export type Target = 'leads' | 'persons' | 'quotes'
@@ -24,7 +24,7 @@ export function readUpdateValue(ctx: Context, target: Target, attribute: Attribu
   // Custom attributes are validated again by the record's own rules; this only predicts their
   // findings.
   if (attribute.isOwn)
-    return { body: { custom_attributes: { [code]: sent } }, ...readValue(ctx, attribute, 'value', sent) }
+    return { body: { custom_attributes: { [code]: sent } }, ...parseValue(ctx, attribute, 'value', sent) }
   const { timezone: zone, strict } = ctx.services.config
   const read = bodyReader(ctx.services.contract, operations[target])({ [code]: sent }, { zone, strict })
   const errors = Object.entries(read.errors).map(([field, sentences]) => [field.replace(code, 'value'), sentences])

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEncryption, DecryptionError } from '../../../src/kernel/auth/encryption.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
-import { poll } from '../../../src/resources/emails/poll.ts'
+import { pollEmails } from '../../../src/resources/emails/poll.ts'
 import { unsubscribeUrl } from '../../../src/resources/marketing/unsubscribe.ts'
 import { startServer, type TestServer } from '../../support/app.ts'
 import { seeded, validBody } from '../../support/given.ts'
@@ -116,7 +116,7 @@ describe('with another ACCORD_SECRET', () => {
       .set({ value: JSON.stringify(stranger.encrypt('x')) })
       .where('code', '=', 'email.imap.account.password')
       .execute()
-    const polled = await poll(systemContext(app.services, 'inbound_mail'), new AbortController().signal)
+    const polled = await pollEmails(systemContext(app.services, 'inbound_mail'), new AbortController().signal)
     expect(polled.failure).toContain('stored with another ACCORD_SECRET. Set it again.')
     expect((await admin.get('/settings/configuration')).status).toBe(200)
     const again = await admin.put('/settings/configuration', { values: secret })

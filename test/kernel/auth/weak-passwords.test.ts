@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore } from '../../../db/store.ts'
 import { install } from '../../../src/commands/install/install.ts'
-import { digestOf } from '../../../src/resources/authentication/links.ts'
+import { digestOf } from '../../../src/resources/authentication/password-links.ts'
 import { adminPassword, startServer, type TestServer, testConfig } from '../../support/app.ts'
 import { someone } from '../../support/people.ts'
 

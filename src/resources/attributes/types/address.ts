@@ -1,9 +1,9 @@
-// address: merged part by part, like the built-in ones.
+// address: merged part by part, like the built-in addresses.
 import type { Schema } from '../../../contract/types.ts'
 import { mergeAddress, needed } from '../../../kernel/values/address.ts'
-import { component, type Storing, type ValueType } from './type.ts'
+import { refTo, type StoreContext, type ValueType } from './value-type.ts'
 
-function store(value: unknown, { before, isRequired, refuse }: Storing): unknown {
+function store(value: unknown, { before, isRequired, refuse }: StoreContext): unknown {
   const text = mergeAddress(before === null ? null : JSON.stringify(before), value as Schema<'AddressInput'>)
   const merged = typeof text === 'string' ? (JSON.parse(text) as Schema<'Address'>) : null
   if (isRequired && merged !== null)
@@ -12,8 +12,8 @@ function store(value: unknown, { before, isRequired, refuse }: Storing): unknown
 }
 
 export const address: ValueType = {
-  input: () => component('AddressInput'),
-  output: () => component('Address'),
+  input: () => refTo('AddressInput'),
+  output: () => refTo('Address'),
   example: () => ({ address: '12 Analytical Way', country: 'GB', state: null, city: 'London', postcode: 'W1 2AB' }),
   store,
 }

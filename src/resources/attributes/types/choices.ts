@@ -1,13 +1,13 @@
-// select, multiselect, checkbox and lookup: ids of the attribute's own options, or of records. Whether a record exists and
-// can be seen is asked in plan.ts.
+// select, multiselect, checkbox and lookup: ids of the attribute's own options or of records.
+// plan.ts checks that the records exist and are visible.
 import { type RawBuilder, sql } from 'kysely'
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
-import { labelKey } from '../lookups.ts'
-import type { Attribute } from '../set.ts'
-import { anyOf, id, numberAt, type Place, same, type ValueType } from './type.ts'
+import type { Attribute } from '../attribute-set.ts'
+import { labelSortKey } from '../lookups.ts'
+import { anyOf, idSchema, keyOfValue, numberAt, type Place, type ValueType } from './value-type.ts'
 
 const one = ({ lookup, options }: Attribute): OpenSchema =>
-  lookup === null && options.length > 0 ? { type: 'integer', enum: options.map((option) => option.id) } : id
+  lookup === null && options.length > 0 ? { type: 'integer', enum: options.map((option) => option.id) } : idSchema
 
 const several = (attribute: Attribute): OpenSchema => ({
   type: 'array',
@@ -17,24 +17,24 @@ const several = (attribute: Attribute): OpenSchema => ({
   items: one(attribute),
 })
 
-const first = ({ lookup, options }: Attribute): number | null => (lookup === null ? (options[0]?.id ?? null) : 1)
+const firstChoice = ({ lookup, options }: Attribute): number | null => (lookup === null ? (options[0]?.id ?? null) : 1)
 
 function read(text: string): number | undefined {
   const number = Number(text)
   return /^\d{1,16}$/.test(text) && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** Options in their order, records by name. */
+/** Sorts options in their order, records by label. */
 const inOrder = (place: Place, { lookup }: Attribute): RawBuilder<unknown> =>
   lookup === null
     ? sql`(select chosen.sort_order from attribute_options as chosen where chosen.id = ${numberAt(place)})`
-    : labelKey(lookup, numberAt(place))
+    : labelSortKey(lookup, numberAt(place))
 
 const single: ValueType = {
   input: (attribute) =>
-    attribute.lookup === null && attribute.options.length === 0 ? { ...id, maximum: 0 } : one(attribute),
+    attribute.lookup === null && attribute.options.length === 0 ? { ...idSchema, maximum: 0 } : one(attribute),
   output: one,
-  example: first,
+  example: firstChoice,
   read,
   takes: 'ids',
   matches: anyOf(numberAt),
@@ -42,12 +42,12 @@ const single: ValueType = {
 }
 
 export const select: ValueType = { ...single, sorts: inOrder }
-export const lookup: ValueType = { ...single, keys: same }
+export const lookup: ValueType = { ...single, keys: keyOfValue }
 
 export const multiselect: ValueType = {
   input: several,
   output: (attribute) => ({ type: 'array', items: one(attribute) }),
-  example: (attribute) => [first(attribute)].filter((each) => each !== null),
+  example: (attribute) => [firstChoice(attribute)].filter((each) => each !== null),
   read,
   takes: 'ids',
   matches: ({ dialect, column, code }, values) => dialect.jsonHolds(column, code, values as number[]),

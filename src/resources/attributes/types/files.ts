@@ -1,14 +1,14 @@
-// image and file: stored as the id of a file, shown as FileRef, written as either. That a file can be attached, and is, is
-// seen to in attachments.ts.
-import { anyOf, component, id, numberAt, type ValueType } from './type.ts'
+// image and file: stored as the id of a file, shown as FileRef, written as either. attachments.ts
+// attaches the files.
+import { anyOf, idSchema, numberAt, refTo, type ValueType } from './value-type.ts'
 
-/** Of what was sent for a file. */
+/** The id in a value that is an id or a FileRef. */
 export const idOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && 'id' in value ? value.id : value
 
 export const file: ValueType = {
-  input: () => ({ anyOf: [id, component('FileRefInput')] }),
-  output: () => component('FileRef'),
+  input: () => ({ anyOf: [idSchema, refTo('FileRefInput')] }),
+  output: () => refTo('FileRef'),
   example: () => ({
     id: 6,
     name: 'plan.pdf',

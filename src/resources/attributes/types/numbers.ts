@@ -1,22 +1,22 @@
 // price, stored as a scaled integer, and boolean.
 import { decimalText, isDecimal4 } from '../../../contract/input/formats.ts'
 import { fromScaled, toScaled } from '../../../kernel/values/money.ts'
-import { anyOf, numberAt, same, type ValueType } from './type.ts'
+import { anyOf, keyOfValue, numberAt, type ValueType } from './value-type.ts'
 
-const most = 99_999_999_999.9999
+const maxPrice = 99_999_999_999.9999
 
 function read(text: string): number | undefined {
   const number = decimalText.test(text) ? Number(text) : Number.NaN
-  return isDecimal4(number) && Math.abs(number) <= most ? toScaled(number) : undefined
+  return isDecimal4(number) && Math.abs(number) <= maxPrice ? toScaled(number) : undefined
 }
 
 export const price: ValueType = {
-  input: () => ({ type: 'number', format: 'double', 'x-value': 'money', minimum: 0, maximum: most }),
+  input: () => ({ type: 'number', format: 'double', 'x-value': 'money', minimum: 0, maximum: maxPrice }),
   output: () => ({ type: 'number', format: 'double', 'x-value': 'money' }),
   example: () => 1250.5,
   store: (value) => toScaled(value as number),
   show: (stored) => fromScaled(stored as number),
-  keys: same,
+  keys: keyOfValue,
   read,
   takes: 'amounts',
   matches: anyOf(numberAt),

@@ -1,8 +1,8 @@
 // text and textarea.
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import { fold } from '../../../kernel/values/format.ts'
-import type { Attribute } from '../set.ts'
-import { anyOf, foldedAt, type Storing, type ValueType } from './type.ts'
+import type { Attribute } from '../attribute-set.ts'
+import { anyOf, foldedAt, type StoreContext, type ValueType } from './value-type.ts'
 
 const validations: Record<NonNullable<Attribute['validation']>, OpenSchema> = {
   numeric: { pattern: '^[+-]?\\d+(\\.\\d+)?$' },
@@ -24,8 +24,8 @@ const line = ({ validation }: Attribute): OpenSchema => ({
   ...(validation && validations[validation]),
 })
 
-/** The pattern in the schema is what clients can check; an address that is none gets past it. */
-function store(value: unknown, { validation, refuse }: Storing): unknown {
+/** Clients check the pattern in the schema, but it also accepts some malformed URLs. */
+function store(value: unknown, { validation, refuse }: StoreContext): unknown {
   if (validation === 'url' && !URL.canParse(String(value))) refuse('', 'Must be an absolute web address.')
   return value
 }

@@ -1,0 +1,61 @@
+// E-mails in the timelines of leads and persons (DOMAIN 13.4): those linked to the record, and the
+// rest of their threads.
+import { type RawBuilder, sql } from 'kysely'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { emails } from '../emails/resource.ts'
+import { visibleEmail } from '../emails/visibility.ts'
+import type { LinkedEntity } from './links.ts'
+import { emptyActivityFields } from './timeline-changes.ts'
+
+type Email = Schema<'Email'>
+type Entry = Schema<'TimelineEntry'>
+
+/**
+ * Subqueries for the keys of the record's e-mails that the caller may read; only leads and persons
+ * have e-mails.
+ */
+export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key>[] {
+  if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []
+  const column = sql.ref(kind === 'leads' ? 'linked.lead_id' : 'linked.person_id')
+  return [
+    sql<Key>`select 'email' as source, emails.id, emails.created_at, 'email' as type, 1 as is_done, null as event_id, null as key from emails where emails.thread_id in (select linked.thread_id from emails as linked where ${column} = ${id}) and ${visibleEmail(ctx)}`,
+  ]
+}
+
+/** E-mails as timeline entries, by id. */
+export async function emailEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
+  const found = await emails.getMany(ctx, ids)
+  return new Map([...found].map(([id, email]) => [id, entryOf(email)]))
+}
+
+const entryOf = (email: Email): Entry => ({
+  ...emptyActivityFields(),
+  source: 'email',
+  id: email.id,
+  type: 'email',
+  title: email.subject,
+  comment: email.reply,
+  additional: {
+    folders: email.folders,
+    from: email.from,
+    to: email.reply_to,
+    cc: email.cc,
+    bcc: email.bcc,
+  },
+  is_done: true,
+  user_id: email.user_id,
+  user: email.user,
+  files: email.attachments.map(({ file_id: _, content_id: __, ...file }) => file),
+  lead_ids: idsOf(email.lead),
+  person_ids: idsOf(email.person),
+  // Without include, these are references.
+  leads: listOf(email.lead),
+  persons: listOf(email.person) as Entry['persons'],
+  created_at: email.created_at,
+  updated_at: email.updated_at,
+  version: email.version,
+})
+
+const listOf = <One>(one: One | null): One[] => (one === null ? [] : [one])
+const idsOf = (one: { id: number } | null): number[] => listOf(one).map(({ id }) => id)

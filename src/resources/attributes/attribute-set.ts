@@ -1,0 +1,164 @@
+// All attributes of the installation, by entity, with their options. Cached until one changes; a
+// cheap query detects changes, also those of other processes.
+import { runCompiled } from '../../../db/compiled-queries.ts'
+import type { Db, Store } from '../../../db/store.ts'
+import type { Context } from '../../kernel/context.ts'
+import { untilNextCommit } from '../../kernel/query/statement-cache.ts'
+import type { Unit } from '../../kernel/write/write.ts'
+import type { LookupType } from './lookups.ts'
+
+export const entityTypes = ['leads', 'persons', 'organizations', 'products', 'quotes', 'warehouses'] as const
+/** The entities that can have custom attributes. */
+export type EntityType = (typeof entityTypes)[number]
+
+export type TypeName =
+  | 'text'
+  | 'textarea'
+  | 'price'
+  | 'boolean'
+  | 'select'
+  | 'multiselect'
+  | 'checkbox'
+  | 'email'
+  | 'address'
+  | 'phone'
+  | 'lookup'
+  | 'datetime'
+  | 'date'
+  | 'image'
+  | 'file'
+  | 'subheading'
+
+export type Validation = 'numeric' | 'email' | 'decimal' | 'url'
+
+export interface AttributeOption {
+  id: number
+  name: string
+  sort_order: number
+}
+
+export interface Attribute {
+  id: number
+  code: string
+  name: string
+  type: TypeName
+  entity: EntityType
+  lookup: LookupType | null
+  validation: Validation | null
+  isRequired: boolean
+  isUnique: boolean
+  /** The default in stored form; null for none. */
+  initial: unknown
+  isOwn: boolean
+  options: readonly AttributeOption[]
+}
+
+export interface AttributeSet {
+  /** Identifies the version of the set: it differs after every change. */
+  mark: string
+  /** Custom attributes in their order. */
+  own: ReadonlyMap<EntityType, readonly Attribute[]>
+  system: ReadonlyMap<EntityType, readonly Attribute[]>
+}
+
+const cachedSets = new WeakMap<Db, AttributeSet>()
+/** Transactions that change attributes: they read uncommitted rows, which must not be cached. */
+const changingUnits = new WeakSet<Unit>()
+
+/** Must be called by every write of an attribute, in its transaction. */
+export function markAttributesChanged({ unit }: Context): void {
+  if (unit) changingUnits.add(unit)
+}
+
+export async function attributeSet(ctx: Context): Promise<AttributeSet> {
+  const { db, unit, services } = ctx
+  const { store } = services
+  if (!unit)
+    return db === store.db
+      ? untilNextCommit(store, store, 'attributes', () => committedAttributeSet(store))
+      : committedAttributeSet(store, db)
+  return changingUnits.has(unit) ? load(db, '') : committedAttributeSet(store, db)
+}
+
+/** The committed set, cached by its mark. */
+export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db: Db = root): Promise<AttributeSet> {
+  const mark = await markOf(db)
+  const kept = cachedSets.get(root)
+  if (kept?.mark === mark) return kept
+  const set = await load(db, mark)
+  if (db === root) cachedSets.set(root, set)
+  // A transaction may roll back, so its set is not cached; this reads the committed set for the
+  // next one.
+  else void committedAttributeSet({ db: root }).catch(() => undefined)
+  return set
+}
+
+/** Ids are never reused and every change raises a version, so equal marks mean equal sets. */
+async function markOf(db: Db): Promise<string> {
+  const marks = await runCompiled(db, 'attributes: mark', [], () =>
+    db
+      .selectFrom('attributes')
+      .select((eb) => [
+        eb.fn.countAll<number>().as('count'),
+        eb.fn.max('id').as('last'),
+        eb.fn.sum<number>('version').as('versions'),
+      ]),
+  )
+  const [{ count, last, versions } = { count: 0, last: null, versions: null }] = marks
+  return `${count}.${last}.${versions}`
+}
+
+async function load(db: Db, mark: string): Promise<AttributeSet> {
+  const rows = await db.selectFrom('attributes').selectAll().orderBy('sort_order').orderBy('id').execute()
+  const options = await db
+    .selectFrom('attribute_options')
+    .select(['id', 'attribute_id', 'name', 'sort_order'])
+    .orderBy('sort_order')
+    .orderBy('id')
+    .execute()
+  const byAttribute = new Map<number, AttributeOption[]>(rows.map(({ id }) => [id, []]))
+  for (const { attribute_id, ...option } of options) byAttribute.get(attribute_id)?.push(option)
+  const all = rows.map((row) => toAttribute(row, byAttribute.get(row.id) ?? []))
+  const of = (isOwn: boolean) =>
+    new Map(entityTypes.map((entity) => [entity, all.filter((each) => each.entity === entity && each.isOwn === isOwn)]))
+  return { mark, own: of(true), system: of(false) }
+}
+
+export interface AttributeRow {
+  id: number
+  code: string
+  name: string
+  type: string
+  entity_type: string
+  lookup_type: string | null
+  validation: string | null
+  is_required: number
+  is_unique: number
+  default_value: string | null
+  is_user_defined: number
+}
+
+/** A stored row in the terms of this slice; the table's constraints guarantee the casts. */
+export const toAttribute = (row: AttributeRow, options: readonly AttributeOption[]): Attribute => ({
+  id: row.id,
+  code: row.code,
+  name: row.name,
+  type: row.type as TypeName,
+  entity: row.entity_type as EntityType,
+  lookup: row.lookup_type as LookupType | null,
+  validation: row.validation as Validation | null,
+  isRequired: row.is_required === 1,
+  isUnique: row.is_unique === 1,
+  initial: row.default_value === null ? null : JSON.parse(row.default_value),
+  isOwn: row.is_user_defined === 1,
+  options,
+})
+
+export const customAttributes = async (ctx: Context, entity: EntityType): Promise<readonly Attribute[]> =>
+  (await attributeSet(ctx)).own.get(entity) ?? []
+
+/** Built-in attributes, then custom ones. */
+export async function attributesOf(ctx: Context, entity: EntityType): Promise<readonly Attribute[]> {
+  const { system, own } = await attributeSet(ctx)
+  return [...(system.get(entity) ?? []), ...(own.get(entity) ?? [])]
+}

@@ -1,0 +1,59 @@
+// When a record is deleted, custom attributes of all entities and defaults stop naming it (DOMAIN
+// 8.3, 23).
+import type { Context } from '../../kernel/context.ts'
+import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
+import { attributeSet } from './attribute-set.ts'
+import { type LookupType, lookupTypeOf } from './lookups.ts'
+import { type DroppedReference, dropReferences } from './record-values.ts'
+import { attributes } from './resource.ts'
+import { withoutIds } from './restore-values.ts'
+import { valueTypeOf } from './types.ts'
+
+/** Child records that are deleted with their parent and have a lookup type. */
+const childrenOf: Partial<Record<LookupType, (ctx: Context, id: number) => Promise<{ id: number }[]>>> = {
+  lead_pipelines: ({ db }, id) =>
+    db.selectFrom('lead_pipeline_stages').select('id').where('lead_pipeline_id', '=', id).execute(),
+  warehouses: ({ db }, id) =>
+    db.selectFrom('warehouse_locations').select('id').where('warehouse_id', '=', id).execute(),
+}
+const childLookup: Partial<Record<LookupType, LookupType>> = {
+  lead_pipelines: 'lead_pipeline_stages',
+  warehouses: 'locations',
+}
+
+const dropReferencesTo =
+  (entity: string, lookup: LookupType): DeleteHook =>
+  async (ctx, id) => {
+    const { own } = await attributeSet(ctx)
+    const gone = new Map<LookupType, readonly number[]>([[lookup, [id]]])
+    const kind = childLookup[lookup]
+    if (kind && [...own.values()].flat().some((attribute) => attribute.lookup === kind))
+      gone.set(
+        kind,
+        ((await childrenOf[lookup]?.(ctx, id)) ?? []).map((child) => child.id),
+      )
+    for (const [carrier, attributes] of own) {
+      const droppings = attributes.flatMap((attribute): DroppedReference[] => {
+        const ids = attribute.lookup === null ? undefined : gone.get(attribute.lookup)
+        return ids === undefined || ids.length === 0 ? [] : [{ attribute, gone: ids }]
+      })
+      for (const dropping of droppings) await dropDefault(ctx, dropping)
+      await dropReferences(ctx, carrier, droppings, (other) => carrier === entity && other === id)
+    }
+  }
+
+async function dropDefault(ctx: Context, { attribute, gone }: DroppedReference): Promise<void> {
+  const { initial } = attribute
+  if (![initial].flat().some((each) => gone.includes(each as number))) return
+  const left = withoutIds(initial, new Set(gone))
+  const show = valueTypeOf(attribute)?.show
+  await attributes.update(ctx, attribute.id, { default_value: left === null || !show ? left : show(left) })
+}
+
+/**
+ * Delete hooks by entity, for every lookup type. Files are not here: a file that a record names
+ * cannot be deleted (DOMAIN 16).
+ */
+export const deleteHooks: Record<string, DeleteHook> = Object.fromEntries(
+  [...lookupTypeOf].map(([entity, lookup]) => [entity, dropReferencesTo(entity, lookup)]),
+)

@@ -1,0 +1,42 @@
+// Custom attributes as columns of an export: one per attribute, and one per part of an address.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { addressColumns, type Cell, type Columns, points } from '../../kernel/resource/csv-cells.ts'
+import { customAttributes, type EntityType } from './attribute-set.ts'
+
+interface Reply {
+  custom_attributes: unknown
+}
+
+type Points = Schema<'ContactPoint'>[]
+
+/** Converts a stored value to a cell, by type; values of other types are cells already. */
+const cells: Record<string, (value: never) => Cell> = {
+  email: (value: Points) => points(value),
+  phone: (value: Points) => points(value),
+  multiselect: (value: number[]) => value.join('|'),
+  checkbox: (value: number[]) => value.join('|'),
+  image: (value: { id: number }) => value.id,
+  file: (value: { id: number }) => value.id,
+}
+
+/** In the order of the attributes. A subheading has no value, so it has no column. */
+export async function customColumns(ctx: Context, entity: EntityType): Promise<Columns<Reply>> {
+  const attributes = await customAttributes(ctx, entity)
+  const valued = attributes.filter(({ type }) => type !== 'subheading')
+  return valued.flatMap(({ code, type }): Columns<Reply> => {
+    const stored = ({ custom_attributes: values }: Reply): unknown =>
+      Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
+    if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)
+    const show = cells[type] as ((value: unknown) => Cell) | undefined
+    return [
+      {
+        name: code,
+        cell: (reply) => {
+          const value = stored(reply)
+          return value === null || !show ? (value as Cell) : show(value)
+        },
+      },
+    ]
+  })
+}

@@ -1,0 +1,151 @@
+// The records that have a value of an attribute: finding them, clearing values and removing
+// references from them.
+import { sql } from 'kysely'
+import { type Context, now } from '../../kernel/context.ts'
+import { chunks } from '../../kernel/history/archive.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
+import { write } from '../../kernel/write/write.ts'
+import type { Attribute, EntityType } from './attribute-set.ts'
+import { withoutIds } from './restore-values.ts'
+import type { Place } from './types/value-type.ts'
+import { valueTypeOf } from './types.ts'
+import { saveUniqueKeys } from './unique-keys.ts'
+import { parseStored } from './validate-values.ts'
+
+type AttributeKey = Pick<Attribute, 'id' | 'entity' | 'code' | 'type'>
+
+const resourceOf = ({ services }: Context, entity: EntityType) => services.resources.get(entity)
+
+const placeOf = ({ services }: Context, { code }: AttributeKey): Place => ({
+  dialect: services.store.dialect,
+  column: 'custom_attributes',
+  code,
+})
+
+/**
+ * The stored values of an attribute, by record id; with `ids`, only of records whose value names
+ * one of them.
+ */
+export async function valuesOf(
+  ctx: Context,
+  attribute: AttributeKey,
+  ids?: readonly number[],
+): Promise<ReadonlyMap<number, unknown>> {
+  const place = placeOf(ctx, attribute)
+  let rows = ctx.db
+    .selectFrom(attribute.entity)
+    .select(['id', 'custom_attributes'])
+    .where(place.dialect.jsonText(place.column, place.code), 'is not', null)
+  const test = ids && valueTypeOf(attribute)?.matches?.(place, ids)
+  if (test) rows = rows.where(test)
+  const found = await rows.orderBy('id').execute()
+  return new Map(found.map((row) => [row.id, parseStored(row.custom_attributes)[attribute.code] ?? null]))
+}
+
+export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<boolean> {
+  const place = placeOf(ctx, attribute)
+  const row = ctx.db
+    .selectFrom(attribute.entity)
+    .select('id')
+    .where(place.dialect.jsonText(place.column, place.code), 'is not', null)
+  return (await row.limit(1).executeTakeFirst()) !== undefined
+}
+
+/**
+ * Removes the attribute from all records and raises their versions. No record events: the
+ * attribute's own event covers them.
+ */
+export async function clearValues(ctx: Context, attribute: AttributeKey): Promise<void> {
+  const { dialect, column, code } = placeOf(ctx, attribute)
+  await ctx.db
+    .updateTable(attribute.entity)
+    .set({
+      custom_attributes: dialect.jsonWithout(column, code),
+      version: sql<number>`version + 1`,
+      updated_at: now(ctx),
+    })
+    .where(dialect.jsonText(column, code), 'is not', null)
+    .execute()
+}
+
+/** Removes options from the records that have them, also without record events. */
+export async function removeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
+  const { dialect, column, code } = placeOf(ctx, attribute)
+  const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }
+  const test = valueTypeOf(attribute)?.matches?.({ dialect, column, code }, optionIds)
+  if (!test) return
+  if (attribute.type === 'select') {
+    const taken = { ...touched, custom_attributes: dialect.jsonWithout(column, code) }
+    await ctx.db.updateTable(attribute.entity).set(taken).where(test).execute()
+    return
+  }
+  const gone = new Set(optionIds)
+  const rows = await ctx.db.selectFrom(attribute.entity).select(['id', 'custom_attributes']).where(test).execute()
+  for (const part of chunks(rows)) {
+    const texts = part.map(({ id, custom_attributes }) => {
+      const stored = parseStored(custom_attributes)
+      return sql`when ${id} then ${JSON.stringify({ ...stored, [code]: withoutIds(stored[code], gone) })}`
+    })
+    await ctx.db
+      .updateTable(attribute.entity)
+      .set({ ...touched, custom_attributes: sql<string>`case id ${sql.join(texts, sql` `)} end` })
+      .where(
+        'id',
+        'in',
+        part.map(({ id }) => id),
+      )
+      .execute()
+  }
+}
+
+/** An attribute, and the ids of deleted records it must no longer name. */
+export interface DroppedReference {
+  attribute: Attribute
+  gone: readonly number[]
+}
+
+/**
+ * Removes deleted records from the values of one entity. Each affected record gets one update with
+ * its events, however many of its attributes change (DOMAIN 8.3).
+ */
+export async function dropReferences(
+  ctx: Context,
+  entity: EntityType,
+  droppings: readonly DroppedReference[],
+  isItself: (id: number) => boolean,
+): Promise<void> {
+  const resource = resourceOf(ctx, entity)
+  if (!resource) return
+  const all = withoutVisibility(ctx)
+  const changes = new Map<number, { attribute: Attribute; next: unknown }[]>()
+  for (const { attribute, gone } of droppings)
+    for (const [id, value] of await valuesOf(ctx, attribute, gone))
+      changes.set(id, [...(changes.get(id) ?? []), { attribute, next: withoutIds(value, new Set(gone)) }])
+  for (const [id, values] of changes) {
+    if (isItself(id)) continue
+    const before = (await resource.get(all, id)) as Snapshot
+    const custom_attributes = Object.fromEntries(values.map(({ attribute, next }) => [attribute.code, next]))
+    await write(all, resource.events.update, { entity, input: { custom_attributes }, id, before }, async (ctx) => {
+      for (const { attribute, next } of values) await storeValue(ctx, attribute, id, next)
+      await resource.touch(ctx, id)
+      return { id, entity: (await resource.get(ctx, id)) as Snapshot }
+    })
+  }
+}
+
+async function storeValue(ctx: Context, attribute: Attribute, id: number, value: unknown): Promise<void> {
+  const row = ctx.db.selectFrom(attribute.entity).select('custom_attributes').where('id', '=', id)
+  const stored = { ...parseStored((await row.executeTakeFirstOrThrow()).custom_attributes) }
+  if (value === null) delete stored[attribute.code]
+  else stored[attribute.code] = value
+  await ctx.db
+    .updateTable(attribute.entity)
+    .set({ custom_attributes: JSON.stringify(stored) })
+    .where('id', '=', id)
+    .execute()
+  if (attribute.isUnique) {
+    const keys = value === null ? [] : (valueTypeOf(attribute)?.keys?.(value) ?? [])
+    await saveUniqueKeys(ctx, attribute, id, keys)
+  }
+}

@@ -1,0 +1,134 @@
+// The served contract (DESIGN 2): every schema marked `x-entity` gets this installation's custom
+// attributes. It works from the marks and names no entity.
+import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
+import { plainMarkdown } from '../../kernel/values/format.ts'
+import type { Attribute, AttributeSet, EntityType } from './attribute-set.ts'
+import { inputSchema, outputSchema, requiredCodes } from './schemas.ts'
+import { withValueTypes } from './types.ts'
+
+interface Document {
+  paths: Record<string, Record<string, unknown>>
+  components: {
+    schemas: Record<string, OpenSchema>
+    parameters: Record<string, { name?: string; schema?: OpenSchema }>
+  }
+}
+
+const entityIn = (schema: OpenSchema | undefined): EntityType | undefined =>
+  schema?.['x-entity'] as EntityType | undefined
+
+/** Schemas with a `custom_attributes` property: its schema name and the entity of both. */
+function holders(document: Document): { name: string; holder: OpenSchema; values: string; entity: EntityType }[] {
+  return Object.entries(document.components.schemas).flatMap(([name, holder]) => {
+    const $ref = (holder.properties?.custom_attributes as OpenSchema | undefined)?.$ref
+    const entity = $ref === undefined ? undefined : entityIn(componentOf(document, $ref) as OpenSchema)
+    return $ref === undefined || !entity ? [] : [{ name, holder, values: $ref.split('/').at(-1) ?? '', entity }]
+  })
+}
+
+const fieldsByContract = new WeakMap<object, Map<EntityType, ReadonlySet<string>>>()
+
+/** The names of an entity's built-in fields, in replies and bodies. */
+export function entityFields(contract: object, entity: EntityType): ReadonlySet<string> {
+  const found = fieldsByContract.get(contract) ?? new Map<EntityType, ReadonlySet<string>>()
+  fieldsByContract.set(contract, found)
+  const fields =
+    found.get(entity) ??
+    new Set(
+      holders(contract as Document)
+        .filter((each) => each.entity === entity)
+        .flatMap(({ holder }) => Object.keys(holder.properties ?? {})),
+    )
+  found.set(entity, fields)
+  return fields
+}
+
+/** Names of the schemas in request bodies of create operations. */
+function createBodySchemas(document: Document): Set<string> {
+  const names = Object.values(document.paths)
+    .flatMap((path) => Object.values(path))
+    .filter((operation): operation is { operationId: string; requestBody?: unknown } =>
+      /^create[A-Z]/.test((operation as { operationId?: string } | null)?.operationId ?? ''),
+    )
+    .flatMap(({ requestBody }) => [...JSON.stringify(requestBody ?? {}).matchAll(/#\/components\/schemas\/(\w+)/g)])
+  return new Set(names.map(([, name = '']) => name))
+}
+
+/**
+ * A copy of the contract with the custom attributes, or the contract itself when there are none.
+ */
+export function withCustomAttributes<D extends object>(contract: D, { own }: AttributeSet): D {
+  if ([...own.values()].every((attributes) => attributes.length === 0)) return contract
+  const copy = structuredClone(contract) as D & Document
+  const { schemas, parameters } = copy.components
+  const created = createBodySchemas(copy)
+  const inputs = new Set<string>()
+  for (const { name, holder, values, entity } of holders(copy)) {
+    // Bodies refuse unknown properties; replies allow them and keep their own schema.
+    if (holder.additionalProperties !== false) continue
+    inputs.add(values)
+    const needed = requiredCodes(own.get(entity) ?? [])
+    if (!created.has(name) || needed.length === 0) continue
+    const stricter = values.replace(/Input$/, 'Create')
+    schemas[stricter] = { ...schemas[values], required: needed }
+    inputs.add(stricter)
+    holder.properties = {
+      ...holder.properties,
+      custom_attributes: { $ref: `#/components/schemas/${stricter}` } as object,
+    }
+    holder.required = [...new Set([...(holder.required ?? []), 'custom_attributes'])]
+  }
+  for (const [name, schema] of Object.entries(schemas)) {
+    const entity = entityIn(schema)
+    if (!entity) continue
+    const attributes = own.get(entity) ?? []
+    const { properties, ...rest } = inputs.has(name) ? inputSchema(attributes) : outputSchema(attributes)
+    const required = schema.required ?? rest.required
+    const examples = [exampleOf(attributes, inputs.has(name))]
+    schemas[name] = { ...schema, ...rest, ...(required && { required }), properties: properties ?? {}, examples }
+  }
+  for (const { holder, entity } of holders(copy))
+    fillExamples(holder, exampleOf(own.get(entity) ?? [], holder.additionalProperties === false))
+  for (const { schema } of Object.values(parameters)) extendParameter(schema, own)
+  return copy
+}
+
+/** An example value of each attribute. Inputs leave out a choice without options. */
+const exampleOf = (attributes: readonly Attribute[], isWritten: boolean): Record<string, unknown> =>
+  Object.fromEntries(
+    withValueTypes(attributes)
+      .map(({ attribute, type }) => [attribute.code, type.example(attribute)] as const)
+      .filter(([, value]) => !isWritten || value !== null),
+  )
+
+/** Puts the example values into examples that show custom attributes, or must now. */
+function fillExamples(holder: OpenSchema, values: Record<string, unknown>): void {
+  for (const example of (holder.examples as Record<string, unknown>[] | undefined) ?? [])
+    if ('custom_attributes' in example || holder.required?.includes('custom_attributes'))
+      example.custom_attributes = values
+}
+
+/** Adds the codes to the filter parameter and the sort keys. */
+function extendParameter(schema: OpenSchema | undefined, own: AttributeSet['own']): void {
+  const filtered = entityIn(schema)
+  if (schema && filtered) {
+    const found = withValueTypes(own.get(filtered) ?? []).filter(({ type }) => type.matches)
+    schema.properties = Object.fromEntries(
+      found.map(({ attribute, type }) => [
+        attribute.code,
+        {
+          type: 'string',
+          maxLength: 2000,
+          description: `${plainMarkdown(attribute.name)}: ${type.takes}, separated by commas`,
+        } as object,
+      ]),
+    )
+    schema.additionalProperties = false
+  }
+  const names = schema?.items as (OpenSchema & { enum?: string[] }) | undefined
+  const sorted = entityIn(names)
+  if (!names?.enum || !sorted) return
+  const keys = withValueTypes(own.get(sorted) ?? []).filter(({ type }) => type.sorts)
+  const added = keys.map(({ attribute }) => `custom_attributes.${attribute.code}`)
+  names.enum = [...names.enum, ...added, ...added.map((name) => `-${name}`)]
+}

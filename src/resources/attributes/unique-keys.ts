@@ -1,0 +1,110 @@
+// Unique attribute values (DOMAIN 8.3): one row in unique_values per key, written with the record.
+
+import type { Context } from '../../kernel/context.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { chunks } from '../../kernel/history/archive.ts'
+import type { Attribute, EntityType } from './attribute-set.ts'
+import type { UniqueKey } from './types/value-type.ts'
+
+type Unique = Pick<Attribute, 'id' | 'entity'>
+
+export const nouns: Record<EntityType, string> = {
+  leads: 'lead',
+  persons: 'person',
+  organizations: 'organization',
+  products: 'product',
+  quotes: 'quote',
+  warehouses: 'warehouse',
+}
+
+/** The ids that the caller may see. */
+export const visibleAmong = async (
+  ctx: Context,
+  entity: EntityType,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> => (await ctx.services.resources.get(entity)?.visibleIds(ctx, ids)) ?? new Set()
+
+/** Reports keys that another record has. The error names its id only to callers who may see it. */
+export async function checkUniqueKeys(
+  { ctx, found }: { ctx: Context; found: ValidationErrors },
+  { id, entity }: Unique,
+  self: number | null,
+  path: string,
+  keys: readonly UniqueKey[],
+): Promise<void> {
+  if (keys.length === 0) return
+  const taken = await ctx.db
+    .selectFrom('unique_values')
+    .select(['value', 'entity_id'])
+    .where('entity_type', '=', entity)
+    .where('attribute_id', '=', id)
+    .where('value', 'in', [...new Set(keys.map(({ key }) => key))])
+    .execute()
+  const others = new Map(taken.filter(({ entity_id }) => entity_id !== self).map((row) => [row.value, row.entity_id]))
+  const seen = await visibleAmong(ctx, entity, [...others.values()])
+  for (const { key, at } of keys) {
+    const other = others.get(key)
+    if (other === undefined) continue
+    const field = at === '' ? path : `${path}.${at}`
+    found.taken(field, entity, seen.has(other) ? other : null, `Another ${nouns[entity]} has this value.`)
+  }
+}
+
+/** Makes the stored keys of one record equal `keys`. */
+export async function saveUniqueKeys(
+  { db }: Context,
+  { id, entity }: Unique,
+  recordId: number,
+  keys: readonly UniqueKey[],
+): Promise<void> {
+  const rows = () =>
+    db
+      .selectFrom('unique_values')
+      .where('entity_type', '=', entity)
+      .where('entity_id', '=', recordId)
+      .where('attribute_id', '=', id)
+  const present = new Set((await rows().select('value').execute()).map(({ value }) => value))
+  const wanted = new Set(keys.map(({ key }) => key))
+  const gone = [...present].filter((key) => !wanted.has(key))
+  if (gone.length > 0) {
+    await db
+      .deleteFrom('unique_values')
+      .where('entity_type', '=', entity)
+      .where('attribute_id', '=', id)
+      .where('value', 'in', gone)
+      .execute()
+  }
+  const added = [...wanted].filter((key) => !present.has(key))
+  if (added.length === 0) return
+  await db
+    .insertInto('unique_values')
+    .values(added.map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })))
+    .execute()
+}
+
+/** The ids, at most `most`, of records that share a key with another one. */
+export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]>, most: number): number[] {
+  const first = new Map<string, number>()
+  const found = new Set<number>()
+  for (const [id, keys] of keysById) {
+    for (const key of keys) {
+      const other = first.get(key)
+      if (other === undefined) first.set(key, id)
+      else if (other !== id) found.add(other).add(id)
+    }
+  }
+  return [...found].sort((a, b) => a - b).slice(0, most)
+}
+
+/** Replaces the stored keys of an attribute by those of all records. */
+export async function replaceAllUniqueKeys(
+  { db }: Context,
+  { id, entity }: Unique,
+  keysById: ReadonlyMap<number, readonly string[]>,
+): Promise<void> {
+  await db.deleteFrom('unique_values').where('attribute_id', '=', id).execute()
+  const rows = [...keysById].flatMap(([recordId, keys]) =>
+    [...new Set(keys)].map((value) => ({ entity_type: entity, attribute_id: id, value, entity_id: recordId })),
+  )
+  for (const part of chunks(rows)) await db.insertInto('unique_values').values(part).execute()
+}

@@ -1,0 +1,130 @@
+// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). It
+// writes nothing: the record's own insert or update stores the JSON.
+import { isDeepStrictEqual } from 'node:util'
+import type { Context } from '../../kernel/context.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import { checkFileReference } from '../files/attach.ts'
+import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
+import { findChoosable, lookups } from './lookups.ts'
+import { parseValues } from './schemas.ts'
+import { idOf } from './types/files.ts'
+import type { ValueType } from './types/value-type.ts'
+import { holdsFile, withValueTypes } from './types.ts'
+import { checkUniqueKeys } from './unique-keys.ts'
+
+export type StoredValues = Readonly<Record<string, unknown>>
+
+interface Planning {
+  ctx: Context
+  found: ValidationErrors
+  /** The record before the change; null for a new one. */
+  current: { id: number; custom_attributes: string } | null
+}
+
+/** Without a prototype: users choose the codes, and inherited keys must not count as values. */
+export const parseStored = (text: string): StoredValues => Object.assign(Object.create(null), JSON.parse(text))
+
+const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+
+/** The JSON to store; undefined when nothing changes. */
+export async function planValues(
+  entity: EntityType,
+  sent: unknown,
+  { ctx, found, current }: Planning,
+): Promise<string | undefined> {
+  const attributes = await customAttributes(ctx, entity)
+  if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
+  const stored = current ? parseStored(current.custom_attributes) : {}
+  const { values, errors } = parseValues(ctx, attributes, sent ?? {})
+  // A value sent back unchanged is always valid, even if the attribute no longer accepts it (DOMAIN
+  // 3.4).
+  const same = new Set(
+    withValueTypes(attributes)
+      .filter(({ attribute: { code } }) => current !== null && Object.hasOwn(values, code))
+      .filter(({ attribute, type }) => isShown(attribute, type, values[attribute.code], stored[attribute.code] ?? null))
+      .map(({ attribute }) => `custom_attributes.${attribute.code}`),
+  )
+  const wrong = new Set<string>()
+  for (const [field, sentences] of Object.entries(errors)) {
+    const path = field.split('.').slice(0, 2).join('.')
+    if (same.has(path)) continue
+    wrong.add(path)
+    for (const sentence of sentences) found.invalid(field, sentence)
+  }
+  const next: Record<string, unknown> = { ...stored }
+  for (const { attribute, type } of withValueTypes(attributes)) {
+    const { code } = attribute
+    const path = `custom_attributes.${code}`
+    const before = stored[code] ?? null
+    const isSent = Object.hasOwn(values, code)
+    if (same.has(path) || wrong.has(path) || (!isSent && current !== null)) continue
+    const after = isSent ? toStored(attribute, type, values[code], before, path, found) : defaultValueOf(attribute)
+    if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
+      found.invalid(path, 'The field is required.')
+    if (isSame(after, before)) continue
+    // A default was checked when it was set.
+    if (isSent) await checkNamedRecords({ ctx, found }, attribute, path, after, before)
+    if (attribute.isUnique && after !== null)
+      await checkUniqueKeys({ ctx, found }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
+    if (after === null) delete next[code]
+    else next[code] = after
+  }
+  return isSame(next, stored) ? undefined : JSON.stringify(next)
+}
+
+/**
+ * Whether the sent value equals the shown form of the stored one; for files, whether the ids match.
+ */
+function isShown(attribute: Attribute, type: ValueType, sent: unknown, stored: unknown): boolean {
+  if (holdsFile(attribute)) return idOf(sent) === stored
+  return isDeepStrictEqual(sent, stored === null || !type.show ? stored : type.show(stored))
+}
+
+/** The value of a new record that sends none. */
+const defaultValueOf = ({ type, initial }: Attribute): unknown => initial ?? (type === 'boolean' ? false : null)
+
+/** The stored form of a value that fits its schema. */
+export function toStored(
+  attribute: Pick<Attribute, 'isRequired' | 'validation'>,
+  type: ValueType,
+  value: unknown,
+  before: unknown,
+  path: string,
+  found: ValidationErrors,
+): unknown {
+  if (value === null || value === undefined) return null
+  const { isRequired, validation } = attribute
+  const refuse = (at: string, sentence: string): void => found.invalid(at === '' ? path : `${path}.${at}`, sentence)
+  return type.store ? type.store(value, { before, isRequired, validation, refuse }) : value
+}
+
+const megabyte = 1024 * 1024
+const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], maxBytes: 10 * megabyte }
+
+/**
+ * Reports newly named records and files that do not exist, are not visible or do not fit the
+ * attribute.
+ */
+export async function checkNamedRecords(
+  { ctx, found }: { ctx: Context; found: ValidationErrors },
+  attribute: Attribute,
+  path: string,
+  after: unknown,
+  before: unknown,
+): Promise<void> {
+  if (holdsFile(attribute)) {
+    await checkFileReference({ ctx, found }, path, after as number | null, attribute.type === 'image' ? images : {})
+    return
+  }
+  if (attribute.lookup === null) return
+  const old = new Set([before].flat())
+  const ids = ([after].flat() as (number | null)[]).filter((id): id is number => id !== null && !old.has(id))
+  const known = await findChoosable(ctx, attribute.lookup, ids)
+  const { noun } = lookups[attribute.lookup]
+  for (const id of ids) {
+    if (known.has(id)) continue
+    const at = Array.isArray(after) ? `${path}.${after.indexOf(id)}` : path
+    found.invalid(at, `No ${noun} has id ${id}.`)
+  }
+}

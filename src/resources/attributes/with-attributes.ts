@@ -1,0 +1,100 @@
+// Adds custom attributes to the definition of a resource (DOMAIN 8.2, 8.3). validate-values.ts
+// decides what is stored, replies.ts what is shown, queries.ts what is found.
+import type { DB as Tables } from '../../../db/tables.gen.ts'
+import type { OperationId } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { ValidationErrors } from '../../kernel/errors.ts'
+import type { Definition } from '../../kernel/resource/definition.ts'
+import { attachValueFiles } from './attachments.ts'
+import { customAttributes, type EntityType } from './attribute-set.ts'
+import { attributeFilter, attributeSorts } from './queries.ts'
+import { type CustomReply, presentValues } from './replies.ts'
+import { restoreValues } from './restore-values.ts'
+import { valueTypeOf } from './types.ts'
+import { saveUniqueKeys } from './unique-keys.ts'
+import { parseStored, planValues } from './validate-values.ts'
+
+export type { EntityType } from './attribute-set.ts'
+
+interface Row {
+  id: number
+  custom_attributes: string
+}
+
+const sentIn = (body: unknown): unknown => (body as { custom_attributes?: unknown }).custom_attributes
+
+/**
+ * The definition with `custom_attributes` added to columns, replies, filters and sort keys. Its
+ * `rows` must select the column `custom_attributes`.
+ */
+export function withAttributes<
+  Table extends keyof Tables,
+  L extends OperationId,
+  G extends OperationId,
+  C extends OperationId,
+  U extends OperationId,
+  D extends OperationId,
+  R,
+>(entity: EntityType, d: Definition<Table, L, G, C, U, D, R>): Definition<Table, L, G, C, U, D, R> {
+  return {
+    ...d,
+    sort: async (ctx, query) => ({
+      ...(typeof d.sort === 'function' ? await d.sort(ctx, query) : d.sort),
+      ...(await attributeSorts(ctx, entity, query)),
+    }),
+    filter: async (ctx, query) => ({
+      ...(await d.filter(ctx, query)),
+      ...(await attributeFilter(ctx, entity, query)),
+    }),
+    toRow: async (body, writing) => {
+      // Attributes are checked first: `toRow` of some resources creates other records once nothing
+      // is wrong.
+      const current = writing.current as Row | null
+      const values = await planValues(entity, sentIn(body), { ...writing, current })
+      return { ...(await d.toRow(body, writing)), custom_attributes: values }
+    },
+    toReply: (row, ctx) => {
+      const reply = d.toReply(row, ctx)
+      ;(reply as CustomReply).custom_attributes = JSON.parse((row as Row).custom_attributes)
+      return reply
+    },
+    loadRelated: async (ctx, replies, include) => {
+      await d.loadRelated?.(ctx, replies, include)
+      await presentValues(ctx, entity, replies as CustomReply[], include)
+    },
+    afterSave: async (ctx, id, body) => {
+      await d.afterSave?.(ctx, id, body)
+      await attachValueFiles(ctx, entity, id)
+      await saveRecordKeys(ctx, entity, id)
+    },
+    beforeDelete: async (ctx, row) => {
+      await d.beforeDelete?.(ctx, row)
+      const { id } = row as Row
+      await ctx.db.deleteFrom('unique_values').where('entity_type', '=', entity).where('entity_id', '=', id).execute()
+    },
+    onRestore: async (ctx, mending) => ({
+      ...(await d.onRestore?.(ctx, mending)),
+      ...(await restoreValues(ctx, entity, mending)),
+    }),
+  }
+}
+
+/** Reports errors in the values of a record that the current write creates in passing. */
+export const checkValues = async (
+  ctx: Context,
+  entity: EntityType,
+  body: unknown,
+  found: ValidationErrors,
+): Promise<void> => void (await planValues(entity, sentIn(body), { ctx, found, current: null }))
+
+async function saveRecordKeys(ctx: Context, entity: EntityType, id: number): Promise<void> {
+  const unique = (await customAttributes(ctx, entity)).filter(({ isUnique }) => isUnique)
+  if (unique.length === 0) return
+  const row = ctx.db.selectFrom(entity).select('custom_attributes').where('id', '=', id)
+  const stored = parseStored((await row.executeTakeFirstOrThrow()).custom_attributes)
+  for (const attribute of unique) {
+    const value = stored[attribute.code] ?? null
+    const keys = value === null ? [] : (valueTypeOf(attribute)?.keys?.(value) ?? [])
+    await saveUniqueKeys(ctx, attribute, id, keys)
+  }
+}

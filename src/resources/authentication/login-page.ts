@@ -1,0 +1,130 @@
+// The login page, which browsers get instead of a 401 problem (DOMAIN 4.4), and the page behind a
+// password link. Each is one file without outside assets; its policy allows only its own script.
+import type { Config } from '../../config/config.ts'
+import { operations } from '../../contract/operations.gen.ts'
+import { type Download, download } from '../../kernel/files/download.ts'
+import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
+
+const style = `
+:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--on:light-dark(#fff,#06222f);--bad:light-dark(#b42318,#ff9c92)}
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas;color:CanvasText}
+main{width:min(24rem,90vw);padding:1rem 0}h1{font-size:1.5rem;margin:0 0 1rem}[hidden]{display:none}
+label{display:block;margin:.75rem 0 .25rem}input{font:inherit}input:not([type=checkbox]){width:100%;box-sizing:border-box;padding:.5rem}
+button{margin-top:1rem;width:100%;padding:.6rem;font:inherit;font-weight:600;color:var(--on);background:var(--accent);border:1px solid var(--accent);border-radius:.25rem;cursor:pointer}
+button.quiet{color:var(--accent);background:none}button:disabled{opacity:.6}a{color:var(--accent)}
+p{margin:1rem 0 0;overflow-wrap:anywhere}.small{font-size:.875rem}[role=alert]{color:var(--bad);font-weight:600}[role=alert]:empty,[role=status]:empty{display:none}`
+
+/** Shared by both scripts: API calls with the CSRF token, and forms that submit once at a time. */
+const common = `
+const $=(id)=>document.getElementById(id);
+const say=(text,isBad)=>{$('bad').textContent=isBad?text:'';$('good').textContent=isBad?'':text};
+const cookie=(name)=>document.cookie.split('; ').find((each)=>each.startsWith(name+'='))?.slice(name.length+1)??'';
+const call=async(method,path,body)=>{
+let answer;
+try{answer=await fetch(path,{method,headers:{accept:'application/json','x-xsrf-token':cookie('__Host-XSRF-TOKEN')||cookie('XSRF-TOKEN'),...(body&&{'content-type':'application/json'})},...(body&&{body:JSON.stringify(body)})})}
+catch{throw new Error('The server cannot be reached. Try again.')}
+const reply=answer.status===204?{}:await answer.json().catch(()=>({}));
+if(!answer.ok)throw new Error(reply.message??'The request failed. Try again.');
+return reply};
+const onSubmit=(form,work)=>form.addEventListener('submit',async(event)=>{
+event.preventDefault();say('');const button=form.querySelector('button');button.disabled=true;
+try{await work()}catch(error){say(error.message,true)}finally{button.disabled=false}});`
+
+const paths = {
+  csrf: operations.getCsrfCookie.path,
+  session: operations.createSession.path,
+  forgot: operations.forgotPassword.path,
+  reset: operations.resetPassword.path,
+}
+
+const loginScript = `${common}
+const show=(id,field)=>{for(const each of ['login','forgot','in'])$(each).hidden=each!==id;say('');$(field).focus()};
+onSubmit($('login'),async()=>{
+await call('GET','${paths.csrf}');
+const {data}=await call('POST','${paths.session}',{email:$('email').value,password:$('password').value,remember:$('remember').checked});
+$('password').value='';$('who').textContent='Signed in as '+data.name+' ('+data.email+').';
+$('on').href=location.pathname+location.search;$('on').textContent='Continue to '+location.pathname;show('in','on')});
+onSubmit($('forgot'),async()=>say((await call('POST','${paths.forgot}',{email:$('forgotten').value})).message));
+onSubmit($('in'),async()=>{await call('DELETE','${paths.session}');show('login','email');say('Signed out.')});
+$('to-forgot').addEventListener('click',()=>{$('forgotten').value=$('email').value;show('forgot','forgotten')});
+$('to-login').addEventListener('click',()=>show('login','email'));
+show('login','email')`
+
+const resetScript = `${common}
+const link=new URLSearchParams(location.hash.slice(1)),token=link.get('token'),email=link.get('email');
+history.replaceState(null,'',location.pathname);
+if(token&&email){$('who').textContent=email;$('username').value=email;$('reset').hidden=false;$('password').focus()}
+else say('Open this page from the link in the e-mail.',true);
+onSubmit($('reset'),async()=>{
+const {message}=await call('POST','${paths.reset}',{email,token,password:$('password').value,password_confirmation:$('again').value});
+$('reset').hidden=true;say(message);$('on').hidden=false;$('on').focus()})`
+
+interface Parts {
+  title: string
+  main: string
+  script: string
+}
+
+/**
+ * The forms stay hidden until the script runs: without it, a browser would submit passwords by
+ * itself.
+ */
+function pageOf(config: Config, { title, main, script }: Parts) {
+  const html = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title} · ${escapeHtml(config.appName)}</title><style>${style}</style></head>
+<body><main>
+<h1>${title}</h1>
+<noscript><p>This page needs JavaScript. Turn it on in your browser and reload.</p></noscript>
+<p role="alert" id="bad"></p><p role="status" id="good"></p>
+${main}
+</main><script>${script}</script></body>
+</html>
+`
+  const headers = {
+    'cache-control': 'no-store',
+    'x-frame-options': 'DENY',
+    'content-security-policy': `default-src 'none'; style-src ${sourceHash(style)}; script-src ${sourceHash(script)}; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  }
+  return { html, headers }
+}
+
+export function loginPage(config: Config): { html: string; headers: Record<string, string> } {
+  const { html, headers } = pageOf(config, {
+    title: `Sign in to ${escapeHtml(config.appName)}`,
+    script: loginScript,
+    main: `<form id="login" method="post" action="${paths.session}" hidden>
+<label for="email">E-mail</label><input id="email" type="email" autocomplete="username" required>
+<label for="password">Password</label><input id="password" type="password" autocomplete="current-password" maxlength="128" required>
+<label><input id="remember" type="checkbox"> Stay signed in for 30 days</label>
+<button>Sign in</button>
+<button type="button" class="quiet" id="to-forgot">Forgot password?</button>
+</form>
+<form id="forgot" method="post" action="${paths.forgot}" hidden>
+<label for="forgotten">Your e-mail</label><input id="forgotten" type="email" autocomplete="username" maxlength="254" required>
+<button>Send reset link</button>
+<button type="button" class="quiet" id="to-login">Back to sign in</button>
+</form>
+<form id="in" method="post" action="${paths.session}" hidden>
+<p id="who"></p><p><a id="on" href="">Continue</a></p>
+<button class="quiet">Sign out</button>
+</form>
+<p class="small">API clients send <code>Accept: application/json</code> and <code>Authorization: Bearer &lt;token&gt;</code>. <a href="/api/admin/documentation">Documentation</a></p>`,
+  })
+  return { html, headers: { 'www-authenticate': 'Bearer', ...headers } }
+}
+
+export function resetPage(config: Config): Download {
+  const { html, headers } = pageOf(config, {
+    title: 'Choose a new password',
+    script: resetScript,
+    main: `<form id="reset" method="post" action="${paths.reset}" hidden>
+<p>Account: <strong id="who"></strong></p><input id="username" type="email" autocomplete="username" readonly hidden>
+<label for="password">New password, 8 to 128 characters</label><input id="password" type="password" autocomplete="new-password" minlength="8" maxlength="128" required>
+<label for="again">Repeat the new password</label><input id="again" type="password" autocomplete="new-password" maxlength="128" required>
+<button>Set password</button>
+</form>
+<p><a id="on" href="${paths.session}" hidden>Sign in</a></p>`,
+  })
+  return download({ mediaType: 'text/html; charset=utf-8', body: html, headers })
+}

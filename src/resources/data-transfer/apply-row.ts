@@ -1,0 +1,142 @@
+// Applies one row: the API call it stands for, with the permissions of the import's user and the
+// resource's own rules and events. The caller's transaction undoes a refused row.
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import { assertCanCall, type Context } from '../../kernel/context.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { fold } from '../../kernel/values/format.ts'
+import { findOrCreateTag } from '../tags/resource.ts'
+import type { ImportAction, ImportType } from './columns.ts'
+import { addressKey, type Lookups } from './lookups.ts'
+import { findRecord, laterMatchKeys, matchKeysOf } from './match-records.ts'
+import { mergeContactPoints } from './merge-contact-points.ts'
+import { bodyOf, operationOf, type RowDraft, RowRefused, rowRefused, validBodyOf } from './row-drafts.ts'
+
+export interface ImportPlan {
+  type: ImportType
+  action: ImportAction
+  /** Replaces lists of a found person; otherwise the row's entries are added. */
+  replacesLists: boolean
+}
+
+export interface RowResult {
+  did: 'created' | 'updated' | 'deleted'
+  id: number
+}
+
+function resourceOf({ services }: Context, type: ImportType): Resource<{ id: number }, unknown> {
+  const resource = services.resources.get(type)
+  if (!resource) throw new Error(`There is no resource ${type}.`)
+  return resource as unknown as Resource<{ id: number }, unknown>
+}
+
+/** A parsed row, before database lookups. */
+export interface RowReading {
+  /** Keys of the record that the row names. */
+  keys: readonly string[]
+  /** Keys by which later rows can name the record. */
+  made: readonly string[]
+  /** The create body, when the row can only create a record. */
+  body: object | null
+}
+
+/** Validates the shape of a row. Throws `RowRefused`. */
+export function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDraft): RowReading {
+  // A lead without an id is always created. A create body is also a valid update body; an invalid
+  // row is reported as an update, below.
+  if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
+    const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
+    if (body) return { keys: [], made: [], body }
+  }
+  const body = bodyOf(ctx, draft, operationOf(type, 'update'))
+  const keys = matchKeysOf(type, action, draft, body)
+  return { keys, made: laterMatchKeys(type, keys, body), body: null }
+}
+
+/** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
+export async function applyRow(
+  ctx: Context,
+  plan: ImportPlan,
+  draft: RowDraft,
+  { keys, body: read }: RowReading,
+  known: Lookups,
+): Promise<RowResult> {
+  const { type, action } = plan
+  const resource = resourceOf(ctx, type)
+  const id = await findRecord(ctx, plan, draft, keys)
+  if (action === 'delete' && id !== null) {
+    assertCanCall(ctx, operationOf(type, 'remove'))
+    await resource.remove(ctx, id)
+    return { did: 'deleted', id }
+  }
+  const operation = operationOf(type, id === null ? 'create' : 'update')
+  assertCanCall(ctx, operation)
+  // Validate before lookups, which may create tags: an invalid row must create nothing.
+  const own = read ?? bodyOf(ctx, draft, operation)
+  const found = await findRelated(ctx, draft, known)
+  const isAlone = Object.keys(found).length === 0
+  const body = isAlone ? own : { ...own, ...validateRelated(ctx, plan, draft, found, known) }
+  await yieldIfDue()
+  if (id === null) return { did: 'created', id: await resource.add(ctx, body) }
+  await resource.update(
+    ctx,
+    id,
+    type === 'persons' && !plan.replacesLists ? await mergeContactPoints(ctx, draft, id, body) : body,
+  )
+  return { did: 'updated', id }
+}
+
+interface RelatedIds {
+  person_id?: number | null
+  tag_ids?: number[]
+}
+
+/**
+ * Validates looked-up fields as an update, which requires no others. The ids exist, so only their
+ * number can be wrong and one check per number suffices.
+ */
+function validateRelated(
+  ctx: Context,
+  { type }: ImportPlan,
+  draft: RowDraft,
+  found: RelatedIds,
+  { valid }: Lookups,
+): object {
+  const shape = `${found.person_id === null} ${found.tag_ids?.length}`
+  if (valid.has(shape)) return found
+  const body = bodyOf(ctx, { ...draft, body: { ...found } }, operationOf(type, 'update'))
+  valid.add(shape)
+  return body
+}
+
+/** The person and the tags that the row names. Missing tags are created. */
+async function findRelated(ctx: Context, draft: RowDraft, known: Lookups): Promise<RelatedIds> {
+  const found: RelatedIds = {}
+  if (draft.personEmail !== undefined) found.person_id = personOf(draft, draft.personEmail, known)
+  if (draft.tags !== undefined) {
+    const ids: number[] = []
+    for (const name of draft.tags) ids.push(known.tags.get(fold(name)) ?? (await tagOf(ctx, draft, name)))
+    found.tag_ids = [...new Set(ids)]
+  }
+  return found
+}
+
+function personOf(draft: RowDraft, email: string | null, known: Lookups): number | null {
+  const id = email === null ? null : (known.persons.get(addressKey(email)) ?? null)
+  if (email !== null && id === null) throw rowRefused(draft, 'person_email', 'No person has this e-mail address.')
+  const { person_id: other } = draft.body
+  if (other !== undefined && other !== id) throw rowRefused(draft, 'person_email', 'person_id names another person.')
+  return id
+}
+
+async function tagOf(ctx: Context, draft: RowDraft, name: string): Promise<number> {
+  const { contract, config } = ctx.services
+  const reading = { zone: config.timezone, strict: config.strict }
+  const { value, errors } = bodyReader(contract, 'createTag')({ name }, reading)
+  const messages = Object.values(errors).flat()
+  if (messages.length > 0)
+    throw new RowRefused(
+      messages.map((message) => ({ row: draft.row, column: 'tags', code: 'validation_failed', message })),
+    )
+  return findOrCreateTag(ctx, (value as { name: string }).name)
+}

@@ -1,0 +1,89 @@
+// Parses cells by the kind of their column, the reverse of kernel/resource/csv-cells.ts. The result
+// is what a JSON body would contain; validation comes later.
+import { fold } from '../../kernel/values/format.ts'
+import type { AttributeOption } from '../attributes/attribute-set.ts'
+
+/** A cell that cannot be parsed; the message is shown to the user. */
+export class CellFault extends Error {}
+
+/** Parses the text of a cell that is neither empty nor NULL. */
+export type CellReader = (text: string) => unknown
+
+export const readText: CellReader = (cell) => cell
+
+/** Converts numeric text to a number; other text stays for the validator to refuse. */
+export const readWholeNumber: CellReader = (cell) => {
+  const trimmed = cell.trim()
+  return /^-?(0|[1-9]\d{0,14})$/.test(trimmed) ? Number(trimmed) : cell
+}
+
+/** A date without a time means its midnight, because spreadsheets write midnight that way. */
+export const readMoment: CellReader = (cell) => (/^\d{4}-\d\d-\d\d$/.test(cell.trim()) ? `${cell.trim()} 00:00` : cell)
+
+/** Entries of a list, written `a|b` or as JSON. */
+const entriesOf = (cell: string): unknown[] =>
+  json(cell) ??
+  cell
+    .split('|')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+
+function json(cell: string): unknown[] | undefined {
+  if (!cell.trimStart().startsWith('[')) return undefined
+  try {
+    return JSON.parse(cell) as unknown[]
+  } catch {
+    throw new CellFault('Must be a list in JSON, or its entries with | between them.')
+  }
+}
+
+/**
+ * `value:label|value:label`, or JSON. The first colon after the last bracket separates the label,
+ * because addresses with an IP literal contain colons.
+ */
+export const readContactPoints: CellReader = (cell) =>
+  entriesOf(cell).map((entry) => {
+    if (typeof entry !== 'string') return entry
+    const colon = entry.indexOf(':', entry.lastIndexOf(']') + 1)
+    return colon < 0
+      ? { value: entry }
+      : { value: entry.slice(0, colon).trim(), label: entry.slice(colon + 1).trim() || null }
+  })
+
+/** Names of tags; a later step finds their ids. */
+export const readNames: CellReader = (cell) => entriesOf(cell).map(String)
+
+/** An option by id or name. Anything else goes to the validator, which lists the valid ids. */
+export const optionReader =
+  (options: readonly AttributeOption[]): CellReader =>
+  (cell) => {
+    const id = readWholeNumber(cell)
+    if (options.some((each) => each.id === id)) return id
+    return options.find(({ name }) => fold(name) === fold(cell.trim()))?.id ?? id
+  }
+
+export const optionListReader =
+  (options: readonly AttributeOption[]): CellReader =>
+  (cell) =>
+    entriesOf(cell).map((entry) => (typeof entry === 'string' ? optionReader(options)(entry) : entry))
+
+const lineParts: Readonly<Record<string, { key: string; read: CellReader }>> = {
+  id: { key: 'product_id', read: readWholeNumber },
+  price: { key: 'price', read: readText },
+  quantity: { key: 'quantity', read: readWholeNumber },
+}
+
+/** Product lines, such as `id=2,price=4821,quantity=3|id=7`. */
+export const readProductLines: CellReader = (cell) =>
+  entriesOf(cell).map((entry) => {
+    if (typeof entry !== 'string') return entry
+    const line: Record<string, unknown> = {}
+    for (const part of entry.split(',')) {
+      const at = part.indexOf('=')
+      const known = at < 0 ? undefined : lineParts[part.slice(0, at).trim()]
+      if (!known) throw new CellFault('Must be lines such as id=2,price=4821,quantity=3 with | between them.')
+      const value = part.slice(at + 1).trim()
+      if (value !== '') line[known.key] = known.read(value)
+    }
+    return line
+  })

@@ -1,0 +1,127 @@
+// Finds the record of a row (DOMAIN 21.1): persons by e-mail address, or without one by telephone
+// number and name, organizations by name, products by SKU, leads by id. Records the user cannot see
+// are not found, and their keys are refused as taken.
+import { padToBucket } from '../../../db/compiled-queries.ts'
+import type { Context } from '../../kernel/context.ts'
+import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { fold, phoneKey } from '../../kernel/values/format.ts'
+import { attributeSet } from '../attributes/attribute-set.ts'
+import { type ImportAction, type ImportType, keyColumns } from './columns.ts'
+import { type RowDraft, rowRefused } from './row-drafts.ts'
+
+interface MatchFields {
+  emails?: readonly { value: string | null }[] | null
+  contact_numbers?: readonly { value: string | null }[] | null
+  name?: string | null
+  sku?: string | null
+}
+
+/** The match keys of a row; none for a row that always creates a record. */
+export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDraft, body: MatchFields): string[] {
+  if (type === 'leads') {
+    if (draft.id === undefined || draft.id === null) return []
+    if (typeof draft.id !== 'number' || draft.id < 1) throw rowRefused(draft, 'id', 'Must be the id of a lead.')
+    return [String(draft.id)]
+  }
+  const texts =
+    type === 'persons' ? (body.emails ?? []).map(({ value }) => value) : [type === 'products' ? body.sku : body.name]
+  const keys = texts.flatMap((text) => (typeof text === 'string' ? [fold(text)] : []))
+  if (action === 'delete') return keys.slice(0, 1)
+  return type === 'persons' && keys.length === 0 ? numberKeys(body) : keys
+}
+
+const numberPrefix = 'tel:'
+
+/** Several persons can share a number, so the name must match too when the row has one. */
+const numberKeys = ({ contact_numbers, name }: MatchFields): string[] =>
+  (contact_numbers ?? []).flatMap(({ value }) => (value ? `${numberPrefix}${phoneKey(value)} ${fold(name ?? '')}` : []))
+
+/** All keys by which later rows can match the record of this row. */
+export function laterMatchKeys(type: ImportType, keys: readonly string[], body: MatchFields): string[] {
+  if (type !== 'persons') return [...keys]
+  return [...new Set([...keys, ...numberKeys(body), ...numberKeys({ ...body, name: null })])]
+}
+
+/**
+ * The id of the row's record; null for a row that creates one. Throws `RowRefused` for no match
+ * where one is required, and for several.
+ */
+export async function findRecord(
+  ctx: Context,
+  { type, action }: { type: ImportType; action: ImportAction },
+  draft: RowDraft,
+  keys: readonly string[],
+): Promise<number | null> {
+  const column = keyColumns[type][action]
+  if (keys.length === 0 && action === 'delete') throw rowRefused(draft, column, 'The field is required.')
+  if (keys.length === 0) return null
+  const resource = ctx.services.resources.get(type)
+  const seen = [...((await resource?.visibleIds(ctx, await idsOf(ctx, type, keys))) ?? [])]
+  if (seen.length > 1)
+    throw rowRefused(draft, isNumber(keys) ? 'contact_numbers' : column, ambiguous(keys), 'unique_violation')
+  if (seen[0] !== undefined) return seen[0]
+  const noun = resource?.noun ?? type
+  if (type === 'leads') throw rowRefused(draft, 'id', `No ${noun} has id ${keys[0]}.`, 'not_found')
+  if (action === 'delete') throw rowRefused(draft, column, `There is no such ${noun}.`, 'not_found')
+  return null
+}
+
+async function idsOf(ctx: Context, type: ImportType, keys: readonly string[]): Promise<number[]> {
+  if (type === 'leads') return keys.map(Number)
+  if (type === 'persons') return personsWith(ctx, keys)
+  const rows =
+    type === 'organizations'
+      ? ctx.db.selectFrom('organizations').select('id').where('name_key', 'in', keys)
+      : ctx.db.selectFrom('products').select('id').where('sku_key', 'in', keys)
+  return (await rows.execute()).map(({ id }) => id)
+}
+
+const isNumber = (keys: readonly string[]): boolean => keys[0]?.startsWith(numberPrefix) ?? false
+
+const ambiguous = (keys: readonly string[]): string =>
+  isNumber(keys)
+    ? 'Several persons have this number; say which by an e-mail address.'
+    : 'These addresses belong to several persons.'
+
+/** Ids of persons with one of these addresses or numbers, without visibility. */
+async function personsWith(ctx: Context, keys: readonly string[]): Promise<number[]> {
+  if (isNumber(keys)) return personsByNumber(ctx, keys)
+  return [...new Set([...(await personsByAddress(ctx, keys)).values()].flat())]
+}
+
+async function personsByNumber({ db }: Context, keys: readonly string[]): Promise<number[]> {
+  const found = new Set<number>()
+  for (const key of keys) {
+    const [number = '', ...name] = key.slice(numberPrefix.length).split(' ')
+    let rows = db
+      .selectFrom('person_numbers')
+      .innerJoin('persons', 'persons.id', 'person_numbers.person_id')
+      .select('persons.id')
+      .where('person_numbers.number', '=', number)
+    if (name.join(' ') !== '') rows = rows.where('persons.name_key', '=', name.join(' '))
+    for (const { id } of await rows.execute()) found.add(id)
+  }
+  return [...found]
+}
+
+/** Ids of persons by e-mail address. */
+export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
+  const found = new Map<string, number[]>()
+  if (keys.length === 0) return found
+  const emails = (await attributeSet(ctx)).system.get('persons')?.find(({ code }) => code === 'emails')
+  const attribute = emails?.id ?? 0
+  const values = padToBucket(keys)
+  const rows = await queryCached(ctx, {
+    name: 'persons: by address',
+    values: [attribute, ...values],
+    build: () =>
+      ctx.db
+        .selectFrom('unique_values')
+        .select(['value', 'entity_id'])
+        .where('entity_type', '=', 'persons')
+        .where('attribute_id', '=', attribute)
+        .where('value', 'in', values),
+  })
+  for (const { value, entity_id } of rows) found.set(value, [...(found.get(value) ?? []), entity_id])
+  return found
+}

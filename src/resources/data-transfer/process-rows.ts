@@ -1,0 +1,156 @@
+// Imports rows (DOMAIN 21.1) in batches of 100. The transaction of a batch also stores the
+// progress, so a crash neither repeats nor loses rows. Refused rows roll back alone. A batch begins
+// when the one before is committed, before it reaches the disk.
+import { type Context, now } from '../../kernel/context.ts'
+import { inParts, longTransaction, type Unit } from '../../kernel/write/write.ts'
+import { applyRow } from './apply-row.ts'
+import { applyLines, type BatchStep, progressOf, runBatches } from './batches.ts'
+import { readAhead } from './read-ahead.ts'
+import { addToCounts, clearErrors, type RefusedRow, saveErrors } from './row-errors.ts'
+import {
+  asImportUser,
+  type Batch,
+  batchSize,
+  findImport,
+  ImportRefused,
+  type ImportRow,
+  type ImportRun,
+  lockImport,
+  planOf,
+  readTable,
+  runContext,
+  TakenOver,
+  unlockImport,
+} from './run.ts'
+import { completeImport, failImport, importFault, storeState } from './states.ts'
+import { UnreadableFile } from './unreadable-file.ts'
+
+interface Summary {
+  created: number
+  updated: number
+  deleted: number
+  skipped: number
+}
+
+/** More errors than the import allows: the batch is rolled back and its errors are stored. */
+class TooManyErrors extends ImportRefused {
+  readonly failing: readonly RefusedRow[]
+  constructor(failing: readonly RefusedRow[]) {
+    super('too many errors')
+    this.failing = failing
+  }
+}
+
+/**
+ * Continues the import until it is completed, failed, canceled or interrupted. Returns false when
+ * rows are left. Throws `TakenOver` when another process works on it.
+ */
+export async function processRows(run: ImportRun): Promise<boolean> {
+  const ctx = runContext(run)
+  const row = await findImport(ctx, run.id)
+  if (row.state !== 'processing') return true
+  try {
+    await lockImport(ctx, run)
+    const { faults, batches } = await readTable(ctx, row, row.processed_rows_count)
+    const [fault] = faults
+    // Custom attributes may have changed since validation.
+    if (fault) throw new ImportRefused(fault.message)
+    const end = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch))
+    if (end !== 'completed') return end === 'stopped'
+    await completeImport(await asUserIfPossible(runContext(run), row), run.id)
+  } catch (error) {
+    if (!(error instanceof ImportRefused || error instanceof UnreadableFile)) throw error
+    const failing = error instanceof TooManyErrors ? error.failing : [importFault(error.message, 'import_failed')]
+    await failImport(await asUserIfPossible(runContext(run), row), run.id, failing)
+  } finally {
+    await unlockImport(run)
+  }
+  return true
+}
+
+/** The import's user for the events, or no user when that user is gone. */
+async function asUserIfPossible(ctx: Context, row: ImportRow): Promise<Context> {
+  try {
+    return await asImportUser(ctx, row)
+  } catch (error) {
+    if (error instanceof ImportRefused) return ctx
+    throw error
+  }
+}
+
+/** The batch is worked on when only its commit is left, and done when it is on disk. */
+function beginBatch(run: ImportRun, batch: Batch): BatchStep {
+  let reportWorked = (): void => {}
+  const isWorked = new Promise<void>((resolve) => {
+    reportWorked = resolve
+  })
+  const done = processBatch(run, batch, reportWorked)
+  return { worked: Promise.race([isWorked, done]), begun: done, finish: () => done }
+}
+
+/** Processes one batch in one transaction. Returns false when the import must not continue. */
+async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => void): Promise<boolean> {
+  const work = async (ctx: Context & { unit: Unit }): Promise<ImportRow | null> => {
+    const row = await importRows(ctx, run, batch)
+    reportWorked()
+    return row
+  }
+  const after = await longTransaction(runContext(run), work, inParts)
+  if (after) run.tell?.(after)
+  return after !== null
+}
+
+/** Null when the import must not continue. */
+async function importRows(ctx: Context & { unit: Unit }, run: ImportRun, batch: Batch): Promise<ImportRow | null> {
+  const row = await findImport(ctx, run.id)
+  if (row.state !== 'processing') return null
+  if (row.processed_rows_count !== batch.from) throw new TakenOver('Another process has continued the import.')
+  await lockImport(ctx, run)
+  const before = { ...row, ...(await countsToResume(ctx, row, batch)) }
+  const plan = planOf(row)
+  const summary = JSON.parse(row.summary) as Summary
+  const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
+  const failing = await applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
+    own[(await applyRow(ctx, plan, draft, reading(), known)).did]++
+  })
+  own.skipped = failing.length
+  const counts = addToCounts(before, failing)
+  if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
+    throw new TooManyErrors(failing)
+  await saveErrors(ctx, row.id, failing)
+  const at = now(ctx)
+  await ctx.db
+    .insertInto('import_batches')
+    .values({
+      import_id: row.id,
+      number: Math.floor(batch.from / batchSize) + 1,
+      summary: JSON.stringify(own),
+      created_at: at,
+      updated_at: at,
+    })
+    .execute()
+  const done = batch.from + batch.lines.length
+  const all = Object.fromEntries(
+    Object.entries(summary).map(([did, count]) => [did, count + own[did as keyof Summary]]),
+  )
+  const changes = {
+    ...counts,
+    processed_rows_count: done,
+    progress: progressOf(done, row),
+    summary: JSON.stringify(all),
+  }
+  await storeState(ctx, row, changes)
+  return { ...row, ...changes }
+}
+
+/** Counters without the errors of rows that run again after a failure. */
+async function countsToResume(ctx: Context, row: ImportRow, { lines }: Batch) {
+  const first = lines[0]?.draft.row ?? 0
+  const again = await ctx.db
+    .selectFrom('import_errors')
+    .select('id')
+    .where('import_id', '=', row.id)
+    .where((where) => where.or([where('row', '<', 2), where('row', '>=', first)]))
+    .executeTakeFirst()
+  return again ? clearErrors(ctx, row.id, first - 1) : {}
+}

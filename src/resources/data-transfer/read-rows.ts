@@ -1,0 +1,134 @@
+// Streams the rows of a file: separated values (RFC 4180, UTF-8) or the first sheet of an XLSX. All
+// cells are texts. Throws `UnreadableFile` for files that are not tables; row errors are reported
+// elsewhere.
+
+import type { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { CsvError, type Parser, parse } from 'csv-parse'
+import type { Source } from '../../kernel/files/download.ts'
+import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { sheetRows } from './sheet.ts'
+import { UnreadableFile } from './unreadable-file.ts'
+
+/** The limit of DOMAIN 21.1. */
+export const maxRows = 100_000
+/** Including empty lines, which also cost time. */
+const maxLines = 2 * maxRows
+const maxColumns = 1000
+const pieceBytes = 4096
+/** In characters. The longest field has 65,535. */
+const maxRowLength = 1024 * 1024
+const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
+export interface SheetRow {
+  /** Counted from 1, the header. */
+  row: number
+  cells: readonly string[]
+}
+
+/** The header, then all rows that are not empty. */
+export async function* readRows(
+  source: Source,
+  about: { contentType: string; separator: string },
+): AsyncGenerator<SheetRow> {
+  const rows =
+    about.contentType === workbookType
+      ? numbered(sheetRows(await buffer(source.read(0, source.size - 1))))
+      : separatedRows(source.read(0, source.size - 1), about.separator)
+  let found = 0
+  for await (const some of rows)
+    for (const { row, cells } of some) {
+      checkLineCount(row)
+      if (found > 0 && cells.every((cell) => cell.trim() === '')) continue
+      if (++found > maxRows + 1) throw new UnreadableFile(`A file may have at most ${maxRows} rows.`, undefined, row)
+      if (cells.length > maxColumns)
+        throw new UnreadableFile(`A file may have at most ${maxColumns} columns.`, undefined, row)
+      yield { row, cells }
+    }
+}
+
+/** Throws `UnreadableFile` for too many lines. */
+function checkLineCount(lines: number): void {
+  if (lines > maxLines)
+    throw new UnreadableFile(`A file may have at most ${maxLines} lines, empty ones included.`, undefined, maxLines)
+}
+
+async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow[]> {
+  let row = 0
+  for await (const cells of rows) yield [{ row: ++row, cells }]
+}
+
+/** Yields a few rows at a time. Empty lines are skipped but counted. */
+async function* separatedRows(bytes: Readable, separator: string): AsyncGenerator<SheetRow[]> {
+  let records = 0
+  const rows: SheetRow[] = []
+  const parser = parse({
+    delimiter: separator,
+    // Detecting the delimiter costs more time than accepting all three.
+    record_delimiter: ['\r\n', '\n', '\r'],
+    // Rows of the wrong length are reported per row.
+    relax_column_count: true,
+    // A quote inside an unquoted text is a normal character, as in spreadsheets.
+    relax_quotes: true,
+    skip_empty_lines: true,
+    max_record_size: maxRowLength,
+    on_record: (cells: string[], { empty_lines }) => {
+      rows.push({ row: ++records + empty_lines, cells })
+      // The parser creates an Error with a stack for each row that differs from the first in
+      // length. Resetting the count makes each row the first.
+      ;(parser.info as { records: number }).records = 0
+      return null
+    },
+  })
+  // `feed` reports the error.
+  parser.on('error', () => undefined)
+  try {
+    for await (const text of decoded(bytes)) {
+      await feed(parser, text)
+      checkLineCount(records + parser.info.empty_lines)
+      yield rows.splice(0)
+      await yieldIfDue()
+    }
+    await feed(parser, null)
+    checkLineCount(records + parser.info.empty_lines)
+    yield rows.splice(0)
+  } catch (cause) {
+    throw cause instanceof CsvError ? unreadable(cause) : cause
+  } finally {
+    bytes.destroy()
+    parser.destroy()
+  }
+}
+
+/** Writes a chunk to the parser, or ends it. Throws the parser's error. */
+const feed = (parser: Parser, text: string | null): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const done = (cause?: Error | null): void => (cause ? reject(cause) : resolve())
+    if (text === null) parser.end(done)
+    else parser.write(text, done)
+  })
+
+/** Splits the text into small chunks: the parser blocks the event loop for a whole chunk. */
+async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decode = (chunk?: Buffer): string => {
+    try {
+      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+    } catch (cause) {
+      throw new UnreadableFile('The file is not valid UTF-8. Save it as "CSV UTF-8".', cause)
+    }
+  }
+  for await (const chunk of bytes)
+    for (let at = 0; at < chunk.length; at += pieceBytes) yield decode(chunk.subarray(at, at + pieceBytes))
+  yield decode()
+}
+
+function unreadable(cause: CsvError): UnreadableFile {
+  const { lines } = cause as CsvError & { lines?: number }
+  const at = typeof lines === 'number' ? lines : 1
+  if (cause.code === 'CSV_QUOTE_NOT_CLOSED')
+    return new UnreadableFile('A quotation mark is opened and never closed.', cause, at)
+  if (cause.code === 'CSV_MAX_RECORD_SIZE')
+    return new UnreadableFile('A row has more than 1 MiB; is a quotation mark left open?', cause, at)
+  return new UnreadableFile('The file cannot be read as separated values.', cause, at)
+}

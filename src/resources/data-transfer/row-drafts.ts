@@ -1,0 +1,163 @@
+// Converts a row into the body of an API call: empty cells are omitted, NULL clears, columns parse
+// the rest. The operation's own schema validates the body, so rows get the same errors as API
+// callers.
+import { bodyReader } from '../../contract/input/body-reader.ts'
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { OperationId } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
+import { CellFault } from './cell-readers.ts'
+import type { ImportColumn, ImportType } from './columns.ts'
+import type { SheetRow } from './read-rows.ts'
+
+export interface RowError {
+  row: number
+  column: string | null
+  code: string
+  message: string
+}
+
+/** All errors of one row. */
+export class RowRefused extends Error {
+  readonly errors: readonly RowError[]
+  constructor(errors: readonly RowError[]) {
+    super('row refused')
+    this.errors = errors
+  }
+}
+
+export interface RowDraft {
+  row: number
+  /** The original cells, for the report. */
+  cells: readonly string[]
+  columns: readonly (ImportColumn | null)[]
+  body: Readonly<Record<string, unknown>>
+  /** Names of tags; undefined when none were sent. */
+  tags: readonly string[] | undefined
+  /** The person's address, for leads. */
+  personEmail: string | null | undefined
+  /** The id, for leads. */
+  id: unknown
+  errors: readonly RowError[]
+}
+
+export const rowRefused = (
+  { row }: Pick<RowDraft, 'row'>,
+  column: string | null,
+  message: string,
+  code = 'validation_failed',
+) => new RowRefused([{ row, column, code, message }])
+
+/** Parses a row by its columns and collects the errors of cells. */
+export function parseRow({ row, cells }: SheetRow, columns: readonly (ImportColumn | null)[]): RowDraft {
+  const body: Record<string, unknown> = {}
+  const errors: RowError[] = []
+  const fail = (column: string | null, message: string): void => {
+    errors.push({ row, column, code: 'validation_failed', message })
+  }
+  if (cells.length !== columns.length) fail(null, `The row has ${cells.length} cells, the header ${columns.length}.`)
+  for (const [index, column] of columns.entries()) {
+    const cell = unescapeFormula(cells[index] ?? '')
+    if (!column || cell.trim() === '') continue
+    try {
+      put(body, column.path, cell.trim() === 'NULL' ? column.cleared : column.read(cell))
+    } catch (error) {
+      if (!(error instanceof CellFault)) throw error
+      fail(column.name, error.message)
+    }
+  }
+  const { tags, person_email: personEmail, id, ...rest } = body
+  return {
+    row,
+    cells,
+    columns,
+    body: rest,
+    tags: tags as string[] | undefined,
+    personEmail: personEmail as string | null | undefined,
+    id,
+    errors,
+  }
+}
+
+function put(body: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  const [key = '', ...below] = path
+  if (below.length === 0) {
+    // defineProperty, so that a column named `__proto__` becomes an own key.
+    Object.defineProperty(body, key, { value, enumerable: true, configurable: true, writable: true })
+    return
+  }
+  const inner = Object.hasOwn(body, key) ? (body[key] as Record<string, unknown>) : {}
+  put(inner, below, value)
+  put(body, [key], inner)
+}
+
+const writes: Record<ImportType, { create: OperationId; update: OperationId; remove: OperationId }> = {
+  persons: { create: 'createPerson', update: 'updatePerson', remove: 'deletePerson' },
+  organizations: { create: 'createOrganization', update: 'updateOrganization', remove: 'deleteOrganization' },
+  products: { create: 'createProduct', update: 'updateProduct', remove: 'deleteProduct' },
+  leads: { create: 'createLead', update: 'updateLead', remove: 'deleteLead' },
+}
+
+export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
+
+const read = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
+  bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
+
+/** The body when the row has no errors; null otherwise. */
+export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
+  if (draft.errors.length > 0) return null
+  const { value, errors } = read(ctx, draft, operation)
+  return Object.keys(errors).length === 0 ? value : null
+}
+
+/** The body of the row's API call. Throws `RowRefused` with all errors of the row. */
+export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
+  const { value, errors } = read(ctx, draft, operation)
+  // A cell that could not be parsed is reported once.
+  const told = new Set(draft.errors.map(({ column }) => column))
+  const found = rowErrors(draft, errors, 'validation_failed').filter(
+    ({ column }) => !told.has(column) || column === null,
+  )
+  if (draft.errors.length + found.length > 0) throw new RowRefused([...draft.errors, ...found])
+  return value
+}
+
+/**
+ * Converts an error of the API call into row errors. Rethrows errors that are not the row's fault.
+ */
+export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[] {
+  if (error instanceof RowRefused) return error.errors
+  if (!(error instanceof Problem) || error.status >= 500) throw error
+  const { errors } = error.more
+  if (errors) return rowErrors(draft, errors, error.code)
+  return [{ row: draft.row, column: null, code: error.code, message: error.message }]
+}
+
+const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError[] =>
+  Object.entries(errors).flatMap(([field, sentences]) => {
+    const column = columnOf(draft, field)
+    // The sentence names a field that has no column.
+    return sentences.map((message) => ({
+      row: draft.row,
+      column,
+      code,
+      message: column === null ? `${field}: ${message}` : message,
+    }))
+  })
+
+/** Fields whose column has another name. */
+const aliases: Readonly<Record<string, string>> = { tag_ids: 'tags' }
+
+/** The column with the longest path that contains the field. */
+function columnOf({ columns }: RowDraft, field: string): string | null {
+  const [first = '', ...rest] = field.split('.')
+  const at = [aliases[first] ?? first, ...rest].join('.')
+  const around = columns.filter(
+    (column): column is ImportColumn => column !== null && `${at}.`.startsWith(`${column.path.join('.')}.`),
+  )
+  const nearest = around.sort((one, other) => other.path.length - one.path.length)[0]
+  if (nearest) return nearest.name
+  const byEmail = first === 'person_id' ? columns.find((column) => column?.name === 'person_email') : undefined
+  return byEmail?.name ?? null
+}

@@ -1,0 +1,11 @@
+// The error for a file that cannot be imported at all.
+export class UnreadableFile extends Error {
+  /** The row of the error, counted from 1; 1 for the whole file. */
+  readonly row: number
+
+  constructor(sentence: string, cause?: unknown, row = 1) {
+    super(sentence, cause === undefined ? undefined : { cause })
+    this.name = 'Unreadable'
+    this.row = row
+  }
+}

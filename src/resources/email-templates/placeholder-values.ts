@@ -1,0 +1,197 @@
+// The values of placeholders for a record (DOMAIN 18.4): its fields and those of its person, user
+// and organization as readable text. Fields the caller may not see are empty.
+import { DateTime } from 'luxon'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import type { Resource } from '../../kernel/resource/define-resource.ts'
+import { currencyText } from '../../kernel/values/format.ts'
+import { activities } from '../activities/resource.ts'
+import { type Attribute, type AttributeSet, attributeSet, type EntityType } from '../attributes/attribute-set.ts'
+import { findLabels, type LookupType } from '../attributes/lookups.ts'
+import { leads } from '../leads/resource.ts'
+import { organizations } from '../organizations/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { quotes } from '../quotes/resource.ts'
+import { type PlaceholderEntity, placeholderSchemas } from './placeholder-schemas.ts'
+import type { Placeholders } from './placeholders.ts'
+import { plainFields } from './plain-fields.ts'
+
+export type TemplateSubject = Schema<'EmailTemplatePreviewRequest'>['entity_type']
+type Reply = Readonly<Record<string, unknown>>
+
+export const subjects: Record<
+  TemplateSubject,
+  Pick<Resource<unknown, never>, 'noun' | 'visibleIds' | 'getMany' | 'getOperation'>
+> = {
+  leads,
+  persons,
+  quotes,
+  activities,
+}
+
+/** The placeholder values of a record the caller sees. */
+export const placeholdersOf = async (ctx: Context, subject: TemplateSubject, id: number): Promise<Placeholders> =>
+  placeholdersFrom(ctx, subject, (await getRelated(ctx, subjects[subject], id)) ?? {})
+
+/** The same from a reply, also the last one of a deleted record. */
+export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, record: Reply): Promise<Placeholders> {
+  const facts = new Map<string, string>()
+  const tell = async (entity: PlaceholderEntity, reply: Reply | undefined): Promise<void> => {
+    for (const [code, text] of await textsOf(ctx, entity, reply ?? {})) facts.set(`${entity}.${code}`, text)
+  }
+  if (subject !== 'activities') {
+    const person = subject === 'persons' ? record : await getRelated(ctx, persons, idAt(record, 'person_id'))
+    await tell('organizations', await getRelated(ctx, organizations, idAt(person, 'organization_id')))
+    await tell('persons', person)
+  }
+  await tell(subject, record)
+  return addOwnerAndApp(ctx, facts, record)
+}
+
+/** Adds the owner of the record and the program. */
+function addOwnerAndApp(ctx: Context, facts: Map<string, string>, record: Reply): Placeholders {
+  const user = record.user as Schema<'UserRef'> | null | undefined
+  facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
+  const { config } = ctx.services
+  return facts.set('app.name', config.appName).set('app.url', ctx.baseUrl)
+}
+
+/** The same for many persons, with a fixed number of queries. */
+export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
+  const people = await persons.getMany(ctx, ids)
+  const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
+  const organizationsOf = canCall(ctx, organizations.getOperation)
+    ? await organizations.getMany(ctx, firms)
+    : new Map<number, Reply>()
+  const set = await attributeSet(ctx)
+  const told: [PlaceholderEntity, readonly Reply[]][] = [
+    ['organizations', [...organizationsOf.values()]],
+    ['persons', [...people.values()]],
+  ]
+  const known = { set, names: await preloadLabels(ctx, set, told) }
+  const facts = new Map<number, Placeholders>()
+  for (const [id, person] of people) {
+    const own = new Map<string, string>()
+    const organization = organizationsOf.get(idAt(person, 'organization_id') ?? 0)
+    for (const [entity, reply] of [
+      ['organizations', organization ?? {}],
+      ['persons', person],
+    ] as const)
+      for (const [code, text] of await textsOf(ctx, entity, reply, known)) own.set(`${entity}.${code}`, text)
+    facts.set(id, addOwnerAndApp(ctx, own, person))
+  }
+  return facts
+}
+
+/** Labels of all records that lookup attributes refer to, with one query per lookup type. */
+async function preloadLabels(
+  ctx: Context,
+  set: AttributeSet,
+  told: [PlaceholderEntity, readonly Reply[]][],
+): Promise<LabelLookup> {
+  const ids = new Map<LookupType, number[]>()
+  for (const [entity, replies] of told)
+    for (const { lookup, code, isOwn } of [set.system, set.own].flatMap((of) => of.get(entity as EntityType) ?? []))
+      for (const reply of lookup === null ? [] : replies) {
+        const value = (isOwn ? ((reply.custom_attributes ?? {}) as Reply) : reply)[code] ?? []
+        ids.set(lookup as LookupType, [...(ids.get(lookup as LookupType) ?? []), ...([value].flat() as number[])])
+      }
+  const names = new Map<LookupType, ReadonlyMap<number, string>>()
+  for (const [lookup, all] of ids) names.set(lookup, await findLabels(ctx, lookup, all))
+  return async (lookup) => names.get(lookup) ?? new Map()
+}
+
+const idAt = (reply: Reply | undefined, key: string): number | null =>
+  typeof reply?.[key] === 'number' ? (reply[key] as number) : null
+
+async function getRelated(
+  ctx: Context,
+  resource: Pick<Resource<unknown, never>, 'getMany' | 'getOperation'>,
+  id: number | null,
+): Promise<Reply | undefined> {
+  if (id === null || !canCall(ctx, resource.getOperation)) return undefined
+  return (await resource.getMany(ctx, [id])).get(id) as Reply | undefined
+}
+
+type LabelLookup = (lookup: LookupType, ids: readonly number[]) => Promise<ReadonlyMap<number, string>>
+/** Data loaded once for several records. */
+interface Preloaded {
+  set: AttributeSet
+  names: LabelLookup
+}
+
+/** The text of each field, '' when unset: attributes by their type, other fields as they are. */
+async function textsOf(
+  ctx: Context,
+  entity: PlaceholderEntity,
+  reply: Reply,
+  known?: Preloaded,
+): Promise<Map<string, string>> {
+  const { system, own } = known?.set ?? (await attributeSet(ctx))
+  const custom = (reply.custom_attributes ?? {}) as Reply
+  const texts = new Map<string, string>()
+  for (const key of plainFields(ctx.services.contract, placeholderSchemas[entity]))
+    texts.set(key, plainText(ctx, key, reply[key]))
+  if (entity === 'activities') texts.set('participants', plainText(ctx, 'participants', reply.participants))
+  for (const attribute of system.get(entity as EntityType) ?? [])
+    texts.set(attribute.code, await readableText(ctx, attribute, reply[attribute.code], known?.names))
+  for (const attribute of own.get(entity as EntityType) ?? [])
+    texts.set(attribute.code, await readableText(ctx, attribute, custom[attribute.code], known?.names))
+  return texts
+}
+
+function plainText(ctx: Context, key: string, value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'boolean') return value ? 'Yes' : 'No'
+  if (key === 'participants')
+    return (value as Schema<'Participant'>[]).map(({ user, person }) => user?.name ?? person?.name ?? '').join(', ')
+  return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value)) : String(value)
+}
+
+/** A time in the installation's time zone; a date unchanged. */
+function momentText({ services: { config } }: Context, text: string): string {
+  const time = DateTime.fromISO(text, { zone: config.timezone })
+  return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
+}
+
+/** The readable text of an attribute value in a reply. */
+export async function readableText(
+  ctx: Context,
+  attribute: Attribute,
+  value: unknown,
+  names: LabelLookup = (lookup, ids) => findLabels(ctx, lookup, ids),
+): Promise<string> {
+  if (value === null || value === undefined) return ''
+  switch (attribute.type) {
+    case 'price':
+      return currencyText(Number(value), ctx.services.config)
+    case 'boolean':
+      return value ? 'Yes' : 'No'
+    case 'datetime':
+      return momentText(ctx, String(value))
+    case 'select':
+    case 'lookup':
+    case 'multiselect':
+    case 'checkbox':
+      return (await namesOf(attribute, [value].flat() as number[], names)).join(', ')
+    case 'email':
+    case 'phone':
+      return (value as Schema<'ContactPoint'>[]).map((point) => point.value).join(', ')
+    case 'address':
+      return addressLines(value as Schema<'Address'>)
+    case 'image':
+    case 'file':
+      return (value as Schema<'FileRef'>).name
+    default:
+      return String(value)
+  }
+}
+
+async function namesOf({ lookup, options }: Attribute, ids: readonly number[], called: LabelLookup): Promise<string[]> {
+  const names = lookup === null ? new Map(options.map(({ id, name }) => [id, name])) : await called(lookup, ids)
+  return ids.flatMap((id) => names.get(id) ?? [])
+}
+
+/** An address in the order of an envelope. */
+const addressLines = ({ address, postcode, city, state, country }: Schema<'Address'>): string =>
+  [address, [postcode, city].filter(Boolean).join(' '), state, country].filter(Boolean).join('\n')

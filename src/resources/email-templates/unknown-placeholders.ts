@@ -1,0 +1,67 @@
+// Refuses unknown placeholders when a text is saved, so that no recipient sees one in a mail
+// (DOMAIN 18.4).
+import { didYouMean } from '../../contract/input/validation-errors.ts'
+import type { Context } from '../../kernel/context.ts'
+import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'
+import { type PlaceholderEntity, placeholderSchemas } from './placeholder-schemas.ts'
+import { plainFields } from './plain-fields.ts'
+
+const anything = /\{%([^%]*)%\}/g
+const maxReported = 20
+
+const others = ['users.name', 'users.email', 'app.name', 'app.url']
+
+/** The valid placeholders for these entities. */
+async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Promise<Set<string>> {
+  const { system, own } = await attributeSet(ctx)
+  const names = new Set(others)
+  for (const entity of entities) {
+    const attributes = [system, own].flatMap((set) => set.get(entity as EntityType) ?? [])
+    const codes = [
+      ...plainFields(ctx.services.contract, placeholderSchemas[entity]),
+      ...attributes.map(({ code }) => code),
+    ]
+    if (entity === 'activities') codes.push('participants')
+    for (const code of codes) names.add(`${entity}.${code}`)
+  }
+  return names
+}
+
+const allEntities = Object.keys(placeholderSchemas) as PlaceholderEntity[]
+/**
+ * The entities whose placeholders are available, by entity of the record. Activities have several
+ * persons, so none.
+ */
+const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
+  leads: ['leads', 'persons', 'organizations'],
+  persons: ['persons', 'organizations'],
+  quotes: ['quotes', 'persons', 'organizations'],
+  activities: ['activities'],
+}
+
+const placeholdersIn = (text: string): string[] => [
+  ...new Set([...text.matchAll(anything)].map(([, name = '']) => name.trim())),
+]
+
+/**
+ * An error sentence for each unknown placeholder in a text. Placeholders that occur in `before`,
+ * the old text, stay allowed.
+ */
+export async function findUnknownPlaceholders(
+  ctx: Context,
+  text: string | null | undefined,
+  { entity, before = '', more = [] }: { entity?: string; before?: string; more?: readonly string[] } = {},
+): Promise<string[]> {
+  const asked = placeholdersIn(text ?? '')
+  if (asked.length === 0) return []
+  const known = await namesOf(ctx, entity === undefined ? allEntities : (availableEntities[entity] ?? allEntities))
+  for (const name of more) known.add(name)
+  const kept = new Set(placeholdersIn(before))
+  return asked
+    .filter((name) => !known.has(name) && !kept.has(name))
+    .slice(0, maxReported)
+    .map((name) => {
+      const told = name.length > 60 ? `${name.slice(0, 60)}…` : name
+      return `Unknown placeholder {%${told}%}.${didYouMean(name, known)}`
+    })
+}

@@ -1,0 +1,120 @@
+// Changes of an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
+// Each emits `email.update`.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { Problem, ValidationErrors } from '../../kernel/errors.ts'
+import { transaction, write } from '../../kernel/write/write.ts'
+import { checkComplete, isEditable } from './content.ts'
+import { foldersAfterMove, foldersAfterRestore, foldersOf, foldersWhenQueued, storeFolders } from './folders.ts'
+import { queueIfDue, queueSending } from './queue.ts'
+import { emails } from './resource.ts'
+
+type Email = Schema<'Email'>
+
+/** Changes an e-mail the caller sees; `check` may throw to refuse. */
+export async function changeEmail(
+  ctx: Context,
+  id: number,
+  input: object,
+  check: (mail: Email) => void,
+  work: (ctx: Context, mail: Email) => Promise<void>,
+): Promise<Email> {
+  return transaction(ctx, async (ctx) => {
+    await emails.assertVisible(ctx, id)
+    const mail = await emails.get(ctx, id)
+    check(mail)
+    const { entity } = await write(
+      ctx,
+      'email.update',
+      { entity: 'emails', input, id, before: { ...mail } },
+      async (ctx) => {
+        const before = await foldersOf(ctx, id)
+        await work(ctx, mail)
+        await queueIfDue(ctx, id, before)
+        await emails.touch(ctx, id)
+        // The e-mail may now be in a folder that the caller cannot open.
+        return { id, entity: { ...(await emails.get({ ...ctx, visibleRecord: { table: 'emails', id } }, id)) } }
+      },
+    )
+    return entity as Email
+  })
+}
+
+function checkSendable(mail: Email): void {
+  if (!isEditable(mail))
+    throw new Problem('state_conflict', `The e-mail is ${mail.status}; only a draft or one that failed can be sent.`)
+  const found = new ValidationErrors()
+  checkComplete(found, mail)
+  found.throwIfAny()
+}
+
+/**
+ * Queues a draft or failed e-mail with no attempts. Throws 409 for other states and 422 for
+ * incomplete e-mails.
+ */
+export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
+  changeEmail(ctx, id, {}, checkSendable, async (ctx) => {
+    await storeFolders(ctx, id, foldersWhenQueued(await foldersOf(ctx, id)))
+    await ctx.db
+      .updateTable('emails')
+      .set({ status: 'queued', error: null, attempts: 0 })
+      .where('id', '=', id)
+      .execute()
+    await queueSending(ctx, id)
+  })
+
+/** Puts the first e-mail of a thread back into the inbox, unread, because of an answer. */
+export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
+  // The lowest id is the oldest e-mail that still exists; the original first one may be deleted.
+  const root = await ctx.db
+    .selectFrom('emails')
+    .select(['id', 'is_read'])
+    .where('thread_id', '=', threadId)
+    .where('id', '<>', answer)
+    .orderBy('id')
+    .executeTakeFirst()
+  if (!root) return
+  const filed = await foldersOf(ctx, root.id)
+  if (filed.folders.includes('inbox') && root.is_read === 0) return
+  const folders = [...filed.folders.filter((each) => each !== 'trash'), 'inbox' as const]
+  const input = { folders, is_read: false }
+  await changeEmail(
+    ctx,
+    root.id,
+    input,
+    () => undefined,
+    async (ctx) => {
+      await storeFolders(ctx, root.id, foldersAfterMove(filed, folders))
+      await ctx.db.updateTable('emails').set({ is_read: 0 }).where('id', '=', root.id).execute()
+    },
+  )
+}
+
+function checkTrashed({ folders }: Email): void {
+  if (!folders.includes('trash')) throw new Problem('state_conflict', 'The e-mail is not in the trash.')
+}
+
+/** Restores from the trash. Throws 409 for an e-mail that is not in it. */
+export const restoreFromTrash = (ctx: Context, id: number): Promise<Email> =>
+  changeEmail(ctx, id, {}, checkTrashed, async (ctx, { status }) =>
+    storeFolders(ctx, id, foldersAfterRestore(await foldersOf(ctx, id), status)),
+  )
+
+/** Gives e-mails to another user when their owner is deleted, whatever folder they are in. */
+export const inheritedEmails = {
+  table: emails.table,
+  update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>
+    changeEmail(
+      { ...ctx, visibleRecord: { table: 'emails', id } },
+      id,
+      owner,
+      () => undefined,
+      async ({ db }) => {
+        await db
+          .updateTable('emails')
+          .set({ user_id: owner.user_id ?? null })
+          .where('id', '=', id)
+          .execute()
+      },
+    ),
+}

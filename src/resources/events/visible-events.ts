@@ -1,0 +1,24 @@
+// Checks whether a caller may see events, for jobs that act on them later.
+import type { Context } from '../../kernel/context.ts'
+import { filterVisible } from './event-visibility.ts'
+
+/** False also for an event that was deleted from the log. */
+export const canSeeEvent = async (ctx: Context, id: number): Promise<boolean> =>
+  (await visibleEventIds(ctx, [id])).has(id)
+
+/** Each id is a bound variable, and SQLite limits their number per statement. */
+const idsPerQuery = 500
+
+/** The ids among these of events the caller may see. */
+export async function visibleEventIds(ctx: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const seen = new Set<number>()
+  for (let place = 0; place < ids.length; place += idsPerQuery) {
+    const rows = await ctx.db
+      .selectFrom('events')
+      .select(['id', 'entity_type', 'entity_id', 'related_type', 'related_id'])
+      .where('id', 'in', ids.slice(place, place + idsPerQuery))
+      .execute()
+    for (const { id } of await filterVisible(ctx, rows)) seen.add(id)
+  }
+  return seen
+}

@@ -1,0 +1,161 @@
+// The clean-up of files (DOMAIN 16): uploads not attached within a day, files of records that
+// cannot be restored any more, and bytes without a row. Bytes go to a trash folder first.
+import { sql } from 'kysely'
+import type { Context } from '../../kernel/context.ts'
+import { restoreDays } from '../../kernel/history/archive.ts'
+import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
+import { longTransaction, transaction } from '../../kernel/write/write.ts'
+import { removeFile } from './handlers.ts'
+import { type FileRow, fileRows } from './rows.ts'
+
+/** Newer bytes may belong to an uncommitted row of another process. */
+const settleMs = 60 * 60 * 1000
+const atOnce = 100
+/**
+ * At most this share of all files, or `minLimit`, is moved per run. More suggests that the wrong
+ * database is open.
+ */
+const maxShare = 0.1
+const minLimit = 10
+/** Bytes stay in the trash for this long. */
+export const trashDays = 7
+
+export interface CleanResult {
+  /** Deleted rows. */
+  files: number
+  /** Files whose bytes were moved to the trash. */
+  bytes: number
+  /** Files whose bytes have no row but stayed, because there were too many. */
+  left: number
+  /** Files deleted from the trash, and files restored from it because a row refers to them. */
+  deleted: number
+  broughtBack: number
+}
+
+/**
+ * Cleans up, with the events of each file. Bytes without a row that this run did not delete stay
+ * when they are more than a tenth of all; `all` moves them too.
+ */
+export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<CleanResult> {
+  const { files: bytes, log } = ctx.services
+  const broughtBack = await restoreFromTrash(ctx)
+  const removed = await deleteRows(ctx)
+  const { known, others } = await unusedBytes(ctx, new Set(removed))
+  const limit = Math.max(minLimit, Math.floor((await bytes.count()) * maxShare))
+  const isTooMuch = !all && others.length > limit
+  if (isTooMuch)
+    log.error(
+      { unreferenced: others.length, limit },
+      'The clean-up skipped files: more than a tenth of them belong to no record. Check that the right database is open, then run: accord files clean --all',
+    )
+  let moved = 0
+  const chosen = isTooMuch ? known : [...known, ...others]
+  for (let from = 0; from < chosen.length; from += atOnce)
+    moved += await sweepFiles(ctx, chosen.slice(from, from + atOnce), (sha256) => bytes.moveToTrash(sha256, ctx.time))
+  // If the database is the wrong one, the trash may still be needed.
+  const deleted = isTooMuch ? 0 : await bytes.emptyTrash(new Date(ctx.time.getTime() - daysMs(trashDays)))
+  return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
+}
+
+/** Returns the hashes of the bytes. */
+async function deleteRows(ctx: Context): Promise<string[]> {
+  const removed: string[] = []
+  for (const row of [...(await expiredUploads(ctx)), ...(await orphanedFiles(ctx))]) {
+    await transaction(ctx, async (ctx) => {
+      // The file may have been attached meanwhile.
+      const [now] = await fileRows(ctx, [row.id])
+      if (now?.owner_type !== row.owner_type) return
+      await removeFile(ctx, row)
+      removed.push(row.sha256)
+    })
+  }
+  return removed
+}
+
+/** Bytes without a row: `known` had a row that this run deleted. */
+async function unusedBytes(
+  { db, time, services }: Context,
+  removed: ReadonlySet<string>,
+): Promise<{ known: string[]; others: string[] }> {
+  const [known, others]: [string[], string[]] = [[], []]
+  const sort = async (batch: readonly string[]): Promise<void> => {
+    for (const each of await filterUnused(db, batch)) (removed.has(each) ? known : others).push(each)
+  }
+  let batch: string[] = []
+  for await (const sha256 of services.files.keptBefore(new Date(time.getTime() - settleMs))) {
+    batch.push(sha256)
+    if (batch.length < atOnce) continue
+    await sort(batch)
+    batch = []
+  }
+  await sort(batch)
+  return { known, others }
+}
+
+/** Restores bytes from the trash that a restored row refers to. */
+async function restoreFromTrash({ db, services }: Context): Promise<number> {
+  const all = await services.files.inTrash()
+  let count = 0
+  for (let from = 0; from < all.length; from += atOnce) {
+    const batch = all.slice(from, from + atOnce)
+    const unused = new Set(await filterUnused(db, batch))
+    for (const sha256 of batch.filter((each) => !unused.has(each))) {
+      await services.files.takeFromTrash(sha256)
+      count++
+    }
+  }
+  return count
+}
+
+async function filterUnused(db: Context['db'], sha256s: readonly string[]): Promise<string[]> {
+  if (sha256s.length === 0) return []
+  const rows = await db.selectFrom('files').select('sha256').where('sha256', 'in', sha256s).distinct().execute()
+  const used = new Set(rows.map(({ sha256 }) => sha256))
+  return sha256s.filter((each) => !used.has(each))
+}
+
+const timestampBefore = (ctx: Context, days: number): string => stamp(new Date(ctx.time.getTime() - daysMs(days)))
+
+const expiredUploads = (ctx: Context): Promise<FileRow[]> =>
+  ctx.db
+    .selectFrom('files')
+    .selectAll()
+    .where('owner_type', 'is', null)
+    .where('created_at', '<', timestampBefore(ctx, 1))
+    .orderBy('id')
+    .execute()
+
+/** Files of deleted records whose time for a restore has passed. */
+async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
+  const types = await ctx.db.selectFrom('files').select('owner_type').distinct().execute()
+  const found: FileRow[] = []
+  for (const { owner_type: type } of types) {
+    const resource = type === null ? undefined : ctx.services.resources.get(type)
+    if (!resource) continue
+    const owner = sql`select 1 from ${sql.table(resource.table)} as owner where owner.id = files.owner_id`
+    const archive = sql`select 1 from archives where entity_type = ${type} and entity_id = files.owner_id
+      and archives.created_at >= ${timestampBefore(ctx, restoreDays)}`
+    const rows = ctx.db.selectFrom('files').selectAll().where('owner_type', '=', type)
+    const gone = rows.where(sql<boolean>`not exists (${owner})`).where(sql<boolean>`not exists (${archive})`)
+    found.push(...(await gone.orderBy('id').execute()))
+  }
+  return found
+}
+
+/**
+ * Removes the bytes that no file row refers to. It runs in its own transaction: none can add a row
+ * meanwhile, and a rollback of the caller's could bring rows back but not bytes.
+ */
+export async function sweepFiles(
+  ctx: Context,
+  sha256s: readonly string[],
+  remove: (sha256: string) => Promise<void> = ctx.services.files.remove,
+): Promise<number> {
+  if (sha256s.length === 0) return 0
+  const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, keyed: null }
+  return longTransaction(own, async ({ db }) => {
+    const unused = await filterUnused(db, sha256s)
+    for (const each of unused) await remove(each)
+    return unused.length
+  })
+}

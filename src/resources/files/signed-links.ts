@@ -1,0 +1,28 @@
+// Links that work without a token for five minutes, because browsers fetch pictures in rendered
+// e-mails without one. The signature covers file and time, so neither can be changed.
+import { operations } from '../../contract/operations.gen.ts'
+import { pathTo } from '../../contract/paths.ts'
+import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
+import type { Context, Services } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+
+const validSeconds = 5 * 60
+
+const secondsOf = (ctx: Context): number => Math.floor(ctx.time.getTime() / 1000)
+
+export const signatureOf = ({ seal }: Services, id: number, expires: number): string =>
+  seal.hmac(`file:${id}:${expires}`)
+
+/** Only for HTML shown to a caller who sees the file. */
+export function signedUrl(ctx: Context, id: number): string {
+  const expires = secondsOf(ctx) + validSeconds
+  const path = pathTo(operations.downloadSignedFile, id)
+  return `${ctx.baseUrl}${path}?expires=${expires}&signature=${signatureOf(ctx.services, id, expires)}`
+}
+
+/** Throws 403 for an invalid or expired link. */
+export function checkSignature(ctx: Context, id: number, sent: { expires: number; signature: string }): void {
+  if (!constantTimeEquals(sent.signature, signatureOf(ctx.services, id, sent.expires)))
+    throw new Problem('forbidden', 'This link is not valid.')
+  if (sent.expires < secondsOf(ctx)) throw new Problem('forbidden', 'This link has expired; read the record again.')
+}
