@@ -93,7 +93,11 @@ describe('createAttribute', () => {
     ['options beside a kind', { ...industries, lookup_type: 'users' }, ['options']],
     ['options of one name', { ...industries, options: [{ name: 'a' }, { name: 'A' }] }, ['options.1.name']],
     ['a default that is none', { type: 'date', default_value: 'soon' }, ['default_value']],
-    ['a default that names a missing record', { type: 'lookup', lookup_type: 'leads', default_value: 77 }, ['default_value']],
+    [
+      'a default that names a missing record',
+      { type: 'lookup', lookup_type: 'leads', default_value: 77 },
+      ['default_value'],
+    ],
     ['a default of a file', { type: 'file', default_value: 1 }, ['default_value']],
     [
       '501 options',
