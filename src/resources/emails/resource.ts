@@ -17,8 +17,8 @@ import { loadAttachments, saveAttachments } from './attachments.ts'
 import { checkComplete, contentColumns, type EmailBody, type StoredEmail } from './content.ts'
 import { checkFolders, folderOfStatus, foldersAfterMove, foldersOf, loadFolders, storeFolders } from './folders.ts'
 import { checkNotSending, queueIfDue, restoreSending } from './queue.ts'
-import { inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { searchDocument } from './search-document.ts'
+import { inheritFrom, joinThread, newMessageId, referencesOf } from './threads.ts'
 import { visibleEmail, wasInOpenFolder } from './visibility.ts'
 
 type Email = Schema<'Email'>
