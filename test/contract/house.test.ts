@@ -77,7 +77,7 @@ const rules: Rule[] = [
   {
     name: 'a route',
     pattern: /['"`]\/(api|healthz|readyz)\b/,
-    home: /^src\/(http\/docs\/|compat\/|commands\/|resources\/authentication\/page\.ts)/,
+    home: /^src\/(http\/docs\/|compat\/|commands\/|resources\/authentication\/login-page\.ts)/,
     sentence: 'Paths are in openapi.yaml; read them from the operation facts.',
   },
   {
@@ -102,7 +102,7 @@ const rules: Rule[] = [
   {
     name: 'a mail or call to outside',
     pattern: /\bfetch\(|from 'node:https?'|from 'undici'/,
-    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\/client\.ts$|^src\/resources\/(authentication\/page|web-forms\/browser-script)\.ts$/,
+    home: /^src\/(mail|commands)\/|^src\/kernel\/outbound\/client\.ts$|^src\/resources\/(authentication\/login-page|web-forms\/browser-script)\.ts$/,
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {
