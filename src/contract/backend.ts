@@ -22,7 +22,7 @@ export interface LoggedCaller {
 }
 
 /** The rate limits that a request counts against. */
-export interface RateAccount {
+export interface RateCounter {
   /** The caller is known. Throws 429 when it has called too often. */
   authenticated(caller: string, isWrite: boolean): void
   /** The credential was refused. */
@@ -50,7 +50,7 @@ export interface Call {
     protocol: string
     host: string
     caller: LoggedCaller | null
-    rateAccount: RateAccount | null
+    rateAccount: RateCounter | null
   }
   /** The pipeline's own; `authenticate` and `authorizePublic` set it. */
   context?: unknown

@@ -3,7 +3,7 @@
 import { type Shape, types } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
-export interface Definition {
+export interface RequestDefinition {
   paths: Record<string, Record<string, unknown>>
   [key: string]: unknown
 }
@@ -36,7 +36,7 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
  * openapi-backend needs requests only, so the replies, most of the contract, are left out of its
  * dereferencing. read-request.ts splits lists in the query, so `explode` is removed.
  */
-export function requestDefinition(contract: object): Definition {
+export function requestDefinition(contract: object): RequestDefinition {
   const { components, paths, security, ...document } = contract as Contract
   const used: Record<string, unknown> = {}
   const copy = (value: unknown): unknown => {

@@ -147,7 +147,7 @@ function createTracker(metrics: Metrics): TrackRequest {
         {
           operation,
           method: request.method,
-          path: pathOf(request.url),
+          path: loggedPath(request.url),
           status,
           ms: Math.round(reply.elapsedTime),
           // An injected request has no connection, only the announced length.
@@ -195,7 +195,7 @@ function operationOf({ method, routeOptions }: FastifyRequest): string {
 const words = new Set(Object.values(operations).flatMap(({ path }) => path.split('/')))
 
 /** The path with the words of the contract and ids; any other part may be a secret or a name. */
-export function pathOf(url: string): string {
+export function loggedPath(url: string): string {
   const [path = ''] = url.split('?')
   const parts = path.split('/').slice(0, maxParts)
   return parts.map((part) => (words.has(part) || /^\d{1,10}$/.test(part) ? part : '*')).join('/')

@@ -4,14 +4,14 @@ import type { OperationId } from '../contract/types.ts'
 import type { Context, Services } from '../kernel/context.ts'
 import { header } from './response.ts'
 
-export type Caller = Pick<Context, 'user' | 'token' | 'session' | 'requestOrigin'>
+type ContextCaller = Pick<Context, 'user' | 'token' | 'session' | 'requestOrigin'>
 
 /** Scheme and host of the request. */
 export const requestOriginOf = ({ request }: Call): string => `${request.protocol.toLowerCase()}://${request.host}`
 
-export const contextOf = (call: Call): Context => call.context as Context
+export const callContext = (call: Call): Context => call.context as Context
 
-export function createContext(services: Services, call: Call, caller: Caller): Context {
+export function createContext(services: Services, call: Call, caller: ContextCaller): Context {
   const { request, fact } = call
   const { user, token, session, requestOrigin } = caller
   request.caller = { user_id: user?.id ?? null, token_id: token?.id ?? null, session_id: session?.id ?? null }

@@ -17,7 +17,7 @@ import { cleanUpUploads, receive } from '../kernel/files/multipart.ts'
 import type { Gates, Handlers } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
-import { contextOf, createContext, requestOriginOf } from './call-context.ts'
+import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
 import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
@@ -59,7 +59,7 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
     examine: (call, input, refused) => examine(parts, call, input, refused),
     handle: (call, input) => handle(parts, call, input),
     async finish(call, hasFailed) {
-      if (call.context) await cleanUpUploads(contextOf(call), hasFailed)
+      if (call.context) await cleanUpUploads(callContext(call), hasFailed)
     },
   }
 }
@@ -93,7 +93,7 @@ async function authorizePublic({ services, gates }: Parts, call: Call): Promise<
 
 function authorize(call: Call): void {
   const { permission, ability } = call.fact
-  const { user, token } = contextOf(call)
+  const { user, token } = callContext(call)
   if (ability !== null && token && !covers(token.abilities, ability))
     throw new Problem('forbidden', `This token lacks the ability ${ability}.`, { required: ability })
   if (permission !== null && user && user.permissions !== 'all' && !user.permissions.has(permission))
@@ -101,7 +101,7 @@ function authorize(call: Call): void {
 }
 
 async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<Body> {
-  const ctx = contextOf(call)
+  const ctx = callContext(call)
   const form = { type: header(call, 'content-type') ?? '', longest: call.fact.maxFormBytes ?? 0, schema }
   const { body, uploads } = await receive(ctx, stream, form)
   call.context = { ...ctx, uploads } satisfies Context
@@ -120,12 +120,12 @@ async function assertRecordVisible({ locators }: Parts, call: Call, params: Reco
   const [id, below] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => params[name])
   const show = /^.*?\{id\}/.exec(path)?.[0]
   if (show === undefined || typeof id !== 'number') return
-  await locators[show]?.(contextOf(call), id, 0)
-  if (path !== show && typeof below === 'number') await locators[path]?.(contextOf(call), id, below)
+  await locators[show]?.(callContext(call), id, 0)
+  if (path !== show && typeof below === 'number') await locators[path]?.(callContext(call), id, below)
 }
 
 async function examine(parts: Parts, call: Call, input: Input, { fields, isComplete }: Refused): Promise<FieldErrors> {
-  const ctx = contextOf(call)
+  const ctx = callContext(call)
   const examiner = parts.examiners[call.operation as OperationId]
   if (examiner) return examiner(ctx, input, fields)
   if (!isComplete || !isTried(call.fact)) return {}
@@ -147,7 +147,7 @@ const isTried = ({ dryRun, public: isPublic, permission, method, path }: Operati
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
 
 async function handle(parts: Parts, call: Call, input: Input): Promise<Answered> {
-  const ctx = contextOf(call)
+  const ctx = callContext(call)
   const handler = handlerOf(parts, call)
   const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
   if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))

@@ -2,7 +2,7 @@
 // counts in its own memory; attempt-limits.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { RateAccount as CallAccount } from '../contract/backend.ts'
+import type { RateCounter } from '../contract/backend.ts'
 import { networkOf } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
 
@@ -36,7 +36,7 @@ const usual = {
   address: { name: 'address', perSecond: 20, burst: 100 },
 } satisfies Record<string, Rate>
 
-export interface Caller {
+export interface RatedCall {
   ip: string
   /** The token or cookie; undefined when none was sent or the operation is public. */
   credential: string | undefined
@@ -44,7 +44,7 @@ export interface Caller {
   at: Date
 }
 
-export interface RateAccount extends CallAccount {
+export interface RateAccount extends RateCounter {
   /** `RateLimit` and `RateLimit-Policy` for the response. */
   headers(): Record<string, string>
 }
@@ -55,7 +55,7 @@ export interface Rates {
    * caller, once authenticated. An address without requests left may only use credentials that were
    * accepted before, so it cannot go on guessing. Throws 429 with Retry-After.
    */
-  check(caller: Caller): RateAccount
+  check(call: RatedCall): RateAccount
 }
 
 export function createRates(factor: number): Rates {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bufferedSink, pathOf } from '../../src/http/access-log.ts'
+import { bufferedSink, loggedPath } from '../../src/http/access-log.ts'
 import { errorOf, redactLine, scrubWhole } from '../../src/http/log-redaction.ts'
 import { BuryJob } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -136,11 +136,11 @@ describe('the line of a request', () => {
   })
 
   it('has words of the contract and ids in its path, and nothing else', async () => {
-    expect(pathOf('/api/admin/leads/7/products/12?search=Ada')).toBe('/api/admin/leads/7/products/12')
-    expect(pathOf('/api/unsubscribe/c2VjcmV0LXRva2Vu')).not.toContain('c2VjcmV0')
-    expect(pathOf('/api/admin/contacts/persons/Wilhelmina%20Q')).toBe('/api/admin/contacts/persons/*')
-    expect(pathOf('/api/admin/contacts/persons/4917055501230')).toBe('/api/admin/contacts/persons/*')
-    expect(pathOf(`/${'a/'.repeat(500)}`).length).toBeLessThan(50)
+    expect(loggedPath('/api/admin/leads/7/products/12?search=Ada')).toBe('/api/admin/leads/7/products/12')
+    expect(loggedPath('/api/unsubscribe/c2VjcmV0LXRva2Vu')).not.toContain('c2VjcmV0')
+    expect(loggedPath('/api/admin/contacts/persons/Wilhelmina%20Q')).toBe('/api/admin/contacts/persons/*')
+    expect(loggedPath('/api/admin/contacts/persons/4917055501230')).toBe('/api/admin/contacts/persons/*')
+    expect(loggedPath(`/${'a/'.repeat(500)}`).length).toBeLessThan(50)
     await server.anonymous.get('/files/1/signed?expires=4102444800&signature=hunter2-hunter2')
     await server.anonymous.get('//web-forms/unsubscribe/hunter2-hunter2')
     expectNothingOf(['hunter2', '4102444800'])
@@ -165,7 +165,7 @@ describe('what went wrong here', () => {
     expectNothingOf(planted)
   })
 
-  it('is told of a listener that fails instead of saying no; what one says when it refuses is for the caller alone', async () => {
+  it('records a listener that fails, and not the words of one that refuses, which are for the caller', async () => {
     refuse = 'Wilhelmina Quackenbush asked not to be stored: wilhelmina@quackenbush.example'
     const vetoed = await server.admin.post('/contacts/persons', person)
     expect([vetoed.status, vetoed.body.detail]).toEqual([403, refuse])
@@ -186,7 +186,7 @@ describe('what went wrong here', () => {
     expectNothingOf(planted)
   })
 
-  it('says nothing of what is asked and answered when people sign in, write and search', async () => {
+  it('contains no text of requests and replies when users sign in, write and search', async () => {
     const login = { email: 'admin@example.com', password: adminPassword, device_name: 'Phone of Wilhelmina' }
     const { body } = await server.anonymous.post('/login', login)
     await server.anonymous.post('/login', { ...login, email: person.emails[0]?.value, password: 'hunter2-hunter2' })
@@ -252,8 +252,8 @@ describe('what others say', () => {
     const hook = { name: 'For Wilhelmina', end_point: url, events: ['lead.create.after'] }
     const made = await hooked.admin.post('/settings/webhooks', hook)
     expect(made.status, made.text).toBe(201)
-    for (const behaviour of [{ mode: 'status', status: 500 }, { mode: 'drop' }] as const) {
-      receiver.behave(behaviour)
+    for (const behavior of [{ mode: 'status', status: 500 }, { mode: 'drop' }] as const) {
+      receiver.behave(behavior)
       await given(hooked.admin).lead({ title: 'Quackenbush' })
       await hooked.work()
     }
@@ -396,7 +396,7 @@ describe('the last line of defence', () => {
     expect(clean(long)).toBe(long)
   })
 
-  it('knows an error by its kind and place; words that may quote somebody are left where people look', () => {
+  it('records the kind and place of an error, and no words that may quote a person', () => {
     const quoting = new Error('550 Wilhelmina is away', {
       cause: new MailDeferred('550 Wilhelmina is away', { cause: 'raw' }),
     })

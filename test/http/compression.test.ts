@@ -25,7 +25,7 @@ describe('a reply', () => {
   it.each([
     ['gzip', gunzipSync],
     ['br', brotliDecompressSync],
-  ])('comes in %s when that is asked for, with the same content', async (encoding, open) => {
+  ])('is sent in %s on request, with the same content', async (encoding, open) => {
     const plain = await get('/leads')
     const packed = await get('/leads', { 'accept-encoding': encoding })
     expect([plain.headers['content-encoding'], packed.headers['content-encoding']]).toEqual([undefined, encoding])

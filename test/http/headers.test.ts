@@ -28,7 +28,14 @@ describe('the check of headers', () => {
       { ...id, etag: '"3"', location: 'http://localhost:8000/api/admin/leads/7' },
       ['PUT /api/admin/leads/{id} 200 has the header Location, which the contract does not declare.'],
     ],
-    ['no place of what was', 'POST', '/api/admin/leads', 201, { ...id, etag: '"1"' }, [/lacks the header Location/]],
+    [
+      'no Location of a created record',
+      'POST',
+      '/api/admin/leads',
+      201,
+      { ...id, etag: '"1"' },
+      [/lacks the header Location/],
+    ],
     ['no wait', 'GET', '/api/admin/leads', 429, id, [/lacks the header Retry-After/]],
     ['no request id, wherever', 'GET', '/nowhere', 404, {}, [/without X-Request-Id/]],
   ])('finds %s', (_what, method, url, status, headers, expected) => {

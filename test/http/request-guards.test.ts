@@ -117,7 +117,7 @@ describe('every answer', () => {
     expect((await over('http'))['strict-transport-security']).toBe(undefined)
   })
 
-  it('is kept by nobody, or by the browser of whoever asked, to ask again', async () => {
+  it('is not stored, or only by the browser of the caller, which must revalidate it', async () => {
     server = await startServer()
     const made = await server.admin.post('/sources', { name: 'Fair' })
     expect(made.headers['cache-control']).toBe('no-store')
@@ -142,7 +142,7 @@ describe('pages of other origins', () => {
     expect(headers.vary).not.toContain('Origin')
   })
 
-  it('read everything with credentials when they are listed, and nobody else does', async () => {
+  it('read everything with credentials when they are listed, and no other origin does', async () => {
     server = await startServer({ config: { corsOrigins: [app] } })
     const from = (origin: string, method: 'GET' | 'OPTIONS' = 'GET', url = '/api/admin/sources') =>
       server.inject({ method, url, headers: { origin, ...json, 'access-control-request-method': 'PUT' } })
@@ -220,7 +220,7 @@ describe('rates', () => {
     expect(status).toBe(200)
   })
 
-  it('of nobody known are counted by address: pages, unknown paths, what is open to all', async () => {
+  it('of unknown callers are counted by address: pages, unknown paths, public operations', async () => {
     server = await startServer(slowed)
     const paths = [
       '/api/admin/documentation/errors',
@@ -255,7 +255,7 @@ describe('rates', () => {
     expect(await from('2001:db8:0:2::1')).toBe(404)
   })
 
-  it('stop the guessing of tokens before anything is looked up, and let those in who are known', async () => {
+  it('stop the guessing of tokens before any lookup, and accept known tokens', async () => {
     server = await startServer(slowed)
     expect((await server.admin.get('/sources')).status).toBe(200)
     const guess = (secret: string) => server.caller(`1|${secret.repeat(43)}`).get('/sources')
@@ -282,7 +282,7 @@ describe('rates', () => {
   })
 })
 
-describe('memory for what is still coming', () => {
+describe('memory for bodies that are arriving', () => {
   it('is lent to one address and to all up to a bound, and given back', async () => {
     server = await startServer()
     const { services } = server.app
@@ -505,7 +505,7 @@ describe('a connection', () => {
   const odd: [what: string, bytes: string, status: number, code: string][] = [
     ['what is no HTTP', 'hello\r\n\r\n', 400, 'malformed_request'],
     ['a method in lower case', `get /healthz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
-    ['a method nobody knows', `ABRACADABRA /healthz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
+    ['an unknown method', `ABRACADABRA /healthz HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
     ['a method of other protocols', `PROPFIND /healthz HTTP/1.1\r\n${rest}`, 405, 'method_not_allowed'],
     ['TRACE', `TRACE /healthz HTTP/1.1\r\n${rest}`, 405, 'method_not_allowed'],
     ['CONNECT', `CONNECT example.com:443 HTTP/1.1\r\n${rest}`, 400, 'malformed_request'],
@@ -579,7 +579,7 @@ describe('a connection', () => {
     expect((await fetch(`${listening.url}/healthz`)).status).toBe(200)
   })
 
-  it('gets a plain answer to what it expects, wants to become, or adds behind its chunks', async () => {
+  it('gets a plain answer to Expect, Upgrade and trailers', async () => {
     listening = await listeningServer()
     const port = Number(new URL(listening.url).port)
     const ask = (lines: string, body = '') => said(port, `${lines}\r\n${rest}${body}`)

@@ -106,7 +106,7 @@ describe('the admission queue', () => {
     }
   })
 
-  it('lets a burst wait longer than requests under overload, which lasts until nobody was refused for a second', async () => {
+  it('lets a burst wait longer than requests under overload, which lasts until a second without a refusal', async () => {
     const { admit, drain, spend } = queueOf({ burstWaitMs: 100, waitMs: 25, alwaysQueued: 4 })
     const admitAll = async (): Promise<number> => {
       let admitted = 0
