@@ -26,7 +26,7 @@ export const empty: Handler<'getSource'> = async () => ({})
 export const wrong: Handler<'getSource'> = async () => ({ data: { ...source, id: '7' } })
 // @ts-expect-error a field the contract lacks
 export const leaked: Schema<'SourceRef'> = { id: 1, name: 'Web', password_hash: 'x' }
-// @ts-expect-error an event nobody hears
+// @ts-expect-error an unknown event
 export const event: EventBase = 'lead.created'
 `
 

@@ -1,6 +1,6 @@
 // Preloaded before a program: shifts its system clock, as an administrator or a time server does.
-// The clock starts ACCORD_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the milliseconds in
-// the file ACCORD_CLOCK_FILE.
+// The clock starts ACCORD_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the milliseconds
+// in the file ACCORD_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date
