@@ -81,12 +81,6 @@ export function createSaver(
     return { row: touched, after: await reader.toReply(ctx, touched), hidden, isTouched: true }
   }
 
-  async function emitFollowUps(ctx: Context, id: number, before: Snapshot, after: Snapshot): Promise<void> {
-    const changed = changedKeys(before, after, derivedKeysOf(ctx, entity))
-    for (const name of d.followUpEvents?.(before, after) ?? [])
-      await emitOnly(ctx, name, { entity, id, before, shown: after, changed })
-  }
-
   return {
     add: (ctx, body) => transaction(ctx, async (ctx) => (await insertRecord(ctx, body)).id),
 
@@ -109,7 +103,7 @@ export function createSaver(
           isTouched = updated.isTouched
           return { id, entity: updated.after, hidden: updated.hidden }
         })
-        if (isTouched) await emitFollowUps(ctx, id, before, await reader.toReply(ctx, row))
+        if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, await reader.toReply(ctx, row)])
         const isLinked = await saveLinks(ctx, id, body, false)
         // The version counts requests: one request raises it once.
         if (isLinked && !isTouched) await stored.touch(ctx, id)
@@ -123,4 +117,15 @@ interface Update {
   body: AnyBody
   before: Snapshot
   columns: Columns
+}
+
+async function emitFollowUps(
+  ctx: Context,
+  { d, facts: { entity } }: Pick<Parts, 'd' | 'facts'>,
+  id: number,
+  [before, after]: readonly [Snapshot, Snapshot],
+): Promise<void> {
+  const changed = changedKeys(before, after, derivedKeysOf(ctx, entity))
+  for (const name of d.followUpEvents?.(before, after) ?? [])
+    await emitOnly(ctx, name, { entity, id, before, shown: after, changed })
 }
