@@ -1,6 +1,6 @@
 // Forgotten passwords (DOMAIN 6.1, 6.3). Neither the answer nor its timing shows whether an account
-// exists: a job (password-links.ts) does the work, and a wrong link gets the same answer as an unknown
-// account.
+// exists: a job (password-links.ts) does the work, and a wrong link gets the same answer as an
+// unknown account.
 
 import { enqueue } from '../../jobs/queue.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'

@@ -62,8 +62,8 @@ export async function lockImport(ctx: Context, { id, own }: Pick<ImportRun, 'id'
 export const unlockImport = (run: ImportRun): Promise<void> => releaseLock(runContext(run), lockOf(run.id), run.own)
 
 /**
- * The context of the import's user with present permissions. Throws `ImportRefused` when the user may not
- * import any more.
+ * The context of the import's user with present permissions. Throws `ImportRefused` when the user
+ * may not import any more.
  */
 export async function asImportUser<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
   const user = id === null ? null : await signedInAgain(ctx, id)

@@ -91,8 +91,8 @@ export function bodyWithPictures(
 }
 
 /**
- * Reverses `bodyWithPictures`: maps picture links back to content ids, so that a body can be written back
- * as read.
+ * Reverses `bodyWithPictures`: maps picture links back to content ids, so that a body can be
+ * written back as read.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])

@@ -67,9 +67,9 @@ export async function addFile(ctx: Context, upload: Upload, owner: FileOwner | n
 }
 
 /**
- * Attaches a file that `checkFileReference` accepted, in the transaction of the write. A file belongs to one
- * record, so another record's file is copied; copies share their bytes. Returns the id of the
- * attached file.
+ * Attaches a file that `checkFileReference` accepted, in the transaction of the write. A file
+ * belongs to one record, so another record's file is copied; copies share their bytes. Returns the
+ * id of the attached file.
  */
 export async function attachFile(ctx: Context, id: number, owner: FileOwner): Promise<number> {
   const row = await ctx.db.selectFrom('files').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
