@@ -196,6 +196,14 @@ export interface Context {
    * Records found visible in this transaction, by entity: references to them are not checked again.
    */
   readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
+  /** Set while one transaction writes many records of a type (`oncePerBatch`). */
+  readonly batch?: BatchReads
+}
+
+/** Results of reads about other types than the one that the batch writes. */
+export interface BatchReads {
+  readonly entity: string
+  readonly results: Map<string, unknown>
 }
 
 /** The context of commands and jobs: no user, every permission. */

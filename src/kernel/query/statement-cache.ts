@@ -144,3 +144,13 @@ export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: ()
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)
     ? untilNextCommit(ctx.services.store, ownerOf(ctx), `${key} ${callOf(ctx)}`, read)
     : read()
+
+/**
+ * The result of `read`, which is about other types than the batch writes: read once in a batch, as
+ * often as asked outside of one. A write of another type clears the results (`write`).
+ */
+export async function oncePerBatch<T>({ batch }: Context, key: string, read: () => Promise<T>): Promise<T> {
+  if (!batch) return read()
+  if (!batch.results.has(key)) batch.results.set(key, await read())
+  return batch.results.get(key) as T
+}

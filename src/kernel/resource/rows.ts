@@ -4,7 +4,7 @@ import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'
 import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
-import { queryByIds } from '../query/statement-cache.ts'
+import { oncePerBatch, queryByIds } from '../query/statement-cache.ts'
 import type { AnyDefinition, AnyRow } from './any-definition.ts'
 import type { Sorts } from './definition.ts'
 
@@ -49,8 +49,10 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
           .select(sql<number>`${sql.ref(id)}`.as('id'))
           .where(sql.ref(id), 'in', ids)
       const wanted = [...new Set(ids)]
-      const rows = await queryByIds(ctx, `${entity}: seen`, wanted, selected)
-      return new Set(rows.map(({ id }) => id))
+      const read = async () => (await queryByIds(ctx, `${entity}: seen`, wanted, selected)).map(({ id }) => id)
+      return new Set(
+        ctx.batch?.entity === entity ? await read() : await oncePerBatch(ctx, `${entity}: seen ${wanted}`, read),
+      )
     },
 
     async page(ctx, query, narrow) {

@@ -170,6 +170,7 @@ export async function write<Id extends number | null = number>(
       offer(ctx, event)
     }
     const outcome = await work(ctx)
+    if (ctx.batch && ctx.batch.entity !== about.entity) ctx.batch.results.clear()
     if (outcome.id !== null) ctx.unit.stale.push({ entity: about.entity, id: outcome.id })
     const deleted = outcome.entity === null
     const keys = deleted ? [] : changedKeys(about.before, outcome.entity ?? {}, derivedKeysOf(ctx, about.entity))

@@ -3,7 +3,7 @@
 import { runCompiled } from '../../../db/compiled-queries.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { untilNextCommit } from '../../kernel/query/statement-cache.ts'
+import { oncePerBatch, untilNextCommit } from '../../kernel/query/statement-cache.ts'
 import type { Unit } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
@@ -77,7 +77,9 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
     return db === store.db
       ? untilNextCommit(store, store, 'attributes', () => committedAttributeSet(store))
       : committedAttributeSet(store, db)
-  return changingUnits.has(unit) ? load(db, '') : committedAttributeSet(store, db)
+  return changingUnits.has(unit)
+    ? load(db, '')
+    : oncePerBatch(ctx, 'attributes', () => committedAttributeSet(store, db))
 }
 
 /** The committed set, cached by its mark. */

@@ -60,13 +60,16 @@ export async function applyLines<C extends Context & { unit: Unit }>(
 ): Promise<RefusedRow[]> {
   const acting = await asImportUser(ctx, row)
   const known = await loadLookups(acting, planOf(row), lines)
-  const rowContext = { ...acting, sighted: known.sighted }
+  const batch = { entity: row.type, results: new Map<string, unknown>() }
+  const rowContext = { ...acting, sighted: known.sighted, batch }
   const failing: RefusedRow[] = []
   for (const line of lines) {
     await yieldIfDue()
     try {
       await savepoint(rowContext, () => apply(rowContext, line, known))
     } catch (error) {
+      // The rollback may have removed a record that a result names.
+      batch.results.clear()
       failing.push({ cells: line.draft.cells, errors: toRowErrors(line.draft, error) })
     }
   }

@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { Mend } from '../../kernel/history/restore.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -18,7 +18,8 @@ export async function planStageChange({ ctx, current, found }: Writing<LeadState
   // A closing time or a reason depends on the stage, so a refused stage is the only finding.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
-  const stages = await queryCached(ctx, { name: 'leads: stages', values: [], build })
+  const name = 'leads: stages'
+  const stages = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
   const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
   if (!stage) return {}
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
@@ -30,8 +31,9 @@ export async function defaultVocabularyId(
   table: 'lead_sources' | 'lead_types',
   name: string,
 ): Promise<number> {
+  const key = `leads: ${table}`
   const build = () => ctx.db.selectFrom(table).select(['id', 'name_key']).orderBy('id')
-  const rows = await queryCached(ctx, { name: `leads: ${table}`, values: [], build })
+  const rows = await oncePerBatch(ctx, key, () => queryCached(ctx, { name: key, values: [], build }))
   const row = rows.find(({ name_key }) => name_key === fold(name)) ?? rows[0]
   if (!row) throw new Error(`${table} is empty; the last row cannot be deleted.`)
   return row.id

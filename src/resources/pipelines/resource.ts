@@ -7,7 +7,7 @@ import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -36,7 +36,8 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
 export async function defaultPipelineId(ctx: Context): Promise<number> {
   // A literal, so that SQLite can use the partial index.
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
-  const [holder] = await queryCached(ctx, { name: 'pipelines: default', values: [], build })
+  const name = 'pipelines: default'
+  const [holder] = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
   if (!holder) throw new Error('There is always a default pipeline.')
   return holder.id
 }

@@ -6,7 +6,7 @@ import type { OperationId, Schema } from '../../contract/types.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { exists, text, value } from '../../kernel/query/filter.ts'
-import { queryCached } from '../../kernel/query/statement-cache.ts'
+import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
 import { expandReferences, uniqueName } from '../../kernel/resource/references.ts'
@@ -81,7 +81,8 @@ export const tags = defineResource({
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const key = fold(name)
   const build = () => ctx.db.selectFrom('tags').select('id').where('name_key', '=', key)
-  const [known] = await queryCached(ctx, { name: 'tags: by name', values: [key], build })
+  const read = () => queryCached(ctx, { name: 'tags: by name', values: [key], build })
+  const [known] = await oncePerBatch(ctx, `tags: by name ${key}`, read)
   if (known) return known.id
   assertCanCall(ctx, 'createTag')
   return (await tags.create(ctx, { name })).id

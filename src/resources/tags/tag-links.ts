@@ -5,7 +5,7 @@ import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
-import { queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
+import { oncePerBatch, queryByIds, queryCached } from '../../kernel/query/statement-cache.ts'
 import { write } from '../../kernel/write/write.ts'
 
 /**
@@ -83,8 +83,10 @@ export async function setTags(
 }
 
 export const tagRefs = (ctx: Context, ids: readonly number[]): Promise<TagRef[]> =>
-  queryByIds(ctx, 'tags: some', ids, (ids) =>
-    ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+  oncePerBatch(ctx, `tags: some ${ids}`, () =>
+    queryByIds(ctx, 'tags: some', ids, (ids) =>
+      ctx.db.selectFrom('tags').select(['id', 'name', 'color']).where('id', 'in', ids),
+    ),
   )
 
 export async function linkTag(
