@@ -14,7 +14,7 @@ import { type LogSink, logging, requestId, type TrackRequest, trackRequests } fr
 import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
 import { registerDocs } from './http/docs/docs.ts'
-import { type AnswerError, createErrorHandler } from './http/error-handler.ts'
+import { type AnswerError, createErrorHandler, refuseUnknownPath } from './http/error-handler.ts'
 import { createPipeline } from './http/pipeline.ts'
 import type { ReplyCheck } from './http/reply-sampling.ts'
 import { registerRequestGuards } from './http/request-guards.ts'
@@ -122,9 +122,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   await compressReplies(http)
   registerRoutes(http, backend)
-  http.setNotFoundHandler(() => {
-    throw new Problem('not_found', 'There is nothing at this path.')
-  })
+  http.setNotFoundHandler(refuseUnknownPath)
   await registerDocs(http, { config, services, published: options.published, served: servedContract(options) })
   const warmUp = async (): Promise<void> => {
     await backend.warmUp()

@@ -21,6 +21,11 @@ export function createErrorHandler(config: Config, clock: Clock): AnswerError {
   }
 }
 
+/** The response to an unknown path. */
+export function refuseUnknownPath(): never {
+  throw new Problem('not_found', 'There is nothing at this path.')
+}
+
 function sendProblem(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
   // A download that fails before its first byte has set these headers already.
   for (const name of downloadHeaders) {
