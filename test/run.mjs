@@ -28,7 +28,7 @@ function run(title, tool, args, advice) {
 
 const checks = [
   run('format and lint', 'biome', ['check', '--error-on-warnings', '.'], 'Run: npm run format:write'),
-  run('types', 'tsc', ['-p', 'test/tsconfig.json'], 'The compiler says where.'),
+  run('types', '../typescript-native/bin/tsc', ['-p', 'test/tsconfig.json'], 'The compiler says where.'),
   run('drift', 'tsx', ['src/cli.ts', 'regenerate', '--check'], 'Run: npm run regenerate'),
   run('contract', 'redocly', ['lint'], 'The linter says where.'),
 ]
