@@ -29,6 +29,7 @@ const needed = [
   'negotiator',
   'node-cron',
   'openapi-backend',
+  'p-limit',
   'prom-client',
   'uuid',
 ]

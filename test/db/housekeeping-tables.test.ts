@@ -122,7 +122,7 @@ describe('what is kept in memory', () => {
   const tables = housekeepingTables.join('|')
   const reading = new RegExp(`['"\`](${tables})['"\`.]|\\b(from|into|update|join) "?(${tables})\\b`)
   /** The only files that may read these tables; none of them caches a result `untilNextCommit`. */
-  const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/entries\.ts$/
+  const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/read-log\.ts$/
 
   it('does not follow from bookkeeping', () => {
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))

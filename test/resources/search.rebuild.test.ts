@@ -50,7 +50,7 @@ it('accord search rebuild stops when another process rebuilds', { timeout: 60_00
   try {
     const refused = await accord(folder, ['search', 'rebuild'])
     expect([refused.code, refused.stdout]).toEqual([1, ''])
-    expect(refused.stderr).toContain('Another process rebuilds the search index.')
+    expect(refused.stderr).toContain('Another process is rebuilding the search index.')
   } finally {
     await store.db.deleteFrom('locks').where('name', '=', rebuildLock).execute()
     await store.close()
