@@ -1,5 +1,6 @@
-// Loads the listener modules named in ACCORD_LISTENERS (DOMAIN 17.1): files, folders or packages. Their default
-// exports receive the typed emitter once, at start, in the order named. See extensions.example.mjs.
+// Loads the listener modules named in ACCORD_LISTENERS (DOMAIN 17.1): files, folders or packages.
+// Their default exports receive the typed emitter once, at start, in the order named. See
+// extensions.example.mjs.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isAbsolute, join, resolve } from 'node:path'
@@ -10,7 +11,9 @@ import type { Emitter } from './kernel/write/events.ts'
 /** The default export of a listener module. It must register its listeners before it returns. */
 export type Extension = (events: Emitter) => void
 
-/** Loads all modules in order. Throws a ConfigError that names the first bad module and its problem. */
+/**
+ * Loads all modules in order. Throws a ConfigError that names the first bad module and its problem.
+ */
 export async function loadExtensions(names: readonly string[], folder = process.cwd()): Promise<Extension[]> {
   const extensions: Extension[] = []
   for (const name of names) {

@@ -1,5 +1,5 @@
-// Runs a command in the composition of the server, without listening, as the system user. Rules, listeners
-// and the event log therefore apply to the command line too.
+// Runs a command in the composition of the server, without listening, as the system user. Rules,
+// listeners and the event log therefore apply to the command line too.
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'
@@ -28,7 +28,10 @@ export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Prom
   })
 }
 
-/** As `withApp`, with the context of the system: no user, every permission. By default it logs errors only. */
+/**
+ * As `withApp`, with the context of the system: no user, every permission. By default it logs
+ * errors only.
+ */
 export const asSystem = <T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> =>
   withApp({ ...config, logLevel: config.logLevel === 'info' ? 'error' : config.logLevel }, ({ services }) =>
     work(systemContext(services, 'cli')),

@@ -1,11 +1,14 @@
-// Finds the encrypted values of a database and tries to decrypt them. Backups and the doctor use this to
-// check that the secret is the right one.
+// Finds the encrypted values of a database and tries to decrypt them. Backups and the doctor use
+// this to check that the secret is the right one.
 import type { Db } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { configurationKeys } from '../resources/configuration/keys.ts'
 
-/** `unreadable` says where the values stand that do not decrypt; without a secret, that is all of them. */
+/**
+ * `unreadable` lists where the values that do not decrypt are stored; without a secret, all of
+ * them.
+ */
 export async function checkEncryptedValues(
   db: Db,
   config: Config,

@@ -1,5 +1,5 @@
-// `accord import`: imports a file as the API does and shows the progress. It needs no server; if it is
-// interrupted, the worker of a server finishes the import.
+// `accord import`: imports a file as the API does and shows the progress. It needs no server; if it
+// is interrupted, the worker of a server finishes the import.
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { SingleBar } from 'cli-progress'
@@ -48,7 +48,9 @@ export async function importCommand(config: Config, path: string, options: Optio
   })
 }
 
-/** The user whose permissions apply: the one given by --as, else the administrator of the settings. */
+/**
+ * The user whose permissions apply: the one given by --as, else the administrator of the settings.
+ */
 async function actor(ctx: Context, config: Config, email = config.adminEmail) {
   const row = await ctx.db
     .selectFrom('users')

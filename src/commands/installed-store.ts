@@ -1,4 +1,5 @@
-// Opens the store of an installed data folder whose database is up to date, or fails with a sentence.
+// Opens the store of an installed data folder whose database is up to date, or fails with a
+// sentence.
 import { pendingMigrations } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'

@@ -1,5 +1,5 @@
-// `accord regenerate`: runs the generator, then publishes the contract to the data folder, so that the
-// documentation of a running server shows it on the next reload.
+// `accord regenerate`: runs the generator, then publishes the contract to the data folder, so that
+// the documentation of a running server shows it on the next reload.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInstallation } from '../../db/installation.ts'

@@ -1,4 +1,5 @@
-// `accord search rebuild`: rebuilds the index when `accord doctor` finds that it disagrees with the records.
+// `accord search rebuild`: rebuilds the index when `accord doctor` finds that it disagrees with the
+// records.
 import type { Config } from '../config/config.ts'
 import { rebuildSearch } from '../resources/system/search-rebuild.ts'
 import { CommandError } from './command-error.ts'

@@ -1,5 +1,5 @@
-// `accord user`: calls the operations on users as the system. Listeners, the event log and the rule of the
-// last administrator apply.
+// `accord user`: calls the operations on users as the system. Listeners, the event log and the rule
+// of the last administrator apply.
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'

@@ -1,5 +1,5 @@
-// `accord worker` runs background jobs for servers with ACCORD_WORKER=off. `accord jobs` lists jobs and
-// retries buried ones.
+// `accord worker` runs background jobs for servers with ACCORD_WORKER=off. `accord jobs` lists jobs
+// and retries buried ones.
 import type { Config } from '../config/config.ts'
 import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'

@@ -1,5 +1,5 @@
-// The only reader of the environment (DOMAIN 25.3). The table in settings.ts names every setting; a bad
-// value stops the start with a message that names the variable.
+// The only reader of the environment (DOMAIN 25.3). The table in settings.ts names every setting; a
+// bad value stops the start with a message that names the variable.
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './parsers.ts'
 import { retiredSettings, type Setting, type Settings, settings } from './settings.ts'
@@ -24,7 +24,9 @@ export interface Config extends Omit<Settings, ImapKey> {
   passwordMemoryKiB: number
 }
 
-/** Throws ConfigError. `warnings`: values that were read differently than written, and former names. */
+/**
+ * Throws ConfigError. `warnings`: values that were read differently than written, and former names.
+ */
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const warnings: string[] = []
   const values = readSettings(environment, (sentence) => warnings.push(sentence))
@@ -83,7 +85,10 @@ export function environment(parse: (text: string) => Environment): Environment {
   return { ...file, ...process.env }
 }
 
-/** Whether errors are printed with their stack. It reads the variable itself: reading the settings may be what failed. */
+/**
+ * Whether errors are printed with their stack. Reads the variable itself, because reading the
+ * settings may have failed.
+ */
 export const isDebugging = (): boolean => /^(debug|trace)$/.test(process.env.ACCORD_LOG_LEVEL ?? '')
 
 /** The stateful domains in force for a server that listens on `port` (DOMAIN 6.2). */

@@ -1,5 +1,5 @@
-// The parsers of config/settings.ts: each turns the text of a setting into its value, or throws
-// ConfigError with the name of the variable and what it may be.
+// The parsers of config/settings.ts. Each turns the text of a setting into its value, or throws
+// ConfigError with the name of the variable and its valid values.
 import ipaddr from 'ipaddr.js'
 import { IANAZone } from 'luxon'
 
@@ -132,7 +132,7 @@ export const parseCurrency: Parser<string> = (text, name) => {
   }
 }
 
-/** `pattern` is the stricter one for addresses that go into a mail header. */
+/** `pattern` is the stricter one for addresses that are written into an e-mail header. */
 const emailAddress =
   (pattern: RegExp): Parser<string> =>
   (text, name) => {

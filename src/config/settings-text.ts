@@ -1,10 +1,13 @@
-// The table of settings as text: the .env template, the README's table (held equal by test/readme.test.ts)
-// and the end of `accord serve --help`.
+// Prints the table of settings as text: the .env template, the README's table (compared by
+// test/readme.test.ts) and the end of `accord serve --help`.
 import { type Setting, settingGroups, settings } from './settings.ts'
 
 const fixedDefaultOf = (setting: Setting): string => (typeof setting.default === 'string' ? setting.default : '')
 
-/** The text of a new .env: every setting, commented out, so that the file changes nothing until it is edited. */
+/**
+ * The text of a new .env: every setting, commented out, so that the file changes nothing until it
+ * is edited.
+ */
 export function envTemplate(): string {
   const head = '# Settings of Accord CRM. Remove the # before a line to set it; the environment overrides this file.\n'
   const groups = Object.entries(settingGroups).map(([title, group]) => {
@@ -31,7 +34,7 @@ export const settingsTable = (): string =>
     ),
   ].join('\n')
 
-/** What `accord serve --help` ends with. */
+/** The text at the end of `accord serve --help`. */
 export const settingsHelp = (): string =>
   Object.values<Setting>(settings)
     .map((setting) => `  ${setting.name} (${shownDefault(setting, '')})\n      ${setting.meaning}`)

@@ -1,9 +1,11 @@
-// The one table of settings (DOMAIN 25.3). config.ts reads the environment by it, settings-text.ts prints
-// the .env template, the README's table and `accord serve --help` from it.
+// The one table of settings (DOMAIN 25.3). config.ts reads the environment by it, settings-text.ts
+// prints the .env template, the README's table and `accord serve --help` from it.
 import { join, resolve } from 'node:path'
 import * as parsers from './parsers.ts'
 
-/** Variables that earlier versions read. One that is still set has no effect and gives a warning. */
+/**
+ * Variables that earlier versions read. One that is still set has no effect and gives a warning.
+ */
 export const retiredSettings = ['ACCORD_RESPONSE_CACHE_MB', 'ACCORD_REPLY_MEMORY_MB'] as const
 
 /** Values that the defaults of later settings are derived from. */
@@ -20,12 +22,12 @@ export interface Setting<T = unknown> {
   /** Shown in place of a default that is derived or empty. */
   defaultInWords?: string
   unit?: string
-  /** One sentence or two, in Markdown without markup. */
+  /** One or two sentences, readable both as plain text and as Markdown. */
   meaning: string
   parse: parsers.Parser<T>
-  /** Spaces at both ends belong to a password. */
+  /** Leading and trailing spaces are kept, because they may belong to a password. */
   keepsSpaces?: true
-  /** Read, with a warning, until the next minor version but one. */
+  /** Still read, with a warning, until the second next minor version. */
   formerName?: string
 }
 
@@ -348,7 +350,7 @@ const program = {
   },
 } satisfies SettingGroup
 
-/** By title, in the order in which they are printed. */
+/** The groups by title, in the order in which they are printed. */
 export const settingGroups: Readonly<Record<string, SettingGroup>> = {
   Network: network,
   Storage: storage,
@@ -360,7 +362,9 @@ export const settingGroups: Readonly<Record<string, SettingGroup>> = {
   Program: program,
 }
 
-/** By key of Config, a setting behind those that its default is derived from. */
+/**
+ * The settings by their key in Config. A setting follows those that its default is derived from.
+ */
 export const settings = {
   ...network,
   ...storage,
@@ -374,7 +378,7 @@ export const settings = {
 
 export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
 
-/** The domain of mails from this server. An IPv6 address cannot stand in a mail address as it is. */
+/** The domain of e-mails from this server. An e-mail address cannot contain a bare IPv6 address. */
 function hostOf(appUrl: string | null): string {
   const host = appUrl === null ? 'localhost' : new URL(appUrl).hostname
   return host.startsWith('[') ? 'localhost' : host

@@ -1,5 +1,5 @@
-// Finds out why the data folder cannot be used. SQLite itself does not say: it opens a file it may not write
-// as read-only, and reports a full disk as "disk I/O error".
+// Finds out why the data folder cannot be used. SQLite itself does not say: it opens a file it may
+// not write as read-only, and reports a full disk as "disk I/O error".
 import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -8,7 +8,10 @@ const trialBytes = 64 * 1024
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
 
-/** Says, as the end of a sentence, which of these paths cannot be written and why; null when all can. */
+/**
+ * Says, as the end of a sentence, which of these paths cannot be written and why; null when all
+ * can.
+ */
 export function accessProblem(paths: readonly string[]): string | null {
   for (const path of paths.filter((each) => existsSync(each))) {
     const { R_OK, W_OK, X_OK } = constants

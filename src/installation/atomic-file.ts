@@ -1,5 +1,5 @@
-// Writes files that appear whole or not at all, even after a power cut: under a temporary name first, then
-// synced, then renamed.
+// Writes files that appear whole or not at all, even after a power cut: under a temporary name
+// first, then synced, then renamed.
 import { randomUUID } from 'node:crypto'
 import { linkSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { syncPath } from '../../db/disk.ts'
 
 interface Options {
   mode?: number
-  /** Never replaces an existing file: then the result is false. */
+  /** Returns false instead of replacing an existing file. */
   isFirst?: boolean
 }
 
@@ -25,7 +25,10 @@ export function writeFileAtomic(path: string, text: string, { mode = 0o644, isFi
   }
 }
 
-/** Gives the draft its name unless that exists. A link, unlike a rename, never replaces another process's file. */
+/**
+ * Gives the draft its name unless that exists. A link, unlike a rename, never replaces another
+ * process's file.
+ */
 function named(draft: string, path: string): boolean {
   try {
     linkSync(draft, path)

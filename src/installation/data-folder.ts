@@ -1,5 +1,5 @@
-// The data folder: opens the database, stores the secret, publishes the contract. The server and all commands
-// use this file, so that they create the same files with the same permissions.
+// The data folder: opens the database, stores the secret, publishes the contract. The server and
+// all commands use this file, so that they create the same files with the same permissions.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -34,8 +34,8 @@ function writtenPaths(config: Config): string[] {
 }
 
 /**
- * Creates the data folder if it is missing, readable by its owner only, and opens the database. Throws
- * ConfigError; a lost database is never replaced by a new one.
+ * Creates the data folder if it is missing, readable by its owner only, and opens the database.
+ * Throws ConfigError; a lost database is never replaced by a new one.
  */
 export function openData(config: Config): Store {
   try {
@@ -80,7 +80,10 @@ export function presentSecret(config: Config): string | null {
   return text.length >= 32 ? text : null
 }
 
-/** ACCORD_SECRET, else the secret in the data folder, else a new one written there. Throws ConfigError. */
+/**
+ * ACCORD_SECRET, else the secret in the data folder, else a new one written there. Throws
+ * ConfigError.
+ */
 export function getOrCreateSecret(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
   const path = secretFile(config)
@@ -99,7 +102,10 @@ export function getOrCreateSecret(config: Config): { secret: string; isNew: bool
   return { secret, isNew: false }
 }
 
-/** Applies pending migrations and returns their names. Only a migration that encrypts values needs the secret. */
+/**
+ * Applies pending migrations and returns their names. Only a migration that encrypts values needs
+ * the secret.
+ */
 export const migrateData = (
   config: Config,
   store: Store,
@@ -129,7 +135,8 @@ export function publishContract(config: Config): boolean {
   const hash = generated['x-contract-hash']
   const known = openPublished(config)()
   if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
-  // Not openapi.yaml itself: both formats must agree, and the generated contract also declares reply headers.
+  // Not openapi.yaml itself: both formats must agree, and only the generated contract declares the
+  // response headers.
   publish(config.dataDir, generated, yamlOf(generated))
   return true
 }

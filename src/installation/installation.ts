@@ -1,5 +1,6 @@
-// Detects a lost database: one that is missing, empty or of another installation. It must not be taken for a
-// first start, because the cleanup would delete all files that a new database does not refer to.
+// Detects a lost database: one that is missing, empty or of another installation. It must not be
+// taken for a first start, because the cleanup would delete all files that a new database does not
+// refer to.
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
@@ -8,7 +9,10 @@ import { databaseFile } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 
-/** Exists while `accord restore` replaces the data, so that no process opens a mixture of old and new. */
+/**
+ * Exists while `accord restore` replaces the data, so that no process opens a mixture of old and
+ * new.
+ */
 export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
 export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
 export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
@@ -16,7 +20,10 @@ export const backupsFolder = (config: Config): string => join(config.dataDir, 'b
 export const backupNote = (config: Config): string => join(config.dataDir, 'last-backup')
 /** Contains the id of the installation. */
 export const installedMark = (config: Config): string => join(config.dataDir, 'installed')
-/** Exists from the first step of an installation to the last, so that an interrupted one can be continued. */
+/**
+ * Exists from the first step of an installation to the last, so that an interrupted one can be
+ * continued.
+ */
 export const installingMark = (config: Config): string => join(config.dataDir, 'installing')
 
 /** Time and folder of the last backup, as noted then; null when there is no note. */
@@ -35,7 +42,8 @@ const hasEntries = (folder: string): boolean =>
 export function listTraces(config: Config): string[] {
   const { dataDir, databaseUrl } = config
   const found = (names: readonly string[]): string[] => names.filter((name) => existsSync(join(dataDir, name)))
-  // An in-memory database is empty at every start, although its server leaves a secret and files behind.
+  // An in-memory database is empty at every start, although its server leaves a secret and files
+  // behind.
   if (databaseFile(databaseUrl) === null) return found(['installed'])
   const folders = [
     ...(hasEntries(filesFolder(config)) ? ['files/'] : []),
@@ -46,7 +54,8 @@ export function listTraces(config: Config): string[] {
 
 /** `problem` completes a sentence about the database; null when it may be opened or created. */
 export function findLoss(config: Config): { problem: string | null; found: FoundInstallation } {
-  // Traces are listed before the mark is read: an installing process writes the mark first and removes it last.
+  // Traces are listed before the mark is read: an installing process writes the mark first and
+  // removes it last.
   const seen = listTraces(config)
   const isFirstStart = existsSync(installingMark(config)) && seen.every((name) => name === 'secret')
   const mark = installedMark(config)

@@ -1,5 +1,5 @@
-// The folder of this program, its version, and its contract as written and as generated. It works from the
-// sources and from dist, and imports no module of ours.
+// The folder of this program, its version, and its contract as written and as generated. It works
+// from the sources and from dist, and imports no module of ours.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,5 +1,5 @@
-// The contract that the documentation shows. `accord install` and `accord regenerate` write it to the data
-// folder; until then, a change of openapi.yaml does not show (DOMAIN 26).
+// The contract that the documentation shows. `accord install` and `accord regenerate` write it to
+// the data folder; until then, a change of openapi.yaml does not show (DOMAIN 26).
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { writeFileAtomic } from './atomic-file.ts'
 import { toYamlInWorker } from './yaml.ts'
 
 export interface Published {
-  /** Encoded once and shared by all replies. */
+  /** Encoded once and shared by all responses. */
   json: Buffer
   yaml(): Promise<Buffer>
   etag: string
@@ -27,8 +27,9 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
 }
 
 /**
- * Reads the published contract, again whenever the file changes; null when it is missing or unreadable.
- * `source` is the path of openapi.yaml, which some deployments lack; the state compares the two.
+ * Reads the published contract, again whenever the file changes; null when it is missing or
+ * unreadable. `source` is the path of openapi.yaml, which some deployments lack; the state compares
+ * the two.
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
   const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
@@ -57,8 +58,8 @@ export interface Additions {
 }
 
 /**
- * The published contract with the additions of this installation, cached until either changes. The YAML is
- * written by a worker thread on the first request for it.
+ * The published contract with the additions of this installation, cached until either changes. The
+ * YAML is written by a worker thread on the first request for it.
  */
 export function servedWith(
   published: () => Published | null,
@@ -95,7 +96,10 @@ function extended(base: Published, to: Additions['to']): Published {
   }
 }
 
-/** The result of `read` for a file, cached until the file changes; null while the file cannot be read. */
+/**
+ * The result of `read` for a file, cached until the file changes; null while the file cannot be
+ * read.
+ */
 function rereading<T>(path: string, read: (text: string) => T | null): () => T | null {
   let known: { mtimeMs: number; made: T | null } | null = null
   return () => {

@@ -1,5 +1,5 @@
-// Checks that the secret is the one the database was installed with. A different secret could not decrypt the
-// existing values, and a missing one must not silently be replaced.
+// Checks that the secret is the one the database was installed with. A different secret could not
+// decrypt the existing values, and a missing one must not silently be replaced.
 import type { Store } from '../../db/store.ts'
 import { checkEncryptedValues } from '../commands/encrypted-values.ts'
 import { type Config, ConfigError } from '../config/config.ts'
@@ -14,9 +14,9 @@ const recorded = async ({ db }: Pick<Store, 'db'>): Promise<string | undefined> 
   (await db.selectFrom('installation').select('secret_check').executeTakeFirst())?.secret_check
 
 /**
- * Returns the secret, creating one for a database that never had one. Throws ConfigError when it is missing
- * or differs from the one the database was installed with. `accept` allows that: values encrypted with the
- * former secret are then lost.
+ * Returns the secret, creating one for a database that never had one. Throws ConfigError when it is
+ * missing or differs from the one the database was installed with. `accept` allows that: values
+ * encrypted with the former secret are then lost.
  */
 export async function ensureSecret(
   config: Config,
@@ -32,7 +32,9 @@ export async function ensureSecret(
   return made
 }
 
-/** A sentence for the doctor about a wrong secret, or null. The database must have all migrations. */
+/**
+ * A sentence for the doctor about a wrong secret, or null. The database must have all migrations.
+ */
 export const secretProblem = async (config: Config, store: Store): Promise<string | null> =>
   problemOf(config, store, { known: await recorded(store), present: presentSecret(config) })
 

@@ -1,4 +1,5 @@
-// Writes documents as YAML. The contract takes seconds, so requests have it written by a worker thread.
+// Writes documents as YAML. The contract takes seconds, so requests have it written by a worker
+// thread.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type * as Yaml from 'yaml'
@@ -10,7 +11,7 @@ const options = { aliasDuplicateObjects: false }
 
 export const yamlOf = (document: object): string => (load('yaml') as typeof Yaml).stringify(document, options)
 
-/** Run in the thread; of this program it has what it is given. */
+/** Source of the worker thread. It imports only the YAML library; all its input is workerData. */
 const program = `
 const { parentPort, workerData: { library, json, options } } = require('node:worker_threads')
 parentPort.postMessage(require(library).stringify(JSON.parse(json), options))
@@ -23,7 +24,7 @@ export function toYamlInWorker(json: string): Promise<Buffer> {
     worker.once('message', (text: string) => resolve(Buffer.from(text)))
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error('The contract could not be written as YAML.')))
-    // A server that closes does not wait for it.
+    // A closing server does not wait for the thread.
     worker.unref()
   })
 }

@@ -1,9 +1,9 @@
-// Addresses and message ids as they stand in received headers: whatever a sender wrote, cut down to what can be stored and
-// compared.
+// Parses addresses and message ids of received headers. The sender may write anything there, so the
+// results are bounded and fit to store and compare.
 import { type Address, addressParser } from 'postal-mime'
 import { withoutControls } from './failures.ts'
 
-/** Of one header; more make no difference to any rule. */
+/** Per header. No rule depends on more addresses than this. */
 const maxAddresses = 1000
 const maxIds = 100
 const maxIdLength = 500
@@ -13,7 +13,7 @@ export interface Mailbox {
   name: string
 }
 
-/** All mailboxes in order, groups resolved. What has no address is no mailbox. */
+/** All mailboxes in order, with groups resolved. Entries without an address are left out. */
 export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[] {
   const found: Mailbox[] = []
   for (const each of addresses ?? []) {
@@ -30,12 +30,15 @@ export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[
 export const parseMailboxes = (header: string | null | undefined): Mailbox[] =>
   header ? toMailboxes(addressParser(header.slice(0, 100_000))) : []
 
-/** Lower-cased and each once. */
+/** Lower-cases the addresses and removes duplicates. */
 export const lowerCaseUnique = (addresses: readonly string[]): string[] => [
   ...new Set(addresses.map((address) => address.toLowerCase())),
 ]
 
-/** The ids of a header, without brackets and spaces, each once; of very many the last ones, which are the nearest. */
+/**
+ * The distinct ids of a header, without brackets and spaces. A long list keeps its last ids,
+ * because they belong to the nearest ancestors in the thread.
+ */
 export function parseMessageIds(header: string | null | undefined): string[] {
   const text = withoutControls(header ?? '')
   const bracketed = [...text.matchAll(/<([^<>]*)>/g)].map(([, inner = '']) => inner)
@@ -45,7 +48,7 @@ export function parseMessageIds(header: string | null | undefined): string[] {
   return [...new Set(ids)].slice(-maxIds)
 }
 
-/** Longer ones are no ids: nothing could be found by them. */
+/** Returns '' for an id that is too long to be stored and compared. */
 export function normalizeMessageId(text: string): string {
   const id = text.replaceAll(/[\s<>]/g, '')
   return id.length <= maxIdLength ? id : ''

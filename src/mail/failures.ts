@@ -1,12 +1,15 @@
-// The errors of mail. Their messages are one short line without credentials, fit for users; callers decide by
-// the class what happens next.
+// The errors of mail. Each message is one short line without credentials that users may see.
+// Callers decide by the class whether to retry.
 
 /** Permanent: the server will never accept this e-mail, so it is not retried. */
 export class MailRefused extends Error {
   override name = 'MailRefused'
 }
 
-/** Temporary: the server is unreachable, slow, deferred the e-mail or refused the login. It may be retried. */
+/**
+ * Temporary: the server is unreachable, slow, deferred the e-mail or refused the login. A retry may
+ * succeed.
+ */
 export class MailDeferred extends Error {
   override name = 'MailDeferred'
   /** The whole message was sent but not acknowledged, so a retry may deliver it twice. */
@@ -58,7 +61,10 @@ export function redactedLine(text: string, secrets: readonly (string | null | un
   return line.length <= 300 ? line : `${line.slice(0, 299).trimEnd()}…`
 }
 
-/** Replaces line breaks and control characters by a space, so that the text cannot add a header or a log line. */
+/**
+ * Replaces line breaks and control characters by a space, so that the text cannot add a header or a
+ * log line.
+ */
 export const withoutControls = (text: string): string =>
   text
     .replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')

@@ -1,5 +1,5 @@
-// Polls a mailbox over IMAP: looks, takes, and leaves everything as it was. Mails stay unread, and the connection is closed
-// whatever happens.
+// Polls a mailbox over IMAP, read-only: e-mails stay unread and where they are, and the connection
+// is always closed.
 import type { ImapFlow, ListResponse } from 'imapflow'
 import { MailboxFailed, redactedLine, StopPolling } from './failures.ts'
 import { maxMailBytes } from './size-limits.ts'
@@ -10,7 +10,7 @@ export { MailboxFailed, StopPolling } from './failures.ts'
 export interface MailboxSettings {
   host: string
   port: number
-  /** `ssl` from the first byte, `tls` by STARTTLS and not without, `none` in the open. */
+  /** `ssl`: TLS from the first byte. `tls`: STARTTLS, or an error. `none`: unencrypted. */
   encryption: 'none' | 'ssl' | 'tls'
   validateCert: boolean
   username: string
@@ -25,7 +25,7 @@ export interface PolledMessage {
   path: string
   uidValidity: number
   uid: number
-  /** All of them, or the headers of a message of more than 30 MiB. */
+  /** The whole message, or only its headers when it is larger than 30 MiB. */
   bytes: Buffer
   sizeBytes: number
   isWhole: boolean
@@ -34,17 +34,20 @@ export interface PolledMessage {
 
 export interface PollOptions {
   now: Date
-  /** How far back; the server goes by its own days. */
+  /** How many days back to search. The server counts in its own time zone. */
   days?: number
   signal?: AbortSignal
-  /** Of silence of the server, and of each step; the bytes of a message may take ten times as long. */
+  /**
+   * Limit for the server's silence and for each step; fetching a message may take ten times as
+   * long.
+   */
   timeoutMs?: number
 }
 
 export interface PollResult {
   folders: PolledFolder[]
   taken: number
-  /** `take` threw: the others were taken all the same. */
+  /** Messages for which `take` threw. The poll continued with the next one. */
   failed: { path: string; uid: number; cause: unknown }[]
   isStopped: boolean
 }
@@ -53,14 +56,17 @@ export interface PolledFolder {
   path: string
   folder: MailFolder
   uidValidity: number
-  /** Everything up to this uid is taken; what failed, and all after it, is above. The place to go on from. */
+  /**
+   * The highest UID up to which every message was taken without a gap. The next poll continues
+   * there; it sees the failed message and all after it again.
+   */
   through: number
 }
 
-/** As much of a message that is too large as is read: its headers. */
+/** The bytes fetched of a message that is too large: enough for its headers. */
 const headBytes = 256 * 1024
 
-/** The folder of ours that a folder there stands for. */
+/** Maps a folder of the server to one of our mail folders, by its special use or its name. */
 export function folderOf(path: string, specialUse: string | null | undefined, delimiter = '/'): MailFolder {
   const name = (path.split(delimiter).at(-1) ?? path).trim().toLowerCase()
   const use = (specialUse ?? '').toLowerCase()
@@ -74,7 +80,10 @@ export function folderOf(path: string, specialUse: string | null | undefined, de
   return 'inbox'
 }
 
-/** Folders without folders in them, and the inbox whatever is in it; not the one that holds all the others' mails again. */
+/**
+ * The folders to poll: those without subfolders, and the inbox always. "All Mail" is left out
+ * because it repeats the e-mails of the other folders.
+ */
 function leaves(listed: readonly ListResponse[]): ListResponse[] {
   const selectable = listed.filter(({ flags }) => !flags.has('\\Noselect') && !flags.has('\\NonExistent'))
   const holdsOthers = ({ path, delimiter }: ListResponse): boolean =>
@@ -86,10 +95,12 @@ function leaves(listed: readonly ListResponse[]): ListResponse[] {
 }
 
 /**
- * Gives every message of the last days above what is known to `take`, per folder, oldest first. `known` is asked with the path
- * and UIDVALIDITY of a folder: a server that has numbered anew is read anew. A throw of `take` leaves that one out and goes on,
- * except a Stop, which ends the poll in good order. Throws MailboxFailed when the server refuses, hangs or breaks off, or
- * `signal` ends it; what was taken until then is taken, and the error has the places to go on from.
+ * Calls `take` with every message of the last `days` days whose UID is above the one that `known`
+ * returns, per folder, oldest first. `known` receives the folder's UIDVALIDITY, so that a folder
+ * the server has renumbered is read again. When `take` throws, that message counts as failed and
+ * the poll continues; StopPolling ends the poll without an error. Throws MailboxFailed when the
+ * server refuses, hangs or disconnects, or when `signal` aborts; the error carries the folders'
+ * progress until then.
  */
 export async function pollMailbox(
   settings: MailboxSettings,
@@ -105,7 +116,7 @@ export async function pollMailbox(
 
   async function pollFolder(entry: ListResponse): Promise<void> {
     const { path } = entry
-    // Held, so that the connection is kept alive while `take` takes its time.
+    // The lock keeps the folder selected and the connection alive while `take` runs.
     const lock = await watched(client.getMailboxLock(path, { readOnly: true }))
     try {
       await pollSelected(entry)
@@ -121,7 +132,7 @@ export async function pollMailbox(
     const folder = folderOf(path, entry.specialUse, entry.delimiter || '/')
     const polled: PolledFolder = { path, folder, uidValidity, through: last }
     result.folders.push(polled)
-    // A range that begins after the last message means the last message.
+    // IMAP: a range that begins after the last message returns the last message.
     const found = (await watched(client.search({ since, uid: `${last + 1}:*` }, { uid: true }))) || []
     const uids = found.filter((uid) => uid > last).sort((one, other) => one - other)
     let isGapless = true
@@ -133,14 +144,14 @@ export async function pollMailbox(
     }
   }
 
-  /** Whether it need not come again. */
+  /** Returns whether the next poll may skip this message. */
   async function pollMessage({ path, folder, uidValidity }: PolledFolder, uid: number): Promise<boolean> {
     const facts = await watched(client.fetchOne(String(uid), { size: true, flags: true }, { uid: true }))
-    // Somebody has removed it in the meantime.
+    // The message was removed after the search.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
     const isWhole = sizeBytes <= maxMailBytes
-    // A large one may take long; silence is what the connection itself does not bear longer.
+    // A large message may take long; a silent server is caught by the socket timeout.
     const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
     const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
     const bytes = fetched ? fetched.source : undefined
@@ -162,7 +173,7 @@ export async function pollMailbox(
       await pollFolder(entry)
       if (result.isStopped) break
     }
-    // Taken is taken: whether the farewell is heard is of no interest.
+    // Best effort: every message has been taken, so a failed logout changes nothing.
     await watched(client.logout()).catch(() => undefined)
     return result
   } catch (error) {
@@ -178,7 +189,7 @@ async function connection(
   { host, port, encryption, validateCert, username, password }: MailboxSettings,
   timeoutMs: number,
 ): Promise<ImapFlow> {
-  // Loaded by the first poll: few servers have a mailbox to read.
+  // Imported by the first poll, because few installations read a mailbox.
   const { ImapFlow } = await import('imapflow')
   const client = new ImapFlow({
     host,
@@ -194,11 +205,11 @@ async function connection(
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    // A server that says a message is small and sends one without end.
+    // Protects against a server that announces a small message and sends without end.
     maxLiteralSize: maxMailBytes + 1024,
     maxResponseSize: maxMailBytes + 1024 * 1024,
   })
-  // Whatever waits for the server hears of it; an error unhandled rejection to would end the process.
+  // The pending step rejects with the same error; without a listener the process would end.
   client.on('error', () => undefined)
   return client
 }

@@ -1,5 +1,5 @@
-// An invitation for calendar programs (RFC 5546): one event, asked for by its organiser. The same event with a higher
-// `sequence` and the same `uid` replaces the earlier one there.
+// Makes the invitation for calendar programs (RFC 5546): one event with its organizer. A calendar
+// program replaces the event when the same `uid` arrives with a higher `sequence`.
 import ical, { ICalAttendeeRole, ICalAttendeeStatus, ICalCalendarMethod, ICalEventStatus } from 'ical-generator'
 import { withoutControls } from './failures.ts'
 
@@ -15,7 +15,10 @@ export interface Invitation {
   location: string | null
   organiser: { name: string; email: string } | null
   attendees: { name: string; email: string }[]
-  /** When this state of the event came to be; the same invitation makes the same bytes. */
+  /**
+   * When this version of the event was made. It is an input, so the same invitation has the same
+   * bytes.
+   */
   created: Date
   method: 'REQUEST'
 }
@@ -33,7 +36,7 @@ export function inviteOf(invitation: Invitation): string {
     created,
     lastModified: created,
     start,
-    // An end at the start is no end to iCalendar.
+    // iCalendar does not allow an end equal to the start.
     end: end > start ? end : null,
     summary: withoutControls(summary),
     description,
@@ -51,5 +54,5 @@ export function inviteOf(invitation: Invitation): string {
   return calendar.toString()
 }
 
-/** Names stand between quotes, where RFC 5545 knows no escape. */
+/** RFC 5545 puts names between double quotes and has no escape for them. */
 const quotable = (name: string): string => withoutControls(name).replaceAll('"', "'")

@@ -1,5 +1,5 @@
-// A mail as bytes: what is sent, whoever carries it. Headers are made here and nowhere else, so that no value can add a header,
-// and blind copies are known to the envelope only.
+// Composes an e-mail into bytes, for SMTP and for the folder mailer. All headers are made here, so
+// that no value can add a header. Blind copies are only in the envelope.
 import type { Readable } from 'node:stream'
 import { domainToASCII } from 'node:url'
 import { MailDeferred, MailRefused, withoutControls } from './failures.ts'
@@ -16,10 +16,10 @@ export interface OutboundMessage {
   subject: string
   html: string
   text: string
-  /** Ids without brackets; what cannot stand in a header is left out. */
+  /** Message ids without brackets. Ids with characters that a header cannot hold are left out. */
   inReplyTo?: string
   references: string[]
-  /** Further headers, such as List-Unsubscribe; none that is made from the fields above. */
+  /** Further headers, such as List-Unsubscribe. A header made from the fields above is refused. */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
   /** An invitation (invite.ts), shown by mail programs and attached as `invite.ics`. */
@@ -29,12 +29,14 @@ export interface OutboundMessage {
 export interface OutboundAttachment {
   name: string
   contentType: string
-  /** Set for what the HTML shows as `cid:<contentId>`. */
+  /** Set when the HTML shows this file as `cid:<contentId>`. */
   contentId: string | null
   content: () => Readable
 }
 
-/** The bytes, and whom they go to: by the address on the wire, the address as it was given. */
+/**
+ * The bytes and the envelope. `recipients` maps the address on the wire to the address as given.
+ */
 export interface Composed {
   raw: Buffer
   sender: string
@@ -47,7 +49,9 @@ const headerName = /^[A-Za-z0-9-]{1,76}$/
 const mediaType = /^(?!multipart\/|message\/)[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#$&^_.+-]{1,127}$/
 const id = /^[\x21-\x3b\x3d\x3f-\x7e]{1,990}$/
 
-/** The message in full. Throws MailRefused for what no server could take, MailDeferred when an attachment cannot be read. */
+/**
+ * Throws MailRefused when the message is invalid, MailDeferred when an attachment cannot be read.
+ */
 export async function compose(message: OutboundMessage): Promise<Composed> {
   if (!/^[\x21-\x3b\x3d\x3f\x41-\x7e]+@[\x21-\x3b\x3d\x3f\x41-\x7e]+$/.test(message.messageId))
     throw new MailRefused('The message id is not valid.')
@@ -59,14 +63,14 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   if (recipients.size === 0) throw new MailRefused('The mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
-  // Loaded by the first mail.
+  // Imported by the first e-mail.
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     messageId: `<${message.messageId}>`,
     date: message.date,
     from: { name: withoutControls(message.from.name), address: onTheWire(message.from.address) },
     ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
-    // As objects: a text would be read as a list of addresses once more.
+    // Passed as objects, because nodemailer would parse a string as a list of addresses.
     to: message.to.map(mailbox),
     cc: message.cc.map(mailbox),
     subject: withoutControls(message.subject),
@@ -91,12 +95,18 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   return { raw, sender: onTheWire(message.from.address), recipients }
 }
 
-/** Servers disagree on what half an end of a line is, and one of them may end the mail there. */
+/**
+ * Servers disagree on a bare CR or LF, and one of them could end the message there (SMTP
+ * smuggling).
+ */
 const wholeLines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 
 const mailbox = (address: string): { name: string; address: string } => ({ name: '', address: onTheWire(address) })
 
-/** The address with its domain as DNS knows it. Anything that is not exactly one address is refused, not repaired. */
+/**
+ * The address with its domain in ASCII (punycode). Throws MailRefused unless it is exactly one
+ * address.
+ */
 export function onTheWire(address: string): string {
   const at = address.lastIndexOf('@')
   const [local, domain] = [address.slice(0, at), domainToASCII(address.slice(at + 1))]
@@ -114,8 +124,9 @@ function furtherHeaders(headers: Record<string, string>): { key: string; value: 
 }
 
 /**
- * All bytes before the first of them is sent: a file that is gone is known while nothing has been said to the server, and the
- * same bytes can be sent again. Costs about the 25 MiB of attachments a mail may have, and a third more.
+ * Reads all attachments before the first byte is sent. A missing file is found before the server is
+ * contacted, and a retry sends the same bytes. Costs memory: up to 25 MiB of attachments per
+ * e-mail, plus a third for base64.
  */
 async function attachmentsOf({ attachments, html }: OutboundMessage) {
   const composed = []
@@ -125,7 +136,8 @@ async function attachmentsOf({ attachments, html }: OutboundMessage) {
     const isShown = cid !== null && html.includes(`cid:${cid}`)
     composed.push({
       filename: withoutControls(name).replaceAll(/[/\\]/g, '_') || 'attachment',
-      // A part within a part would have to be mail itself, line by line; as bytes it arrives as it is.
+      // A multipart or message type would have to be valid e-mail itself, so it is sent as plain
+      // bytes.
       contentType: mediaType.test(type) ? type : 'application/octet-stream',
       content: await bytesOf(content),
       ...(isShown && { cid, contentDisposition: 'inline' as const }),

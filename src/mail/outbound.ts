@@ -1,5 +1,6 @@
-// Sends mail: over SMTP (smtp.ts) or into a folder. One call sends at most one copy: what was handed over is never handed over again
-// by itself, and a failure says whether it lasts (MailRefused) or may pass (MailDeferred).
+// Sends e-mails over SMTP (smtp.ts) or into a folder. One call sends at most one copy: an e-mail
+// that was handed over is not sent again automatically. A failure is permanent (MailRefused) or
+// temporary (MailDeferred).
 import { MailDeferred } from './failures.ts'
 import { folderMailer } from './folder-mailer.ts'
 import type { OutboundMessage } from './message.ts'
@@ -8,21 +9,24 @@ export { MailDeferred, MailRefused } from './failures.ts'
 export type { OutboundAttachment, OutboundMessage } from './message.ts'
 
 export interface Mailer {
-  /** Whether there is anywhere to send to. */
+  /** False when no server and no folder is configured. */
   isConfigured: boolean
-  /** Null when the server would take mail, else a sentence without secrets. Asks again after `timeouts.checkMs` at the earliest. */
+  /**
+   * Null when the server accepts e-mails, else a sentence without secrets. The result is cached for
+   * `timeouts.checkMs`.
+   */
   check(): Promise<string | null>
   /**
-   * Resolves when the server has taken responsibility for the mail. `refused` are recipients it would not take while it took
-   * others. Throws MailRefused or MailDeferred, also when `signal` ends it.
+   * Resolves when the server has accepted the e-mail. `refused` lists the recipients it rejected
+   * while it accepted others. Throws MailRefused or MailDeferred, also when `signal` aborts.
    */
   send(message: OutboundMessage, signal: AbortSignal): Promise<SentMail>
-  /** Ends connections that are idle; one that is sending ends afterwards. */
+  /** Ends idle connections at once, and a sending one when its e-mail is done. */
   close(): void
 }
 
 export interface SentMail {
-  /** What the server said, one line. */
+  /** The server's reply, one line. */
   response: string
   refused: { address: string; reason: string }[]
 }
@@ -30,28 +34,28 @@ export interface SentMail {
 export interface MailTimeouts {
   connectMs?: number
   greetingMs?: number
-  /** Of silence. */
+  /** Longest silence of the server. */
   socketMs?: number
-  /** Of one mail from first to last, for servers that are never quite silent. */
+  /** Longest time for one e-mail, for servers that send a little now and then. */
   totalMs?: number
-  /** How long a connection is kept for the next mail. */
+  /** How long an idle connection is kept for the next e-mail. */
   idleMs?: number
-  /** How long the answer of `check` holds. */
+  /** How long the result of `check` is cached. */
   checkMs?: number
 }
 
 export interface MailerSettings {
   /**
-   * `smtp://user:pass@host:port`, `smtps://…` (with options of nodemailer as query, such as `?requireTLS=true`), `file:<folder>`
-   * for a folder of .eml files, or null.
+   * `smtp://user:pass@host:port`, `smtps://…` (with options of nodemailer in the query, such as
+   * `?requireTLS=true`), `file:<folder>` for a folder of .eml files, or null.
    */
   url: string | null
-  /** Says who we are to the server. */
+  /** The host name sent in the SMTP greeting (EHLO). */
   domain: string
   timeouts?: MailTimeouts
 }
 
-/** Throws an error with a sentence when the url is none of those. */
+/** Throws an Error with a sentence for users when the URL is none of these. */
 export function createMailer({ url, domain, timeouts = {} }: MailerSettings): Mailer {
   if (url === null) return unconfiguredMailer
   if (/^file:/i.test(url)) return folderMailer(url)
@@ -70,7 +74,7 @@ const unconfiguredMailer: Mailer = {
   close: () => undefined,
 }
 
-/** Loaded by the first mail or question. */
+/** Imports nodemailer with the first e-mail or check. */
 function lazySmtpMailer(url: string, domain: string, timeouts: MailTimeouts): Mailer {
   let made: Promise<Mailer> | undefined
   const mailer = (): Promise<Mailer> => {

@@ -1,5 +1,5 @@
-// Reads what SendGrid's Inbound Parse posts: the whole mail in the field `email` (the form to be preferred), or fields it has
-// taken the mail apart into, with its files beside them.
+// Reads the form that SendGrid's Inbound Parse posts: the raw e-mail in the field `email`
+// (preferred), or the fields SendGrid has split it into, with its attachments as files.
 
 import { UnreadableMail } from './failures.ts'
 import { type MailFields, parseJson, textEntries } from './parse/fields.ts'
@@ -14,14 +14,15 @@ export interface PostedFile {
   bytes: Buffer
 }
 
-/** What is read of a form, and nothing else is copied. */
+/** The fields to read next to a raw e-mail. No other field is copied. */
 const beside = ['envelope']
 const takenApart = ['envelope', 'charsets', 'headers', 'from', 'to', 'cc', 'subject', 'text', 'html']
 const maxFiles = 100
 
 /**
- * Fields as the form had them: as text, or as bytes where the reader of the form kept them, which alone saves what is not
- * written in UTF-8. `raw` is the mail as it came, when it came. Throws Unreadable, and Busy.
+ * Reads a posted form. A field is a string, or bytes when the form reader kept them; only bytes
+ * keep a text that is not UTF-8. The returned `raw` is the original e-mail, or null when the form
+ * has none. Throws UnreadableMail and MailReaderBusy.
  */
 export async function readSendgridForm(
   fields: MailFields,
@@ -46,7 +47,7 @@ export async function readSendgridForm(
 const only = (names: readonly string[], fields: MailFields): MailFields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)))
 
-/** A file part may carry it too; texts of a form are the rule. */
+/** The raw e-mail usually comes as a text field, but a file part named `email` is accepted too. */
 function rawOf(field: string | Uint8Array | undefined, files: readonly PostedFile[]): Buffer | null {
   const bytes = files.find((file) => file.field === 'email')?.bytes ?? (field === undefined ? null : Buffer.from(field))
   if (bytes === null || bytes.length === 0) return null
@@ -56,7 +57,7 @@ function rawOf(field: string | Uint8Array | undefined, files: readonly PostedFil
 
 function attachmentsOf(info: unknown, contentIds: unknown, files: readonly PostedFile[]): ReceivedAttachment[] {
   const known = (info !== null && typeof info === 'object' ? info : {}) as Record<string, unknown>
-  // `content-ids` maps an id to the field of its file.
+  // `content-ids` maps a content id to the name of the file's field.
   const idOf = new Map(Object.entries(textEntries(contentIds)).map(([id, field]) => [field, id]))
   return files
     .filter(({ field }) => /^attachment\d+$/.test(field))

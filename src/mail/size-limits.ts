@@ -1,22 +1,28 @@
-// Limits of the input of the mail parser. The parser works line by line and compares each line that begins
-// with two dashes with every boundary, so a crafted e-mail could take minutes.
+// Limits for the input of the mail parser. The parser compares each line that begins with two
+// dashes with every boundary, so a crafted e-mail could take minutes.
 import { UnreadableMail } from './failures.ts'
 
 export const maxMailBytes = 30 * 1024 * 1024
-/** Lines of up to 40 bytes; encoded files have longer ones. 150,000 took a second; the rest is cut off. */
+/**
+ * Lines of at most 40 bytes; encoded files have longer lines. 150,000 took a second. The rest of
+ * the e-mail is cut off.
+ */
 const maxShortLines = 150_000
 const shortLineBytes = 40
-/** Comparisons of lines with boundaries; 50 million took a quarter of a second. */
+/** Comparisons of lines with boundaries. 50 million took a quarter of a second. */
 const maxComparisons = 50_000_000
 
-/** The part of the bytes to parse. Throws UnreadableMail for an empty or too large e-mail, or too many parts. */
+/**
+ * The bytes to parse. Throws UnreadableMail when the e-mail is empty, too large or has too many
+ * parts.
+ */
 export function limitMailBytes(bytes: Uint8Array): Uint8Array {
   if (bytes.length > maxMailBytes) throw new UnreadableMail('The e-mail is larger than 30 MiB.')
   const content = cut(withoutPreface(bytes))
-  if (content.length === 0) throw new UnreadableMail('This is no e-mail: it is empty.')
+  if (content.length === 0) throw new UnreadableMail('This is not an e-mail: it is empty.')
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
   const dashes = count(buffer, '\n--')
-  // There are never more boundaries than such lines, so few lines need no exact count.
+  // Each boundary has at least one such line, so few lines need no exact count.
   const boundaries = dashes < 5_000 ? dashes : buffer.toString('latin1').toLowerCase().split('boundary').length - 1
   if (dashes * boundaries > maxComparisons) throw tooMany()
   return content
@@ -25,7 +31,10 @@ export function limitMailBytes(bytes: Uint8Array): Uint8Array {
 const tooMany = (): UnreadableMail =>
   new UnreadableMail('The e-mail cannot be read: it has too many parts.', { isMail: true })
 
-/** Removes the "From " line of mbox files, and leading empty lines, which would end the headers at once. */
+/**
+ * Removes the "From " line of mbox files and leading empty lines, which would end the headers at
+ * once.
+ */
 function withoutPreface(bytes: Uint8Array): Uint8Array {
   let start = 0
   while (bytes[start] === 10 || bytes[start] === 13) start++

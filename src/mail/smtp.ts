@@ -1,4 +1,5 @@
-// Sends mail over SMTP, through a small pool of connections. What outbound.ts promises of sending once and of failures is kept here.
+// Sends e-mails over SMTP through a small pool of connections. Keeps the promises of outbound.ts:
+// at most one copy, and failures that are permanent or temporary.
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
@@ -6,12 +7,12 @@ import { MailDeferred, MailRefused, redactedLine } from './failures.ts'
 import { type Composed, compose } from './message.ts'
 import type { Mailer, MailTimeouts, SentMail } from './outbound.ts'
 
-/** Small enough that the end is read only when the server has taken nearly everything. */
+/** Small chunks, so that the stream ends only when the server has taken nearly all of it. */
 function* pieces(raw: Buffer): Generator<Buffer> {
   for (let at = 0; at < raw.length; at += 65_536) yield raw.subarray(at, at + 65_536)
 }
 
-/** What a failure looks like in nodemailer. `permanent` comes with a reply of the server only. */
+/** The errors of nodemailer. `permanent` is set only when the server replied. */
 interface Failure extends Error {
   code?: string | undefined
   response?: string | undefined
@@ -32,7 +33,8 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     maxMessages: 100,
     idleTimeout: timeouts.idleMs ?? 5_000,
     ...settings,
-    // Not for the address to say: a pool that asks again only where not a byte of the message was sent, and no log of secrets.
+    // The URL cannot change these. The pool retries only when no byte of the message was sent, and
+    // secrets are never logged.
     pool: true as const,
     maxRequeues: 1,
     logger: false,
@@ -40,7 +42,8 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  // The pool tells by this stream whether a byte was sent, and so do we. Its own would be filled beforehand.
+  // The pool retries by the state of this stream, and `deliver` reports by it whether the message
+  // was sent. Nodemailer's own stream is filled before anything is sent.
   const handed = new Map<string, Readable>()
   transport.use('stream', (mail, done) => {
     const { message, data } = mail
@@ -51,7 +54,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     }
     done()
   })
-  // A connection that dies while idle is no failure of anybody's mail.
+  // An idle connection that dies does not concern any e-mail.
   transport.on('error', () => undefined)
 
   async function deliver(
@@ -110,7 +113,10 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
   }
 }
 
-/** Permanent is what the server said of this mail. What it says of us (greeting, TLS, login) may be another thing tomorrow. */
+/**
+ * Only a reply about this e-mail is permanent. A greeting, TLS or login error may be gone at the
+ * next try.
+ */
 function failureOf(
   error: Failure,
   wasHandedOver: boolean,
@@ -120,7 +126,7 @@ function failureOf(
   const reason = isStopped ? 'Sending was stopped.' : reasonOf(error, secrets)
   const isOfThisMail = error.code === 'EENVELOPE' || error.code === 'EMESSAGE'
   const isPermanent = error.permanent ?? error.responseCode === undefined
-  // 530 asks for a login, whatever the mail.
+  // 530 asks for a login, whatever the e-mail is.
   if (isOfThisMail && isPermanent && error.responseCode !== 530) return new MailRefused(reason)
   const mayHaveArrived = wasHandedOver && error.responseCode === undefined
   return new MailDeferred(reason, { mayHaveArrived, cause: redactedLine(error.message, secrets) })
@@ -139,7 +145,8 @@ const sentences: Record<string, string> = {
 
 function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): string {
   const known = sentences[error.code ?? '']
-  // To a login a server may answer with what it was told; else its own words say more.
+  // A reply to a failed login may repeat the credentials. Any other reply says more than our
+  // sentence.
   if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
   return redactedLine(error.response ?? error.message, secrets)
 }

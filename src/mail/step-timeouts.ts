@@ -3,7 +3,10 @@ import { MailboxFailed } from './failures.ts'
 
 export type StepTimer = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
 
-/** A step fails with MailboxFailed after `timeoutMs` or when `signal` aborts; `leave` then ends the connection. */
+/**
+ * A step fails with MailboxFailed after `timeoutMs` or when `signal` aborts; `leave` then ends the
+ * connection.
+ */
 export function createStepTimer(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): StepTimer {
   return async (step, patienceMs = timeoutMs) => {
     // Closing the connection rejects the step later, when nothing awaits it any more.

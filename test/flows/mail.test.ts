@@ -213,7 +213,7 @@ describe('a mailbox', () => {
       attachments: [{ name: 'message.eml', size: deep.length }],
       is_read: false,
     })
-    expect(strange).toMatchObject({ from: [], subject: null, error: 'This is no e-mail: it has no headers.' })
+    expect(strange).toMatchObject({ from: [], subject: null, error: 'This is not an e-mail: it has no headers.' })
     const url = `/emails/${strange?.id}/attachments/${strange?.attachments[0]?.id}/download`
     expect((await server.admin.get(url)).text).toBe('no mail at all')
     expect(read).toMatchObject({ message_id: '3@x', error: null, is_read: true })

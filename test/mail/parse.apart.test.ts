@@ -59,7 +59,7 @@ describe('a large mail', { timeout: 60_000 }, () => {
   })
 
   it('is refused for the reason it has', async () => {
-    await expect(parseMail(Buffer.alloc(100_000, 'a'))).rejects.toThrow('This is no e-mail: it has no headers.')
+    await expect(parseMail(Buffer.alloc(100_000, 'a'))).rejects.toThrow('This is not an e-mail: it has no headers.')
     await expect(readSendgridForm({ text: 'a'.repeat(100_000) }, [])).rejects.toThrow(/The form holds no e-mail/)
   })
 })

@@ -77,7 +77,7 @@ describe('what is a mail and cannot be read within bounds', { timeout: 60_000 },
   it('is no mail without headers, unless it lies in a mailbox', async () => {
     const bytes = Buffer.from('{"from": "ada@example.com"}')
     const mail = await parseMail(bytes, {}, { isMail: true })
-    expect(mail).toMatchObject({ error: 'This is no e-mail: it has no headers.', from: null, subject: null })
+    expect(mail).toMatchObject({ error: 'This is not an e-mail: it has no headers.', from: null, subject: null })
   })
 })
 

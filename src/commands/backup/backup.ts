@@ -1,5 +1,5 @@
-// `accord backup`: a consistent copy of a whole installation, made while servers and workers write. The
-// copy gets its final name only after it is complete, synced and verified.
+// `accord backup`: a consistent copy of a whole installation, made while servers and workers write.
+// The copy gets its final name only after it is complete, synced and verified.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
@@ -26,7 +26,10 @@ export interface BackupOptions {
   secret?: boolean
 }
 
-/** A file may be removed between the copy of the database and its own copy; then the database is copied again. */
+/**
+ * A file may be removed between the copy of the database and its own copy; then the database is
+ * copied again.
+ */
 const maxSnapshots = 5
 
 export async function backupCommand(config: Config, options: BackupOptions): Promise<void> {
@@ -181,9 +184,10 @@ async function writeBackup(
 }
 
 /**
- * Copies the database at one moment, and the contents of all files its rows refer to. Returns the hashes
- * of missing files. A file is written before its row and removed after it: contents copied first cannot be
- * lost, and new ones can be copied afterwards unless they were removed again at once.
+ * Copies the database at one moment, and the contents of all files its rows refer to. Returns the
+ * hashes of missing files. A file is written before its row and removed after it: contents copied
+ * first cannot be lost, and new ones can be copied afterwards unless they were removed again at
+ * once.
  */
 async function copyDatabaseAndFiles(store: Store, database: string, bytes: Collection): Promise<string[]> {
   const now = await store.snapshot()

@@ -42,7 +42,10 @@ export async function hashFile(path: string): Promise<FileChecksum> {
 
 /** Uploaded files, copied once each from one folder into another. */
 export interface Collection {
-  /** Copies the files it does not have yet. Returns hashes of files that are missing or do not match their hash. */
+  /**
+   * Copies the files it does not have yet. Returns hashes of files that are missing or do not match
+   * their hash.
+   */
   take(hashes: Iterable<string>): Promise<string[]>
   /** Removes all other copies. */
   keepOnly(hashes: ReadonlySet<string>): void

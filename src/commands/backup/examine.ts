@@ -1,5 +1,5 @@
-// Compares a folder with its manifest, to the last byte and row: a backup before it gets its name, and a
-// restored copy before it is used. Changes nothing.
+// Compares a folder with its manifest, to the last byte and row: a backup before it gets its name,
+// and a restored copy before it is used. Changes nothing.
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { pendingMigrations } from '../../../db/migrate.ts'

@@ -1,5 +1,5 @@
-// Removes old and interrupted backups of this installation from a backup folder. Several installations may
-// share the folder, and other files may lie in it.
+// Removes old and interrupted backups of this installation from a backup folder. Several
+// installations may share the folder, and other files may lie in it.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
@@ -7,8 +7,8 @@ import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts
 import { isBackupName, type Manifest, readManifest } from './manifest.ts'
 
 /**
- * Keeps the newest `keep` complete backups of this installation. A backup is renamed before its removal, so
- * that an interrupted removal does not leave half a backup under a valid name.
+ * Keeps the newest `keep` complete backups of this installation. A backup is renamed before its
+ * removal, so that an interrupted removal does not leave half a backup under a valid name.
  */
 export function removeOldBackups(
   folder: string,
@@ -49,8 +49,8 @@ export function writeOwnerNote(partial: string, installation: string | null): vo
 export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(partial), { force: true })
 
 /**
- * Removes partial backups of this installation whose process is gone, and all that are older than a day:
- * whether a process on another machine still runs cannot be known.
+ * Removes partial backups of this installation whose process is gone, and all that are older than a
+ * day: whether a process on another machine still runs cannot be known.
  */
 export function removeInterruptedBackups(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)

@@ -1,5 +1,5 @@
-// manifest.json describes a backup well enough to detect any damage. It is written last, with a checksum of
-// itself.
+// manifest.json describes a backup well enough to detect any damage. It is written last, with a
+// checksum of itself.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,10 @@ export interface Contents {
   contract: Record<string, FileChecksum>
   /** `check` is an HMAC by the secret: it recognizes the secret and reveals nothing about it. */
   secret: { kept: 'here' | 'in ACCORD_SECRET' | 'elsewhere' | 'nowhere'; check: string | null }
-  /** Number of encrypted values, and how many of them the secret did not decrypt at the time of the backup. */
+  /**
+   * Number of encrypted values, and how many of them the secret did not decrypt at the time of the
+   * backup.
+   */
   sealed: { values: number; unreadable: number }
 }
 

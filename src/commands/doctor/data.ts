@@ -1,5 +1,5 @@
-// The doctor's checks of the data folder: permissions, free space, the secret, file contents, backups and
-// leftovers.
+// The doctor's checks of the data folder: permissions, free space, the secret, file contents,
+// backups and leftovers.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../../db/disk.ts'
@@ -45,7 +45,7 @@ export function checkSecret(config: Config): CheckResult {
     : `${path} holds less than 32 characters. Restore it from a backup.`
 }
 
-/** Below this writes may fail at any moment. */
+/** Below this, writes may fail at any moment. */
 const minFreeBytes = 200e6
 /** Below this the doctor gives a hint. */
 const lowFreeBytes = 1e9
@@ -73,7 +73,10 @@ export function checkWalSize({ dialect, url }: Store): CheckResult {
     : null
 }
 
-/** This process must be able to write the file, and no other user to read it. In a private folder its mode does not matter. */
+/**
+ * This process must be able to write the file, and no other user to read it. In a private folder
+ * its mode does not matter.
+ */
 export function checkDatabasePermissions(config: Config): CheckResult {
   const file = databaseFile(config.databaseUrl)
   const found = file === null ? undefined : statSync(file, { throwIfNoEntry: false })
@@ -162,14 +165,17 @@ export function checkBackups(config: Config): CheckResult {
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 
-/** Files that interrupted processes left, and data that a restore or a new installation moved aside. */
+/**
+ * Files that interrupted processes left, and data that a restore or a new installation moved aside.
+ */
 export function checkLeftovers(config: Config): CheckResult {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
   const findings: (string | Hint)[] = []
   if (existsSync(restoringMark(config)))
     findings.push(`a restore was interrupted. Run it again: accord restore <backup> --force`)
   const since = systemClock.now().getTime() - daysMs(1)
-  // A database outside the data folder has its leftovers beside it, possibly among files of other programs.
+  // A database outside the data folder has its leftovers beside it, possibly among files of other
+  // programs.
   const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
   const isElsewhere = relative(config.dataDir, beside) !== ''
   const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [

@@ -1,5 +1,5 @@
-// `accord doctor`: checks everything an installation needs, changes nothing, and says how to fix each
-// problem. The exit code is 1 for problems and 0 for hints alone.
+// `accord doctor`: checks everything an installation needs, changes nothing, and says how to fix
+// each problem. The exit code is 1 for problems and 0 for hints alone.
 import { statSync } from 'node:fs'
 import { databaseFile, openStore, type Store, storeExists } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'

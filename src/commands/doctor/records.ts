@@ -1,5 +1,5 @@
-// The doctor's checks of the database: integrity, migrations, an administrator, the search index, and
-// whether background work keeps up.
+// The doctor's checks of the database: integrity, migrations, an administrator, the search index,
+// and whether background work keeps up.
 import type { Kysely } from 'kysely'
 import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
 import type { Store } from '../../../db/store.ts'
@@ -18,7 +18,7 @@ export async function checkDatabase(store: Store | string | null, config: Config
     return `it cannot be opened (${store}). Check the path and its permissions. If they are right, stop the server. ${restoreAdvice(config)}`
   const lost = missingProblem(config)
   if (lost !== null) return lost
-  // The integrity check throws when a page is beyond reading.
+  // The integrity check throws when a page cannot be read.
   const findings = await store.dialect
     .integrityProblems(store.db as unknown as Kysely<unknown>)
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
@@ -27,7 +27,10 @@ export async function checkDatabase(store: Store | string | null, config: Config
   return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${restoreAdvice(config)}`
 }
 
-/** The problem of a lost or exchanged database, for which `accord install` would be the wrong advice. */
+/**
+ * The problem of a lost or exchanged database, for which `accord install` would be the wrong
+ * advice.
+ */
 function missingProblem(config: Config): string | null {
   const { problem } = findLoss(config)
   return problem === null ? null : `it ${problem}. Stop the server. ${restoreAdvice(config)}`
@@ -131,7 +134,10 @@ export async function checkInterruptedJobs(store: Store): Promise<CheckResult> {
   )
 }
 
-/** Tokens, leases and schedules depend on the clock. If it was set back, stored times lie in the future. */
+/**
+ * Tokens, leases and schedules depend on the clock. If it was set back, stored times lie in the
+ * future.
+ */
 export async function checkClock({ db }: Store): Promise<CheckResult> {
   const newest = await db.selectFrom('events').select('created_at').orderBy('id', 'desc').limit(1).executeTakeFirst()
   return newest !== undefined && newest.created_at > ago(-5)

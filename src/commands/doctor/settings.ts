@@ -1,5 +1,5 @@
-// The doctor's hints about settings that are valid alone but risky together. The server runs with all of
-// them.
+// The doctor's hints about settings that are valid alone but risky together. The server runs with
+// all of them.
 import { isIP } from 'node:net'
 import { type Config, statefulDomains } from '../../config/config.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'

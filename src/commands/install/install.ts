@@ -1,5 +1,5 @@
-// `accord install`: prepares a data folder for the server. Each step checks first, so that a second run does
-// only what is missing (DOMAIN 24.2).
+// `accord install`: prepares a data folder for the server. Each step checks first, so that a second
+// run does only what is missing (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { installationOf } from '../../../db/installation.ts'
@@ -76,7 +76,9 @@ export async function install(
 
 const adminName = 'Example Admin'
 
-/** Throws ConfigError. Checked only before the account is created; later the setting is not used. */
+/**
+ * Throws ConfigError. Checked only before the account is created; later the setting is not used.
+ */
 function refuseWeak(password: string, email: string): void {
   const weakness = weaknessOf(password, { email, name: adminName })
   if (weakness === undefined) return
@@ -95,7 +97,10 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
 /** 144 bits, in characters that need no escaping in a shell or in JSON. */
 export const randomPassword = (): string => randomBytes(18).toString('base64url')
 
-/** False when the file exists, or when the folder is read-only, as in a container or a system service. */
+/**
+ * False when the file exists, or when the folder is read-only, as in a container or a system
+ * service.
+ */
 function writeEnvironmentFile(folder: string): boolean {
   try {
     return writeFileAtomic(join(folder, '.env'), envTemplate(), { mode: 0o600, isFirst: true })
@@ -114,7 +119,9 @@ export function printAdmin({ email, password }: { email: string; password: strin
   )
 }
 
-/** The address for the mail service. It contains the secret, so `accord start` prints it only once. */
+/**
+ * The address for the mail service. It contains the secret, so `accord start` prints it only once.
+ */
 export function printInboundUrl(config: Config): void {
   if (config.mailReceiver !== 'sendgrid') return
   const base = config.appUrl ?? `http://localhost:${config.port}`

@@ -1,5 +1,6 @@
-// `accord install --new`: moves the installation in the data folder aside and deletes nothing. `installed`
-// is moved last: if the move is interrupted, every command still refuses to create a database.
+// `accord install --new`: moves the installation in the data folder aside and deletes nothing.
+// `installed` is moved last: if the move is interrupted, every command still refuses to create a
+// database.
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { syncPath } from '../../../db/disk.ts'
@@ -37,7 +38,7 @@ export function moveInstallationAside(config: Config): string[] {
   // The copies made before migrations lie beside the database.
   const beside = [...filesOfDatabase(database), ...copiesBeside(database, config)]
   for (const path of [...own, database]) assertNotMounted(path)
-  // Not for an empty file: opening it would make SQLite delete the log beside it.
+  // Skips an empty file: opening it would make SQLite delete the log beside it.
   if (statSync(database, { throwIfNoEntry: false })?.size) assertNotOpen(database)
   const name = `before-new-${backupName(stamp(systemClock.now()))}`
   const [aside, asideDatabase] = [join(config.dataDir, name), join(dirname(database), name)]

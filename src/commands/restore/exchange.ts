@@ -1,6 +1,6 @@
-// The last step of `accord restore`: renames the present data aside and the unpacked data into their place.
-// A mark in the data folder keeps servers and commands out meanwhile. It survives an interruption, so that
-// no process opens a half-restored folder.
+// The last step of `accord restore`: renames the present data aside and the unpacked data into
+// their place. A mark in the data folder keeps servers and commands out meanwhile. It survives an
+// interruption, so that no process opens a half-restored folder.
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { makeFolder, syncPath } from '../../../db/disk.ts'
@@ -55,7 +55,10 @@ export async function exchangeData(config: Config, wanted: Exchange): Promise<st
   return found.length > 0 ? found.join(' and ') : null
 }
 
-/** Locks the data folder, then runs `prepare`, and unlocks it if that fails. Returns the function that unlocks. */
+/**
+ * Locks the data folder, then runs `prepare`, and unlocks it if that fails. Returns the function
+ * that unlocks.
+ */
 async function lockDataFolder(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
   const mark = restoringMark(config)
   const isHalfWay = existsSync(mark)

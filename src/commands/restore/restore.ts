@@ -1,6 +1,6 @@
-// `accord restore`: unpacks and verifies a backup, then, without --verify, puts it in place of the present
-// data. Nothing is touched before the whole backup has been verified; present data are moved aside, never
-// deleted.
+// `accord restore`: unpacks and verifies a backup, then, without --verify, puts it in place of the
+// present data. Nothing is touched before the whole backup has been verified; present data are
+// moved aside, never deleted.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -87,7 +87,10 @@ async function endSessions(database: string): Promise<void> {
   }
 }
 
-/** The secret for the restored values: ACCORD_SECRET, else the backup's, else the present one if it matches. */
+/**
+ * The secret for the restored values: ACCORD_SECRET, else the backup's, else the present one if it
+ * matches.
+ */
 function secretFor(config: Config, from: string, manifest: Manifest): string | null {
   if (config.secret !== null) return config.secret
   if (manifest.secret.kept === 'here') {
@@ -169,7 +172,9 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   }
 }
 
-/** SQLite's lock decides: it fails while any connection is open, and a killed process holds none. */
+/**
+ * SQLite's lock decides: it fails while any connection is open, and a killed process holds none.
+ */
 export function assertNotOpen(database: string): void {
   if (existsSync(database) && !checkpointIfUnused(database))
     throw new CommandError(

@@ -1,5 +1,6 @@
-// A mail as it was given: its bytes, or fields a service has taken it apart into, of which `charsets` says how each was
-// written; all else is UTF-8. Runs where parse.ts decides.
+// Reads an e-mail from its raw bytes or from the fields a mail service has split it into. The field
+// `charsets` names the charset of each field; the default is UTF-8. parse.ts decides in which
+// process this runs.
 import PostalMime from 'postal-mime'
 import { type Mailbox, parseMailboxes } from '../addresses.ts'
 import { UnreadableMail } from '../failures.ts'
@@ -7,7 +8,7 @@ import { assembleMail, type ReceivedMail, readMail } from './read.ts'
 
 export type MailFields = Readonly<Record<string, string | Uint8Array>>
 
-/** `raw` wins over the fields, of which the envelope is read all the same. */
+/** When `raw` is present, only the envelope is read from the fields. */
 export interface MailSource {
   raw: Uint8Array | null
   fields: MailFields
@@ -45,7 +46,7 @@ type Header = { key: string; value: string }
 const headerMailboxes = (headers: readonly Header[], name: string): Mailbox[] =>
   headers.filter(({ key }) => key === name).flatMap(({ value }) => parseMailboxes(value))
 
-/** Headers without a body are read like a mail with an empty one. Null for those that cannot be read. */
+/** Parses the headers as an e-mail with an empty body. Returns null when they cannot be read. */
 export async function headersOf(text: string | null): Promise<Header[] | null> {
   if (text === null) return []
   const head = text
@@ -67,7 +68,7 @@ function envelopeOf(value: unknown): string[] {
     .flatMap((each) => parseMailboxes(each).map(({ address }) => address))
 }
 
-/** The texts of an object; anything else it holds, or is, counts for nothing. */
+/** The entries whose value is a string. Anything but an object has none. */
 export function textEntries(value: unknown): Record<string, string> {
   if (value === null || typeof value !== 'object') return {}
   return Object.fromEntries(
@@ -83,13 +84,15 @@ export function parseJson(value: string | Uint8Array | undefined): unknown {
   }
 }
 
-/** A text that came as a text is what it is, except where seven bits still hide another script. */
+/**
+ * Decodes a field. A string is decoded already, except ISO-2022-JP, whose bytes look like ASCII.
+ */
 function decoded(value: string | Uint8Array | undefined, charset: string | undefined): string {
   if (value === undefined) return ''
   const isText = typeof value === 'string'
   if (isText && !(/^iso-2022-jp$/i.test(charset ?? '') && /^\p{ASCII}*$/u.test(value))) return value
   const bytes = isText ? Buffer.from(value) : value
-  // Senders say ASCII and write UTF-8, which holds it.
+  // Senders often declare ASCII and write UTF-8, which includes ASCII.
   const known = charset === undefined || /^(us-)?ascii$/i.test(charset) ? 'utf-8' : charset
   try {
     return new TextDecoder(known).decode(bytes)

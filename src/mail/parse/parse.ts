@@ -1,5 +1,5 @@
-// Where received mails are read: small ones at once, in a few milliseconds, and all others in a process of their own
-// (subprocess.ts), so that no mail holds up the server.
+// Decides where a received e-mail is parsed: a small one in this process, which takes milliseconds,
+// and any other in a process of its own (subprocess.ts), so that no e-mail blocks the server.
 
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailSource } from './fields.ts'
@@ -10,13 +10,14 @@ export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
 export type { ReadingLimits } from './subprocess.ts'
 
-/** Up to here the worst that is known takes some 50 ms. */
+/** The worst known e-mail of this size takes some 50 ms. */
 const maxBytesHere = 16 * 1024
 const maxLinesHere = 500
 
 /**
- * A mail that cannot be read within bounds comes with what its headers say, and with `error`. Throws Busy, and Unreadable for what is no
- * mail, unless it is known to be one.
+ * Parses an e-mail. One that exceeds the limits comes with its headers only, and with `error`.
+ * Throws MailReaderBusy, and UnreadableMail when the bytes are not an e-mail, unless `isMail` says
+ * they are.
  */
 export const parseMail = (
   bytes: Uint8Array,
@@ -24,7 +25,9 @@ export const parseMail = (
   { isMail = false }: { isMail?: boolean } = {},
 ): Promise<ReceivedMail> => readSource({ raw: bytes, fields: {} }, limits, isMail)
 
-/** The same for a mail that came in a form. Files that were fields are not in it. */
+/**
+ * The same for an e-mail posted as a form. Attachments posted as files are not part of the result.
+ */
 export async function readSource(given: MailSource, limits: ReadingLimits, isMail = false): Promise<ReceivedMail> {
   try {
     if (!isSmall(given)) return await readInSubprocess(given, limits)
@@ -52,7 +55,7 @@ function linesIn(bytes: Uint8Array): number {
   return lines
 }
 
-/** The headers of a mail that is not parsed, with a sentence that says why. */
+/** The headers of an e-mail that is not parsed, with a sentence that says why. */
 export async function unreadableMail(given: MailSource, error: string): Promise<ReceivedMail> {
   return (await import('./unreadable.ts')).readHeadersOnly(given, error)
 }

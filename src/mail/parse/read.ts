@@ -1,5 +1,6 @@
-// Reads a mail from its bytes, whatever they are: the result is bounded, and so is the work. What is cut off is still in the
-// raw bytes, which whoever received them keeps. It may take seconds: parse.ts says where it runs.
+// Parses arbitrary bytes as an e-mail. The result and the work are bounded; anything cut off is
+// still in the raw bytes, which the caller stores. Parsing may take seconds, so parse.ts decides
+// where it runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
@@ -7,7 +8,7 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { limitMailBytes } from '../size-limits.ts'
 
 export interface ReceivedMail {
-  /** Without brackets; made from the content when the mail has none. */
+  /** Without brackets. Made from the content when the e-mail has no id. */
   messageId: string
   inReplyTo: string[]
   references: string[]
@@ -18,49 +19,54 @@ export interface ReceivedMail {
   to: string[]
   cc: string[]
   bcc: string[]
-  /** Everybody this was for, lower-cased: to, cc, bcc, Delivered-To and its kin, and the envelope. */
+  /**
+   * All recipients, lower-cased: to, cc, bcc, Delivered-To and similar headers, and the envelope.
+   */
   recipients: string[]
   subject: string | null
   date: Date | null
   text: string | null
   html: string | null
-  /** The first hundred. */
+  /** The first 100 attachments. */
   attachments: ReceivedAttachment[]
   /** How many attachments were left out. */
   droppedAttachments: number
-  /** A sentence when not all of the mail could be read; null otherwise. */
+  /** A sentence when only a part of the e-mail could be read; null otherwise. */
   error: string | null
-  /** Written by a machine: an answering machine, a mailing list, a bounce. */
+  /** Whether a machine wrote it: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
-  /** A few headers that explain where it came from, by lower-case name. */
+  /** The headers that explain where the e-mail came from, by lower-case name. */
   headers: Record<string, string>
 }
 
 export interface ReceivedAttachment {
   name: string
   contentType: string
-  /** Without brackets: what the HTML calls `cid:<contentId>`. */
+  /** Without brackets, as in `cid:<contentId>` of the HTML. */
   contentId: string | null
   bytes: Buffer
 }
 
 const maxAttachments = 100
-/** Of text and of HTML each, in characters. */
+/** Limit for the text and for the HTML, in characters each. */
 const maxBodyLength = 2 * 1024 * 1024
 const maxSubjectLength = 998
 const keptHeaders =
   /^(auto-submitted|precedence|return-path|list-id|list-unsubscribe|reply-to|x-original-to|delivered-to|x-mailer|user-agent)$/
 const forwarding = /^(delivered-to|x-original-to|envelope-to|x-envelope-to)$/
-/** At least one of these makes it a mail. */
+/** Bytes without any of these headers are not an e-mail. */
 const identifyingHeaders = /^(from|sender|to|subject|date|message-id|received|return-path)$/
 
-/** `envelope` are recipients known from elsewhere. Throws Unreadable for what is no mail, or takes too much work to be one. */
+/**
+ * `envelope` lists recipients that the mail service reported. Throws UnreadableMail when the bytes
+ * are not an e-mail or exceed the limits of the parser.
+ */
 export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
   const content = limitMailBytes(bytes)
   const isCut = content.byteOffset + content.length < bytes.byteOffset + bytes.length
   const email = await parseBytes(content)
   if (!email.headers.some(({ key }) => identifyingHeaders.test(key)))
-    throw new UnreadableMail('This is no e-mail: it has no headers.')
+    throw new UnreadableMail('This is not an e-mail: it has no headers.')
   return assembleMail({
     headers: email.headers,
     text: email.text ?? null,
@@ -82,7 +88,8 @@ async function parseBytes(content: Uint8Array): Promise<Email> {
     return await PostalMime.parse(content, {
       maxNestingDepth: 100,
       maxHeadersSize: 256 * 1024,
-      // A mail within a mail is a file, not more text of this one; and nothing nests without bound.
+      // An attached e-mail stays a file and is not parsed: its text is not ours, and nesting is
+      // bounded.
       forceRfc822Attachments: true,
       maxRfc822NestingDepth: 0,
     })
@@ -94,7 +101,7 @@ async function parseBytes(content: Uint8Array): Promise<Email> {
   }
 }
 
-/** What a mail is made of, however it came. */
+/** The parts of an e-mail, parsed from raw bytes or posted as form fields. */
 export interface MailParts {
   headers: readonly { key: string; value: string }[]
   text: string | null
@@ -169,24 +176,30 @@ function isAutomatic(first: (name: string) => string | null): boolean {
   )
 }
 
-/** What no sender gave: the same mail received twice has the same one (DOMAIN 14.4). */
+/**
+ * Makes an id for an e-mail without one; the same e-mail received twice has the same id (DOMAIN
+ * 14.4).
+ */
 const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
 
-/** Of a made id, the one for a mail that brings these files: other files are another mail. Any other id is as it is. */
+/**
+ * Adds the files to a made id, since e-mails that differ only in their files are different. An id
+ * that the sender gave is returned unchanged.
+ */
 export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
   if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
   return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
 }
 
-/** Without halves of characters. */
+/** Replaces unpaired surrogates, which cutting a string can leave. */
 const wellFormed = (text: string): string => Buffer.from(text).toString()
 
-/** Zero bytes are no text to a database. */
+/** Removes NUL characters, which the database's text columns do not accept. */
 const body = (text: string | null): string | null =>
   text === null || text === '' ? null : wellFormed(text.slice(0, maxBodyLength).replaceAll('\0', ''))
 
-/** Null for what is no date, or one no mail was written at. */
+/** Null for an invalid date, and for a year outside 1970 to 9999. */
 function dateOf(header: string | null): Date | null {
   if (header === null) return null
   const date = new Date(header.slice(0, 100))
@@ -204,7 +217,7 @@ const asBuffer = (content: ArrayBuffer | Uint8Array): Buffer =>
     ? Buffer.from(content.buffer, content.byteOffset, content.byteLength)
     : Buffer.from(content)
 
-/** Names are names, never paths. */
+/** Keeps only the last segment of the name, so that a name is never a path. */
 export function toAttachment(
   { name, contentType, contentId, bytes }: Omit<ReceivedAttachment, 'name'> & { name: string | null },
   index: number,
@@ -222,7 +235,7 @@ export function toAttachment(
   }
 }
 
-/** At most 255 bytes, as file systems have it, with its ending. */
+/** Cuts a name to the 255 bytes that file systems allow, and keeps its extension. */
 function shortened(name: string): string {
   if (Buffer.byteLength(name) <= 255) return wellFormed(name)
   const ending = /\.[A-Za-z0-9]{1,10}$/.exec(name)?.[0] ?? ''

@@ -1,4 +1,5 @@
-// The process a mail is read in (subprocess.ts): one mail from standard input, one answer to standard output, and it ends.
+// Entry point of the process that parses one e-mail (subprocess.ts): source on standard input,
+// result on standard output.
 import { deserialize, serialize } from 'node:v8'
 import { UnreadableMail } from '../failures.ts'
 import { type MailFields, type MailSource, readMailSource } from './fields.ts'
@@ -7,8 +8,8 @@ import type { ReceivedMail } from './read.ts'
 export type ReadResult = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
 
 /**
- * The parser joins the lines of a text by a Blob of them, which Node reads line by line, each through the system: 30 MiB took
- * many seconds. In this process, where nobody else asks for one, a Blob is this: its parts side by side.
+ * Replaces Blob in this process. The parser joins the lines of a text with a Blob, and Node's reads
+ * them one by one through the system: 30 MiB took many seconds. Nothing else here uses Blob.
  */
 class SimpleBlob {
   readonly #parts: readonly (string | ArrayBuffer | Uint8Array)[]

@@ -1,6 +1,6 @@
-// Reads a mail in a process of its own (subprocess.entry.ts) with limits of memory and time: what a mail was made to take, it takes
-// from that process and not from the server. No thread: one that runs out of memory in the midst of a pattern or a collection
-// takes the whole server with it. A few run at once; the others wait for their turn.
+// Parses an e-mail in a process of its own (subprocess.entry.ts) with limits of memory and time, so
+// that a crafted e-mail cannot harm the server. A thread would not do: one that runs out of memory
+// ends the whole process. Two run at once; the others wait.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -12,30 +12,30 @@ import type { ReceivedMail } from './read.ts'
 import type { ReadResult } from './subprocess.entry.ts'
 
 export interface ReadingLimits {
-  /** How many may be waiting for their turn when this one comes; without it, it waits behind any number. Beyond: Busy. */
+  /** Throws MailReaderBusy when more than this number are waiting. Unlimited by default. */
   maxWaiting?: number
-  /** How long it may take, once it is its turn. */
+  /** Time limit of the parsing, without the wait before it. */
   maxMs?: number
   maxMiB?: number
 }
 
 const maxConcurrent = 2
-/** Of 30 MiB, the usual kinds took 300 MiB and three seconds at most. */
+/** For e-mails of 30 MiB, usual ones took at most 300 MiB and three seconds. */
 const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
 const limit = pLimit(maxConcurrent)
 
-/** Throws Unreadable, also for what takes too much, and Busy. */
+/** Throws UnreadableMail, also when a limit is exceeded, and MailReaderBusy. */
 export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
   const { maxWaiting, maxMs, maxMiB } = { ...defaultLimits, ...limits }
-  // A job that could start at once is pending until the next microtask.
+  // p-limit counts a job that can start at once as pending until the next microtask.
   if (limit.activeCount + limit.pendingCount >= maxConcurrent + maxWaiting)
     throw new MailReaderBusy('Other e-mails are being read.')
   return limit(() => readInProcess(given, maxMs, maxMiB))
 }
 
 async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
-  // Of the environment it needs nothing, so it gets nothing.
+  // The parser needs no environment variable, so the process gets none.
   const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
     process.execPath,
     [`--max-old-space-size=${maxMiB}`, ...program()],
@@ -43,7 +43,7 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
   )
   const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
-    // One that ends early has its own way to say so.
+    // A process that ends early reports that by its exit code.
     child.stdin.on('error', () => undefined)
     child.stdin.write(encodeFields(given.fields))
     child.stdin.end(given.raw ?? undefined)
@@ -66,7 +66,7 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
   }
 }
 
-/** What stands before the bytes of the mail, with its length in front; the bytes themselves are not copied. */
+/** The fields with their length in front; the bytes of the e-mail follow uncopied. */
 function encodeFields(fields: MailFields): Buffer {
   const packed = serialize(fields)
   const length = Buffer.alloc(4)
@@ -74,7 +74,7 @@ function encodeFields(fields: MailFields): Buffer {
   return Buffer.concat([length, packed])
 }
 
-/** Compiled it runs as it is; from the sources, with what compiles them. */
+/** The arguments that run the entry point: plain when compiled, with tsx from the sources. */
 function program(): string[] {
   const here = import.meta.url
   const file = (ending: string): string => fileURLToPath(new URL(`./subprocess.entry.${ending}`, here))
