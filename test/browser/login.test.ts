@@ -213,7 +213,7 @@ describe('a forgotten password', { timeout: patienceMs }, () => {
     await again.fill('#password', fresh)
     await again.fill('#again', fresh)
     await again.keyboard.press('Enter')
-    await expect.poll(() => again.locator('[role=alert]').textContent()).toContain('too old')
+    await expect.poll(() => again.locator('[role=alert]').textContent()).toContain('expired')
     await again.goto(`${server.url}/api/admin/reset-password#nothing`)
     await again.reload()
     expect(await again.locator('[role=alert]').textContent()).toContain('Open this page from the link')
