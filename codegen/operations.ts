@@ -148,7 +148,7 @@ function factOf(
 }
 
 function derivedKeysOf(document: ContractDocument, reply: BodyOrResponse | undefined): { derivedKeys?: string[] } {
-  const properties = Object.entries(dataOf(document, reply)?.properties ?? {})
+  const properties = Object.entries(propertiesOf(document, dataOf(document, reply)) ?? {})
   const derivedKeys = properties.flatMap(([name, schema]) => (schema['x-derived'] === true ? [name] : []))
   return derivedKeys.length > 0 ? { derivedKeys } : {}
 }

@@ -8,6 +8,8 @@ import { lint } from '../../codegen/lint.ts'
 import { ignorableOf, renderOperations, slugOf } from '../../codegen/operations.ts'
 import { listOperations, parseContract, type SchemaObject } from '../../codegen/read.ts'
 import { outputs, regenerate } from '../../codegen/regenerate.ts'
+import { operations } from '../../src/contract/operations.gen.ts'
+import type { OperationFact } from '../../src/contract/types.ts'
 
 const contract = `openapi: 3.1.0
 info:
@@ -473,6 +475,11 @@ describe('operations', { timeout: 60_000 }, () => {
       keys: ['id', 'version'],
       nested: { owner: { keys: ['name'], nested: {} }, lines: { keys: ['total'], nested: {} } },
     })
+  })
+
+  it('lists the derived keys of a record, which no event counts as changed', () => {
+    const { derivedKeys }: OperationFact = operations.getLead
+    expect(derivedKeys).toEqual(['rotten_days', 'is_rotten'])
   })
 
   it('says what to send instead of a read-only key', () => {
