@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# Builds dist in one stage and ships it with production packages only. Data lives in the volume /data.
+# The first stage builds dist; the image has only dist and the production packages. The data is in
+# the volume /data.
 FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -12,7 +13,8 @@ RUN npm run build && npm prune --omit=dev
 
 FROM node:22-bookworm-slim
 ENV NODE_ENV=production ACCORD_ENV=production ACCORD_HOST=0.0.0.0 ACCORD_PORT=8000 ACCORD_DATA_DIR=/data
-# Each thread would keep the 19 MiB that hashing a password takes: glibc raises this limit once such a block is freed.
+# Returns the 19 MiB of a password hash to the system. By default glibc raises this threshold after
+# the first such block is freed, and then each thread keeps one.
 ENV MALLOC_MMAP_THRESHOLD_=1048576
 WORKDIR /app
 COPY --from=build /app/node_modules node_modules
