@@ -34,7 +34,7 @@ export function folderMailer(url: string): Mailer {
         await rename(draft, join(folder, name))
       } catch (cause) {
         await rm(draft, { force: true }).catch(() => undefined)
-        throw new MailDeferred('The mail could not be written to its folder.', { cause })
+        throw new MailDeferred('The e-mail could not be written to its folder.', { cause })
       }
       return { response: `Written as ${name}.`, refused: [] }
     },

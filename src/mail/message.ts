@@ -60,7 +60,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
     const known = onTheWire(address)
     if (!recipients.has(known)) recipients.set(known, address)
   }
-  if (recipients.size === 0) throw new MailRefused('The mail has no recipient.')
+  if (recipients.size === 0) throw new MailRefused('The e-mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
   // Imported by the first e-mail.

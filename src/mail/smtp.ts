@@ -106,7 +106,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     send: async (message, signal) => {
       const composed = await compose(message)
       if (signal.aborted) throw new MailDeferred('Sending was stopped.')
-      if (handed.has(message.messageId)) throw new MailDeferred('The same mail is being sent already.')
+      if (handed.has(message.messageId)) throw new MailDeferred('The same e-mail is being sent already.')
       return deliver(composed, message.messageId, signal)
     },
     close: () => transport.close(),
@@ -134,9 +134,9 @@ function failureOf(
 
 const sentences: Record<string, string> = {
   EAUTH: 'The server did not accept user name and password.',
-  ENOAUTH: 'The server wants a user name and password.',
-  ETLS: 'A protected connection could not be made.',
-  EDNS: 'The name of the server is not known.',
+  ENOAUTH: 'The server requires a user name and password.',
+  ETLS: 'No TLS connection to the server could be made.',
+  EDNS: 'The host name of the server cannot be resolved.',
   ECONNECTION: 'The server closed the connection.',
   ESOCKET: 'The server cannot be reached, or the connection broke.',
   ETIMEDOUT: 'The server did not answer in time.',
