@@ -3,7 +3,8 @@
 
 /** @type {import('./extensions.ts').Extension} */
 export default function register(events) {
-  // Before a write: throwing a Veto rolls it back; the caller gets 403 `event_vetoed` with the reason.
+  // Before a write: throwing a Veto rolls it back, and the caller gets 403 `event_vetoed` with the
+  // reason.
   events.on('settings.source.create.before', (event) => {
     if (event.input.name.trim().toLowerCase() === 'test') throw new events.Veto('Sources must not be called "Test".')
   })

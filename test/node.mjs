@@ -1,6 +1,7 @@
-// `npm run test:node [versions] [test files]`: the tests of `npm run check` on Node 20 and 22. npm fetches each Node
-// into a temporary folder, where they run on a copy of the sources with better-sqlite3 built for that Node.
-// Node 24.21 aborts when it collects a statement of better-sqlite3 12; version 13 does not, but needs Node 22.
+// `npm run test:node [versions] [test files]`: runs the tests of `npm run check` on Node 20 and 22.
+// npm fetches each Node into a temporary folder, where they run on a copy of the sources with
+// better-sqlite3 built for that Node. Node 24.21 aborts when it collects a statement of
+// better-sqlite3 12; version 13 does not, but needs Node 22.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +23,10 @@ function fetchNode(version, folder) {
   return join(folder, 'node_modules', `node-${platform}-${process.arch}`)
 }
 
-/** The only package with a binary for one Node: argon2 and esbuild use Node-API or none. It is copied, the others are linked. */
+/**
+ * The only package with a binary for one Node version: argon2 uses Node-API, esbuild none. It is
+ * copied, the other packages are linked.
+ */
 const native = 'better-sqlite3'
 
 function copyProject(folder) {
