@@ -1,16 +1,22 @@
-// Which methods each path of the contract has. Fastify registers these methods only; a request with
-// another method takes the route for unknown paths, and this file finds the methods to name in the
-// 405. Otherwise a start would register two thousand more routes.
+// The methods of each path of the contract. Fastify gets a route only for these methods, because a
+// 405 route for every other method would add two thousand routes at each start. A request with
+// another method reaches the route for unknown paths, and this file finds the methods for its 405.
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 
-/** The facts about a request that are known before it is read; empty for an unknown path. */
+/**
+ * Facts about the route of a request, available before the body is read; all unset for an unknown
+ * path.
+ */
 export interface RouteFacts {
   operation?: OperationId
   isPublic?: boolean
   isForAnyOrigin?: boolean
-  /** Media types of forms that Fastify leaves unread in the connection. */
+  /** Media types of forms whose bodies Fastify does not read. */
   forms?: readonly string[]
-  /** Set when the path exists without the method of the request: the value of `Allow`. */
+  /**
+   * The value of the `Allow` header. Set when the path exists but does not allow the request's
+   * method.
+   */
   methods?: string
 }
 
@@ -21,8 +27,8 @@ interface Path {
 }
 
 /**
- * The path as Fastify writes it: `/leads/:id([^]+)`. Without the pattern, `/leads//` would match as
- * the lead with an empty id.
+ * Returns the path in Fastify's syntax: `/leads/:id([^]+)`. Without the pattern, `/leads//` would
+ * match as the lead with an empty id.
  */
 export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
@@ -46,7 +52,7 @@ const factsOfPath = ({ methods, isForAnyOrigin }: Path): RouteFacts => ({
 
 const isParameter = (segment: string | undefined): boolean => segment?.startsWith(':') === true
 
-/** Whether `path` would match every request for `other` if `other` did not exist. */
+/** Returns whether the pattern `path` matches every path that the pattern `other` matches. */
 const covers = (path: Path, other: Path): boolean =>
   path !== other &&
   path.segments.length === other.segments.length &&
@@ -61,8 +67,8 @@ export interface Hidden {
 let hidden: Hidden[] | undefined
 
 /**
- * Methods that need a route of their own, because a path with a parameter would match them
- * otherwise: `GET /leads/mass-destroy` would be the lead with that id.
+ * Returns the methods that need a 405 route of their own, because a path with a parameter would
+ * match them otherwise: `GET /leads/mass-destroy` would be the lead with the id `mass-destroy`.
  */
 export function shadowedMethods(): readonly Hidden[] {
   hidden ??= findHidden()
@@ -112,7 +118,7 @@ interface Request {
 const nothing: RouteFacts = {}
 const known = new WeakMap<Request, RouteFacts>()
 
-/** The facts of the route, or of the path when no route has the method. */
+/** Returns the facts of the request's route, or of its path when no route has the method. */
 export function routeFactsOf(request: Request): RouteFacts {
   if (!request.is404) return request.routeOptions.config as RouteFacts
   const found = known.get(request)

@@ -1,6 +1,6 @@
-// openapi-backend, set up once: every request passes its pipeline. It runs the security handlers,
-// validates, and calls the handler, in the order of DOMAIN 4.3. The caller gives each step as a
-// `Pipeline`.
+// Sets up openapi-backend once. Every request passes its pipeline, which runs the security
+// handlers, validates, and calls the handler, in the order of DOMAIN 4.3. The caller of this module
+// supplies each step as a `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
@@ -14,7 +14,7 @@ import { readRequest } from './read-request.ts'
 import { refuse } from './refusal.ts'
 import { type RequestOperation, type RequestShapes, requestShapes } from './request-definition.ts'
 
-/** The caller as the log may name it: by ids. */
+/** The ids that identify the caller in the log. */
 export interface LoggedCaller {
   user_id: number | null
   token_id: number | null
@@ -23,9 +23,11 @@ export interface LoggedCaller {
 
 /** The rate limits that a request counts against. */
 export interface RateCounter {
-  /** The caller is known. Throws 429 when it has called too often. */
+  /**
+   * Called when the caller is authenticated. Throws 429 when the caller has made too many calls.
+   */
   authenticated(caller: string, isWrite: boolean): void
-  /** The credential was refused. */
+  /** Called when the credential was refused. */
   authenticationFailed(): void
 }
 
@@ -41,9 +43,9 @@ export interface Call {
   /** Milliseconds since the request arrived. */
   readonly ageMs: number
   readonly body: Buffer | undefined
-  /** The unread body of a form with files. */
+  /** The unread body of a form with files; undefined for any other request. */
   readonly stream: Readable | undefined
-  /** Facts that Fastify knows, such as the address of the caller. */
+  /** Facts from Fastify, such as the caller's IP address. */
   readonly request: {
     address: string
     id: string
@@ -52,7 +54,7 @@ export interface Call {
     caller: LoggedCaller | null
     rateAccount: RateCounter | null
   }
-  /** The pipeline's own; `authenticate` and `authorizePublic` set it. */
+  /** For the pipeline only: `authenticate` and `authorizePublic` set it. */
   context?: unknown
 }
 
@@ -63,9 +65,9 @@ export interface Input {
 }
 
 export interface Refused {
-  /** The fields that the schemas refuse; the body lacks them. */
+  /** The invalid fields, which were removed from the body. */
   fields: readonly string[]
-  /** Whether the rest has all required fields. */
+  /** Whether the body without these fields still has all required fields. */
   isComplete: boolean
 }
 
@@ -73,29 +75,30 @@ export interface Pipeline {
   /** Identifies the caller. Throws 401, or 403 for a session without its CSRF value. */
   authenticate(call: Call): Promise<void>
   /**
-   * Prepares a call that needs no token. Throws when the operation refuses it regardless of its
-   * body.
+   * Prepares a call that needs no token. Throws when the operation refuses the call regardless of
+   * its body.
    */
   authorizePublic(call: Call): Promise<void>
-  /** Checks ability and permission. Throws 403. */
+  /** Reads a form from the stream, stores its files, and returns the body. */
   authorize(call: Call): void
-  /** Reads a form and stores its files. */
+  /** Reads a multipart form, stores its files, and returns the body. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
   /** Throws 404 or 412 for the record in the path. Called before a refused body is reported. */
   assertRecordVisible(call: Call, params: Record<string, unknown>): Promise<void>
   /**
-   * Returns what the operation's rules find wrong with the rest of a refused body. Writes nothing.
+   * Returns the errors that the operation's rules find in the valid fields of a refused body.
+   * Writes nothing.
    */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
-  /** Called once for every call, however it ended. */
+  /** Called once after every call, whether it succeeded or failed. */
   finish(call: Call, hasFailed: boolean): Promise<void>
 }
 
 export interface Backend {
   handle(call: Call): Promise<unknown>
   finish(call: Call, hasFailed: boolean): Promise<void>
-  /** Compiles every validator, so that no request has to wait for it. */
+  /** Compiles every validator, so that no request has to wait for the compilation. */
   warmUp(): Promise<void>
 }
 
@@ -106,11 +109,11 @@ export interface Exchange {
   readonly reading: Reading
   readonly shapes: RequestShapes
   readonly request: MatchedRequest
-  /** Errors that no schema describes; reported together with those of the schemas. */
+  /** Errors that no schema describes. They are reported together with the schema errors. */
   readonly found: { readonly query: Finding[]; readonly body: Finding[] }
 }
 
-/** Depends on the contract alone, so the servers of one process share it. */
+/** The parts that depend on the contract alone, so the servers of one process share them. */
 interface Shared {
   api: OpenAPIBackend
   shapes: ReadonlyMap<string, RequestShapes>
@@ -143,7 +146,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
-        // A request that arrives meanwhile waits for at most one of them.
+        // The pause lets waiting requests run, so each waits for at most one compilation.
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
@@ -154,7 +157,8 @@ const noShapes: RequestShapes = { ids: [], query: {}, body: undefined }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)
-  // request-definition.ts leaves one scheme; the pipeline accepts tokens and sessions.
+  // request-definition.ts reduces the security schemes to this one, which stands for tokens and
+  // sessions.
   api.registerSecurityHandler('bearer', async (_context: BackendContext, { call, pipeline }: Exchange) => {
     await pipeline.authenticate(call)
     return true

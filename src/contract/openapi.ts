@@ -1,4 +1,4 @@
-// openapi-backend, fitted to Fastify and to the contract. Fastify has matched the request already
+// Adapts openapi-backend to Fastify and to the contract. Fastify has already matched the request
 // and read-request.ts parses it, so openapi-backend does neither again.
 import type { Ajv } from 'ajv'
 import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
@@ -21,7 +21,8 @@ type RoutedOperation = ReturnType<OpenAPIRouter['getOperations']>[number]
 type ParsedRequest = ReturnType<OpenAPIRouter['parseRequest']>
 
 /**
- * Finds the operation by its id. The base class matches all paths, and parses a request four times.
+ * Finds the operation by its id. The base class compares all paths, and parses a request four
+ * times.
  */
 class MatchedRouter extends OpenAPIRouter {
   readonly #operations: RoutedOperation[]
@@ -66,7 +67,7 @@ class RequestValidator extends OpenAPIValidator {
 }
 
 class ContractBackend extends OpenAPIBackend {
-  /** The base class would read the document again, to resolve references to other files. */
+  /** The base class would read the document again to resolve references to other files. */
   override async loadDocument(): ReturnType<OpenAPIBackend['loadDocument']> {
     return this.inputDocument as OpenAPIBackend['document']
   }
@@ -85,6 +86,6 @@ class ContractBackend extends OpenAPIBackend {
   }
 }
 
-/** openapi-backend for the requests of a contract; it has no handlers yet. */
+/** Returns openapi-backend for a contract, without handlers yet. */
 export const createOpenApi = async (document: object): Promise<OpenAPIBackend> =>
   new ContractBackend({ definition: requestDefinition(document) as never, quick: true, strict: true }).init()

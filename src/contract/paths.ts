@@ -2,6 +2,6 @@
 // place that has the paths.
 import type { OperationFact } from './types.ts'
 
-/** The path of an operation with its parameters filled in, in order. */
+/** Returns the path of an operation with `ids` in place of its parameters, in order. */
 export const pathTo = ({ path }: Pick<OperationFact, 'path'>, ...ids: readonly (number | string)[]): string =>
   ids.reduce<string>((filled, id) => filled.replace(/\{[^}]*\}/, () => String(id)), path)

@@ -25,7 +25,7 @@ export async function readRequest(exchange: Exchange): Promise<void> {
 
 function normalize({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
   const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
-  // JSON has numbers and booleans; a form writes them as text.
+  // In JSON only a JSON number is a number; a form writes numbers and booleans as text.
   const value = shape
     ? normalizeBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
     : sent.value
@@ -35,8 +35,8 @@ function normalize({ call, reading, shapes: { body: shape }, found: { body: foun
 }
 
 /**
- * An id is written in plain digits (DOMAIN 3.1). Ajv would coerce `0x1` and `1e3` as well, so such
- * a text becomes a list, which Ajv refuses.
+ * Returns the path parameters. An id is written in plain digits (DOMAIN 3.1), but Ajv would also
+ * coerce `0x1` and `1e3`, so such a text becomes a list, which Ajv refuses.
  */
 function readParams(sent: Readonly<Record<string, string>>, ids: readonly string[]): Record<string, unknown> {
   const params: Record<string, unknown> = { ...sent }
@@ -47,6 +47,9 @@ function readParams(sent: Readonly<Record<string, string>>, ids: readonly string
   return params
 }
 
-/** An operation without dry runs would carry out the write that the caller only wanted to try. */
+/**
+ * Returns whether the caller asks for a dry run that the operation does not support: it would carry
+ * out the write.
+ */
 const ignoresDryRun = ({ fact, headers }: Call): boolean =>
   !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'

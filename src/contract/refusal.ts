@@ -1,4 +1,4 @@
-// Refuses an invalid request with everything that is wrong with it (DOMAIN 4.1, 4.3).
+// Refuses an invalid request with all its errors (DOMAIN 4.1, 4.3).
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import type { Exchange } from './backend.ts'
@@ -32,13 +32,14 @@ export async function refuse(
 }
 
 /**
- * Errors that only the operation's rules find in the rest of a refused body: missing references,
- * values that are taken.
+ * Returns the errors that only the operation's rules find in the valid fields of a refused body:
+ * missing references and values that are already taken.
  */
 async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: FieldErrors): Promise<FieldErrors> {
   const { call, pipeline, request, shapes } = exchange
   const { params, query, requestBody: sent } = request
-  // With an error of the whole body, or too many errors to list, the rest cannot be judged.
+  // After an error of the whole body, or too many errors to list, the rules cannot check the other
+  // fields.
   if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
   const fields = Object.keys(errors)
   const { body, isNews } = pruned(sent, shapes.body, fields)

@@ -1,5 +1,5 @@
-// The half of the contract that openapi-backend needs: requests. output/reply-check.ts checks
-// replies against the original document.
+// Reduces the contract to the part that openapi-backend needs: requests. output/reply-check.ts
+// checks replies against the full contract.
 import { type Shape, types } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
@@ -8,9 +8,7 @@ export interface RequestDefinition {
   [key: string]: unknown
 }
 
-/**
- * An operation as openapi-backend's router has it: the parameters of its path are among its own.
- */
+/** An operation in the router of openapi-backend: its parameters include those of its path. */
 export interface RequestOperation {
   parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
@@ -18,7 +16,7 @@ export interface RequestOperation {
 
 /** The schemas of an operation's parameters and body. */
 export interface RequestShapes {
-  /** The parameters of the path that are numbers. */
+  /** The names of the path parameters that are numbers. */
   ids: readonly string[]
   query: Parameters
   body: Shape | undefined
@@ -33,8 +31,8 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
 }
 
 /**
- * openapi-backend needs requests only, so the replies, most of the contract, are left out of its
- * dereferencing. read-request.ts splits lists in the query, so `explode` is removed.
+ * Returns the contract without its replies, which are most of it, so that openapi-backend does not
+ * dereference them. Also removes `explode`, because read-request.ts splits lists in the query.
  */
 export function requestDefinition(contract: object): RequestDefinition {
   const { components, paths, security, ...document } = contract as Contract
@@ -67,7 +65,8 @@ export function requestDefinition(contract: object): RequestDefinition {
   }
   return {
     ...document,
-    // The schemes are alternatives that the pipeline decides about at once, so one stands for all.
+    // The security schemes are alternatives and the pipeline checks all of them at once, so one
+    // stands for all.
     security: security.slice(0, 1),
     paths: Object.fromEntries(Object.entries(paths).map(([url, methods]) => [url, path(methods)])),
     components: { ...others, parameters: sent, schemas: used },
@@ -75,8 +74,8 @@ export function requestDefinition(contract: object): RequestDefinition {
 }
 
 /**
- * Only one schema of a body is checked: a form has the fields of JSON, and files, which form.ts
- * tells apart.
+ * Uses the form's schema for every media type, because openapi-backend checks only one. The form
+ * has all fields of the JSON body and also files; form.ts refuses text in place of a file.
  */
 function withoutForms(operation: Taking): object {
   const { requestBody } = operation
@@ -100,7 +99,7 @@ interface Contract {
   }
 }
 
-/** Descriptions are half of the contract and mean nothing to a validator. */
+/** Descriptions are half of the contract, and the validator does not need them. */
 const isProse = (key: string, value: unknown): boolean =>
   ((key === 'description' || key === 'summary') && typeof value === 'string') ||
   (key === 'examples' && Array.isArray(value))
@@ -123,8 +122,8 @@ interface SortNames {
 }
 
 /**
- * A list whose records have custom attributes (`x-entity`) can be sorted by those of the contract
- * and by its own.
+ * Allows a list whose records have custom attributes (`x-entity`) to be sorted by the
+ * installation's attributes, too.
  */
 function openSort(names: SortNames | undefined): void {
   if (names?.enum === undefined || names['x-entity'] === undefined) return

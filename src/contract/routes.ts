@@ -7,26 +7,29 @@ import type { Backend, Call } from './backend.ts'
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
 
-/** The response to a call. */
+/** The HTTP response to a call. */
 export interface Answered {
   status: number
   headers: Record<string, string>
   cookies?: readonly string[]
-  /** Undefined for a reply without a body. A stream is read as fast as the caller takes it. */
+  /**
+   * Undefined for a response without a body. A stream is read only as fast as the client receives
+   * it.
+   */
   body: string | Buffer | Readable | undefined
   mediaType: string
 }
 
 const maxQueryLength = 8 * 1024
 
-/** Registers every operation that has a handler. http/docs/docs.ts serves the `docs` operations. */
+/** Registers every operation that has a handler. http/docs/docs.ts serves the other operations. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): void {
-  // Fastify would refuse an unknown media type before the caller is authenticated, so input/body.ts
-  // checks it afterwards. A form with files stays in the connection until then.
+  // Fastify would refuse an unknown media type before authentication, so input/body.ts checks it
+  // afterwards. A form with files is not read until then.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', (request, reply, done) => {
     const { methods: allow } = routeFactsOf(request)
-    // The body is not read.
+    // The reply is a 405, so the body is not read.
     if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
@@ -37,7 +40,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
-      // A form that Fastify reads itself has the same limit.
+      // Fastify reads the other forms itself, so it needs their limit, too.
       ...(fact.maxFormBytes !== null && fact.maxFormBytes < maxBodyLength && { bodyLimit: fact.maxFormBytes }),
       config: {
         operation: id,
@@ -45,7 +48,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         isForAnyOrigin: fact.isForAnyOrigin === true,
         forms: fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
-      // Not returned as a promise, for which Fastify would watch the connection.
+      // The handler returns no promise, because Fastify would then watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => send(reply, answer))
@@ -57,20 +60,20 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
 }
 
-/** For bodies that are not forms; app.ts sets the same limit. */
+/** The limit in bytes for bodies that are not forms; app.ts sets the same limit. */
 const maxBodyLength = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-/** Whether the body is a form that is read after authentication. */
+/** Returns whether the body is a form that is read after authentication. */
 export function isForm(request: FastifyRequest): boolean {
   const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
 }
 
-/** The sentence of a 405: the methods of the path, and a hint for PATCH. */
+/** Returns the detail of a 405: the methods of the path, and a hint for PATCH. */
 function knownMethods(method: string, allow: string): string {
   const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
   const hint =

@@ -1,5 +1,5 @@
-// The contract as TypeScript: the input and the reply of each handler, by operationId. The types
-// are derived from the generated ones, so a change of openapi.yaml reaches every handler.
+// The contract as TypeScript: the input and the reply of each handler, by operationId. All types
+// are derived from the generated ones, so the compiler checks every handler against openapi.yaml.
 
 import type { operations as facts } from './operations.gen.ts'
 import type { Download } from './output/download.ts'
@@ -9,7 +9,7 @@ export type { EventBase, OperationFact } from './operations.gen.ts'
 
 type Facts = typeof facts
 
-/** Operations that need a handler, which is all that docs.ts does not serve. */
+/** The ids of the operations that need a handler. docs.ts serves all others. */
 export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
 
 /**
@@ -28,7 +28,7 @@ export type Query<O extends OperationId> = NonNullable<Parameters<O>['query']>
 
 export type Params<O extends OperationId> = Parameters<O> extends { path: infer P } ? P : Record<string, never>
 
-/** A form has the fields of JSON, and files. */
+/** The body of an operation. A form has the fields of the JSON body and also files. */
 export type Body<O extends OperationId> = operations[O] extends { requestBody?: infer R }
   ? NonNullable<R> extends { content: { 'multipart/form-data': infer F } }
     ? F
@@ -47,7 +47,10 @@ type Content<O extends OperationId> = {
 
 type Json<O extends OperationId> = Content<O> extends { 'application/json': infer R } ? R : never
 
-/** JSON by its schema, a `Download` for every other media type, undefined without a body. */
+/**
+ * The reply of an operation: JSON by its schema, a `Download` for any other media type, undefined
+ * without a body.
+ */
 export type Reply<O extends OperationId> = [Content<O>] extends [never]
   ? undefined
   : Json<O> | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
@@ -55,6 +58,6 @@ export type Reply<O extends OperationId> = [Content<O>] extends [never]
 /** The record inside a reply: `data` of a show, an element of `data` of a list. */
 export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
-/** The names by which a list can be sorted, without the sign. */
+/** The names by which a list can be sorted, without the minus sign for descending order. */
 export type SortName<O extends OperationId> =
   Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

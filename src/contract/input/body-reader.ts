@@ -1,5 +1,5 @@
-// Reads and checks bodies that come from elsewhere than a request, such as the rows of an import,
-// exactly like those of requests: the same spellings, formats and sentences.
+// Reads and checks bodies from outside a request, such as the rows of an import. They have the same
+// spellings, formats and error sentences as request bodies.
 
 import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
@@ -10,12 +10,12 @@ import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.t
 import { componentOf, resolved } from './open-schema.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
-/** Returns the body as a handler gets it, and the errors by field. */
+/** Returns the body in the form that a handler gets, and the errors by field. */
 export type BodyReader = (value: object, reading: Reading) => { value: object; errors: FieldErrors }
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
-/** The reader for the JSON body of an operation; compiled once. */
+/** Returns the reader for the JSON body of an operation. It compiles its schema once. */
 export function bodyReader(document: object, operation: OperationId): BodyReader {
   const known = readers.get(document) ?? new Map<OperationId, BodyReader>()
   readers.set(document, known)

@@ -10,15 +10,15 @@ import { type Finding, maxFields } from './validation-errors.ts'
 
 export interface Body {
   value: unknown
-  /** Paths of numbers that `JSON.parse` has rounded. */
+  /** Paths of the numbers that `JSON.parse` has rounded. */
   inexact: readonly string[][]
-  /** Errors found while reading. */
+  /** Errors found while the body was read. */
   found?: readonly Finding[]
 }
 
 /**
- * A body of JSON or form fields (DOMAIN 3.1); undefined when there is none. Multipart forms are
- * read as streams.
+ * Returns the parsed JSON or form fields (DOMAIN 3.1), or undefined without a body. Multipart forms
+ * are read as streams instead.
  */
 export function readBody({ body, headers, fact }: Call): Body | undefined {
   const type = String(headers['content-type'] ?? '')
@@ -41,7 +41,8 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
 }
 
 /**
- * Parses an object or a list. Throws 400 for anything else, and for deeper nesting than `maxDepth`.
+ * Parses the JSON text of an object or a list. Throws 400 for any other value, and for nesting
+ * deeper than `maxDepth`.
  */
 export function parseJson(text: string): Body {
   let value: unknown
@@ -81,8 +82,8 @@ function depth(value: object): number {
 }
 
 /**
- * Errors of a body that do not depend on its schema. `value` is the normalized body, so dropped
- * keys do not count.
+ * Returns the errors of a body that do not depend on its schema. `value` is the normalized body, so
+ * dropped keys are not checked.
  */
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
   const found: Finding[] = inexact

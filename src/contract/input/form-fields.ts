@@ -20,7 +20,10 @@ export function readNested(text: string): { value: Record<string, unknown>; foun
   return { value: objectOf(root), found }
 }
 
-/** Splits `a[b][]` into a, b and an empty part; a name in any other form is a single part. */
+/**
+ * Splits the field name `a[b][]` into a, b and an empty part; a name in any other form is a single
+ * part.
+ */
 function pathOf(name: string): string[] {
   const [, first, rest = ''] = /^([^[\]]+)((?:\[[^[\]]*\])*)$/.exec(name) ?? []
   if (first === undefined) return [name]
@@ -54,7 +57,7 @@ const readNode = (node: Node | string): unknown => {
   if (typeof node === 'string') return node
   const keys = [...node.keys()]
   if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node)
-  // In order of position, without the gaps that removed rows leave.
+  // Entries are sorted by position. Gaps, which a page leaves when it removes rows, are closed.
   return keys.sort((one, other) => Number(one) - Number(other)).map((key) => readNode(node.get(key) ?? ''))
 }
 

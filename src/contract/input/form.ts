@@ -7,7 +7,7 @@ import { parseJson } from './body.ts'
 import { type Shape, types } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
 
-/** The texts of a field and the keys of its files, in the order they arrived. */
+/** The texts of a field and the keys of its files, in the order of arrival. */
 export interface Field {
   texts: string[]
   files: string[]
@@ -22,16 +22,16 @@ export interface Form {
 const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
 
-/** The maximum bytes of a file of this property, if its schema has one. */
+/** Returns the maximum bytes of a file of this property; undefined when its schema sets none. */
 export const maxFileLength = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
 
-/** Whether a property is a file or a list of files. */
+/** Returns whether a property is a file or a list of files. */
 export const isFile = (shape: Shape | undefined): boolean =>
   [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
 
 /**
- * Reads a form by its schema. `fields`: by name, without the brackets that some clients append to
- * names of lists.
+ * Reads a form by its schema. `fields` maps names to values; the names lack the `[]` that some
+ * clients append for lists.
  */
 export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): Form {
   const form: Form = { value: {}, inexact: [], found: [] }
@@ -40,7 +40,8 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    // A caller that posts bytes does not read errors, so the last value of a field counts.
+    // A caller that posts bytes does not read errors, so a repeated field is no error: its last
+    // value counts.
     if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
     const [only] = texts
@@ -53,20 +54,23 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
   return form
 }
 
-/** Whether the text is a whole JSON list, or the object that the schema accepts in its place. */
+/**
+ * Returns whether the text is a whole JSON list, or a JSON object where the schema also accepts
+ * one.
+ */
 function isWhole(text = '', shape: Shape = {}): boolean {
   const start = text.trimStart()[0]
   return start === '[' || (start === '{' && branches(shape).flatMap(types).includes('object'))
 }
 
-/** Errors for text where the schema has files: only a form can carry files. */
+/** Returns an error for each text where the schema requires a file. Only a form can carry files. */
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
   const files = Object.entries(schema?.properties ?? {}).filter(([, shape]) => isFile(shape))
   return files
     .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
       const sent = (value as Record<string, unknown>)[name]
-      // A list that is too long gets only that error.
+      // A list that is too long gets only the error about its length.
       if (Array.isArray(sent) && sent.length > maxItems) return []
       return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
     })

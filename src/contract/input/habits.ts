@@ -1,5 +1,5 @@
-// Query parameters as callers of other APIs write them, so that a refusal can name the right one.
-// It knows no operation and suggests only parameters that the operation has.
+// Recognizes query parameters in the style of other APIs, so that an error can suggest the right
+// one. It suggests only parameters that the operation has.
 
 const words: Readonly<Record<string, readonly string[]>> = {
   per_page: [
@@ -26,7 +26,7 @@ const words: Readonly<Record<string, readonly string[]>> = {
 }
 const meant = new Map(Object.entries(words).flatMap(([name, habits]) => habits.map((habit) => [habit, name] as const)))
 
-/** The parameter that a common habit means, if the operation has it. */
+/** Returns the parameter that a name in another API's style means, if the operation has it. */
 export function habitual(word: string, known: Iterable<string>): string | undefined {
   const names = new Set(known)
   const snake = word

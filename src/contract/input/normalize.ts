@@ -1,6 +1,6 @@
-// Brings a body into the form the contract describes, before validation: trims strings, reads the
-// accepted spellings of booleans, dates and amounts, drops read-only keys (DOMAIN 3.2, 3.4). It
-// never guesses: a value it does not recognize stays as it is, and the validator refuses it.
+// Normalizes a body before validation: trims strings, reads the accepted spellings of booleans,
+// dates and amounts, and drops read-only keys (DOMAIN 3.2, 3.4). It never guesses: an unrecognized
+// value stays unchanged, and the validator refuses it.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
@@ -8,11 +8,11 @@ import { composed, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
-/** The keywords of a JSON schema that this room reads; Ajv reads the rest. */
+/** The JSON Schema keywords that this folder reads; Ajv reads the others. */
 export interface Shape {
   type?: string | string[]
   format?: string
-  /** The kind of a value where `format` is only what other programs know it as. */
+  /** The kind of a value in this API. `format` then only describes the value to other programs. */
   'x-value'?: string
   pattern?: string
   minLength?: number
@@ -25,22 +25,24 @@ export interface Shape {
   enum?: readonly unknown[]
   anyOf?: Shape[]
   oneOf?: Shape[]
-  /** Its texts hold bytes, one per character, so they are neither trimmed nor inspected. */
+  /**
+   * Whether its texts hold bytes, one per character. Such texts are neither trimmed nor checked.
+   */
   'x-bytes'?: boolean
 }
 
 export interface Reading {
   zone: string
-  /** False: unknown keys are dropped instead of refused (ACCORD_STRICT=off). */
+  /** When false, unknown keys are dropped instead of refused (ACCORD_STRICT=off). */
   strict: boolean
   /**
-   * True for JSON: only a number is a number. False for forms and files, where text may stand for a
-   * number or a boolean.
+   * True for JSON, where only a JSON number is a number. False for forms and files, where text may
+   * stand for a number or a boolean.
    */
   exact?: boolean
 }
 
-/** The `x-value` of a schema, else its format. */
+/** Returns the `x-value` of a schema, or else its format. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
 type Json = Record<string, unknown>
@@ -56,21 +58,21 @@ export const booleans = new Map<unknown, boolean>([
   ['true', true],
 ])
 
-/** The position of the walk: the path, the errors so far, and the keys that only replies have. */
+/** The current position in the body: the path, the errors so far, and the reply-only keys. */
 interface Place {
   path: readonly string[]
   ignorable: Ignorable | null
   /**
-   * Whether the object here becomes a new record; then a key that only replies have is an error.
+   * Whether the object at this position becomes a new record. A reply-only key is then an error.
    */
   isNew: boolean
   found: Finding[]
 }
 
 export interface Intake {
-  /** Keys that only the operation's replies have. */
+  /** Keys that the operation's replies have but its body does not. */
   ignorable: Ignorable | null
-  /** Whether the body creates a record rather than changes one. */
+  /** Whether the body creates a record; false when it changes one. */
   creates: boolean
 }
 
@@ -79,12 +81,13 @@ export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | '
   creates: method === 'post',
 })
 
-/** For values that belong to no operation. */
+/** The settings for values that belong to no operation. */
 export const plainIntake: Intake = { ignorable: null, creates: false }
 
 /**
- * A normalized copy of a body. `found` gets the errors that the validator cannot see: empty texts
- * where one is required, and reply-only keys that would be dropped silently (DOMAIN 3.2, 3.4).
+ * Returns a normalized copy of a body. Adds to `found` the errors that the validator cannot detect:
+ * empty texts where a text is required, and reply-only keys that would be dropped silently (DOMAIN
+ * 3.2, 3.4).
  */
 export function normalizeBody(
   value: unknown,
@@ -99,7 +102,7 @@ export function normalizeBody(
   return normalize(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
 }
 
-/** The sentence that refuses a reply-only key. */
+/** Returns the sentence that refuses a reply-only key. */
 const readOnly = ({ hints }: Ignorable, key: string): string =>
   `Read-only: ${(hints && Object.hasOwn(hints, key) ? hints[key] : undefined) ?? 'the server sets it'}.`
 
@@ -107,7 +110,8 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   const branch = choose(value, shape)
   if (branch !== shape) return normalize(value, branch, place, reading)
   if (Array.isArray(value)) {
-    // One entry too many is enough to be refused; the rest would only add errors.
+    // Entries after the first one too many are dropped: the list is refused anyway, and they would
+    // only add errors.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
     if (!items) return entries
@@ -117,7 +121,10 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   return normalizeScalar(value, shape, reading)
 }
 
-/** An object with an `id` refers to an existing record, so reply-only keys may be sent with it. */
+/**
+ * Returns the position one level deeper. An object with an `id` refers to an existing record, so
+ * reply-only keys are allowed in it.
+ */
 const below = (place: Place, key: string, value: unknown): Place => ({
   ...place,
   path: [...place.path, key],
@@ -142,12 +149,13 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
         continue
       }
       if (++unknown > maxFields + 1) continue
-      // defineProperty, so that `__proto__` reaches the validator as an unknown key.
+      // Assignment would set the prototype; defineProperty passes `__proto__` to the validator as
+      // an unknown key.
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
-    // An inline object without an id is a new record, in an update too.
+    // A nested object without an id is a new record, even in an update.
     if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalized = normalize(each, property, inner, reading)
     if (normalized !== undefined) result[key] = normalized
@@ -157,8 +165,8 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
 }
 
 /**
- * Values without a schema in the contract are validated in open-schema.ts; here only their texts
- * are normalized.
+ * open-schema.ts validates the values that have no schema in the contract. This function only
+ * normalizes their texts.
  */
 function openTexts(value: unknown): unknown {
   if (typeof value === 'string') return composed(withNewlines(value))
@@ -182,7 +190,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   if (allowed.includes('string')) {
     const kind = kindOf(shape)
     if (kind === 'password' || kind === 'file') return value
-    // Enum values are compared exactly, because one of them may be a tab.
+    // Enum values are compared untrimmed, because one of them may be a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
     if (text === '') return exact && !mayBeEmpty(shape) ? text : null
@@ -206,8 +214,8 @@ const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
   required.every((key) => Object.hasOwn(value, key))
 
 /**
- * The branch of a union that fits the JSON type and the keys of a value; the shape itself when it
- * is not a union.
+ * Returns the branch of a union that fits the JSON type and the keys of a value, or the shape
+ * itself when it is not a union.
  */
 function choose(value: unknown, shape: Shape): Shape {
   const branches = shape.anyOf ?? shape.oneOf

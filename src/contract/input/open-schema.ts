@@ -1,5 +1,5 @@
-// Values whose schema only an installation knows (`x-entity`), read and checked like any part of a
-// body: the same spellings, formats and sentences.
+// Reads and checks values whose schema depends on the installation (`x-entity`), with the same
+// spellings, formats and error sentences as the rest of a body.
 
 import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -11,7 +11,10 @@ export interface OpenSchema extends Shape {
   [keyword: string]: unknown
 }
 
-/** Returns the value as it is stored, and the errors by field, below the name of its property. */
+/**
+ * Returns the value in its stored form, and the errors by field. Field names begin with the name of
+ * the property.
+ */
 export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
 
 export function openReader(document: object, name: string, schema: OpenSchema): OpenReader {
@@ -29,7 +32,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   }
 }
 
-/** The schema with every reference replaced by its target. */
+/** Returns the schema with every `$ref` replaced by its target. */
 export function resolved(document: object, part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => resolved(document, each))
   if (typeof part !== 'object' || part === null) return part
@@ -37,7 +40,7 @@ export function resolved(document: object, part: unknown): unknown {
   return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, resolved(document, each)]))
 }
 
-/** The part of the contract that a reference names. */
+/** Returns the node of the contract that a `$ref` points to. */
 export const componentOf = (document: object, $ref: string): unknown =>
   $ref
     .split('/')

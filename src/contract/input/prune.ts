@@ -1,19 +1,20 @@
-// Takes the refused fields out of a body, so that the rules can check the rest and one reply names
-// every error (DOMAIN 4.3).
+// Removes the invalid fields from a body, so that the rules can check the other fields and one
+// reply lists every error (DOMAIN 4.3).
 import type { Shape } from './normalize.ts'
 
 type Json = Record<string, unknown>
 
 export interface Pruned {
   body: object
-  /** Whether an error of the rules is more than a consequence of a removed field. */
+  /** Returns false for an error that is only a consequence of a removed field. */
   isNews: (field: string) => boolean
 }
 
 /** Returns the body without the refused fields. */
 export function pruned(body: object, shape: Shape, refused: readonly string[]): Pruned {
   const gone = new Set(refused.map((field) => removable(body, shape, field.split('.')).join('.')))
-  // An object without its id, and the confirmation of a missing field, cannot be judged.
+  // Without its id an object cannot be checked; nor can a confirmation without its field. Errors on
+  // them are ignored.
   const silent = [...gone].flatMap((path) => [path, path.replace(/\.id$/, ''), `${path}_confirmation`])
   return {
     body: without(body, [], gone) as object,
@@ -22,8 +23,8 @@ export function pruned(body: object, shape: Shape, refused: readonly string[]): 
 }
 
 /**
- * A field is removed alone, unless its object requires it or its removal would shift the entries of
- * a list.
+ * Returns the path to remove for an invalid field: the field itself, or its parent when the parent
+ * requires the field or is a list whose entries would shift.
  */
 function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
   if (path.length <= 1) return path

@@ -1,6 +1,5 @@
-// Reads a query string into the form the contract describes: splits lists at commas without a
-// backslash, and reads booleans, dates and timestamps in every accepted spelling. The validator
-// refuses the rest.
+// Reads a query string by the contract: splits lists at unescaped commas, and reads booleans, dates
+// and timestamps in every accepted spelling. The validator refuses all other values.
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
@@ -13,8 +12,9 @@ import type { Finding } from './validation-errors.ts'
 export type Parameters = Readonly<Record<string, Shape>>
 
 /**
- * A single-valued parameter sent twice becomes a list, which the validator refuses. `found` gets
- * the errors that no validator sees. Throws 400 for invalid percent-encoding.
+ * Returns the parameters by name. A single-valued parameter sent twice becomes a list, which the
+ * validator refuses. Adds to `found` the errors that no validator detects. Throws 400 for invalid
+ * percent-encoding.
  */
 export function readQuery(
   raw: string,
@@ -53,7 +53,8 @@ export function readQuery(
 }
 
 /**
- * Splits `custom_attributes[industry]` into the parameter, which must be an object, and its key.
+ * Splits `custom_attributes[industry]` into the name of the parameter, whose schema must be an
+ * object, and the key.
  */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
   const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
@@ -70,12 +71,15 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** An invalid number becomes a list, which no coercion accepts. */
+/**
+ * Returns the value of a text by its schema. An invalid number becomes a list, which no coercion
+ * accepts.
+ */
 function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
   if (shape === undefined) return text
   const allowed = types(shape)
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
-  // The validator would coerce 0x10, 1e1 and +1 to numbers.
+  // The validator would coerce the texts 0x10, 1e1 and +1 to numbers.
   if (allowed.includes('integer') || allowed.includes('number'))
     return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
   const kind = kindOf(shape)
@@ -86,8 +90,8 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
 }
 
 /**
- * A date stays a date, because a range uses its start or its end. A date without both in this zone
- * is invalid.
+ * Reads a date or a timestamp. A date stays a date, because a range uses its start or its end. A
+ * date whose start or end does not exist in this zone is invalid.
  */
 function readInstant(text: string, zone: string): string {
   if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''

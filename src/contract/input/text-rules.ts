@@ -1,5 +1,5 @@
-// Rules for every text of a request (DOMAIN 3.2). They are the same for all schemas, so they are
-// checked apart from them and reported together.
+// Rules for every text of a request (DOMAIN 3.2). They do not depend on the schema, so this file
+// checks them; their errors are reported with those of the schema.
 import type { Finding } from './validation-errors.ts'
 import { maxFields } from './validation-errors.ts'
 
@@ -9,17 +9,21 @@ const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 /** With the `u` flag a surrogate pair is one character, so this matches half a pair. */
 const loneSurrogate = /\p{Surrogate}/u
 /**
- * More marks than any script stacks on a letter. Composing and sorting them takes quadratic time.
+ * Matches more combining marks than any script puts on one letter. Normalizing a longer run takes
+ * quadratic time.
  */
 const stackedMarks = /\p{M}{31}/u
 
-/** Line breaks as `\n`, the form that is stored. */
+/** Returns the text with `\n` as its only line break, the stored form. */
 export const withNewlines = (text: string): string => (text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text)
 
-/** NFC, unless the text will be refused. */
+/**
+ * Returns the text in Unicode form NFC. A text with too many marks stays unchanged, because it is
+ * refused later.
+ */
 export const composed = (text: string): string => (stackedMarks.test(text) ? text : text.normalize('NFC'))
 
-/** Why a text is refused; undefined when it is valid. */
+/** Returns the reason for refusing a text, or undefined when it is valid. */
 export function textFault(text: string): string | undefined {
   if (controlCharacters.test(text)) return 'Must not contain control characters.'
   if (loneSurrogate.test(text)) return 'Must be valid Unicode text.'
@@ -27,7 +31,7 @@ export function textFault(text: string): string | undefined {
   return undefined
 }
 
-/** Adds the refused texts of a body, by field, up to the number that is reported. */
+/** Adds an error for each invalid text of a body, up to the number of fields that a reply names. */
 export function findTexts(value: unknown, found: Finding[], path: readonly string[] = []): void {
   if (found.length > maxFields) return
   if (typeof value === 'string') {

@@ -1,13 +1,13 @@
 // Finds numbers that a float cannot hold. `JSON.parse` rounds them, and an amount must never change
 // silently (DOMAIN 3.2), so the text of a body is scanned.
 
-/** Whether a float holds exactly the value of the decimal text. */
+/** Returns whether a float holds exactly the value of the decimal text. */
 export function isExactNumber(text: string): boolean {
   if (text.length <= 15 && !/e/i.test(text)) return true
   return decimal(text) === decimal(String(Number(text)))
 }
 
-/** A canonical form of a decimal: its significant digits and the power of ten. */
+/** Returns a canonical form of a decimal: its significant digits and the power of ten. */
 function decimal(text: string): string | undefined {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
@@ -22,14 +22,19 @@ function decimal(text: string): string | undefined {
 
 interface Level {
   isList: boolean
-  /** The position in a list. */
+  /** The position of the current entry in a list. */
   index: number
-  /** In an object, whether a key comes next, and the current key. */
+  /**
+   * For an object: whether a key comes next, and the start and end of the current key in the text.
+   */
   awaitsKey: boolean
   key: [from: number, to: number]
 }
 
-/** Paths of numbers in a valid JSON text that a float cannot hold; at most `most` of them. */
+/**
+ * Returns the paths of numbers in a valid JSON text that a float cannot hold, at most `most` of
+ * them.
+ */
 export function inexactNumbers(text: string, most: number): string[][] {
   const found: string[][] = []
   const levels: Level[] = []

@@ -5,7 +5,7 @@ import type { FieldErrors } from '../output/problems.ts'
 import { nearest } from './did-you-mean.ts'
 import { habitual } from './habits.ts'
 
-/** " Did you mean `title`?", or an empty text when no candidate is near. */
+/** Returns " Did you mean `title`?", or an empty text when no candidate is near. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = nearest(word, candidates)
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
@@ -14,12 +14,12 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
 /** One sentence about one field. */
 export type Finding = readonly [field: string, sentence: string]
 
-/** The number of fields that a reply names; further errors show once these are fixed. */
+/** The number of fields that one reply lists. The caller sees further errors after fixing these. */
 export const maxFields = 100
 const maxBytes = 32 * 1024
 const maxNameLength = 120
 
-/** The findings of Ajv and `more`, as sentences by field, up to the limits above (DOMAIN 4.1). */
+/** Returns Ajv's errors and `more` as sentences by field, up to the limits above (DOMAIN 4.1). */
 export function fieldErrors(
   findings: readonly ErrorObject[],
   headerNames: readonly string[] = [],
@@ -29,7 +29,7 @@ export function fieldErrors(
   let bytes = 0
   let isFull = false
   const add = (name: string, sentence: string): void => {
-    // A key may be an empty text.
+    // A key of the body may be an empty text.
     const field = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name || 'body'
     const list = errors.get(field) ?? []
     if (list.includes(sentence)) return
@@ -39,7 +39,8 @@ export function fieldErrors(
     bytes += size
     errors.set(field, [...list, sentence])
   }
-  // A failed condition (if, then, else) adds nothing to the findings of its branch.
+  // Ajv also reports the condition (if, then, else) whose branch failed, which adds nothing to the
+  // branch's errors.
   const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
   for (const finding of withoutUnions(withoutChoices(told, more)))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
@@ -56,7 +57,9 @@ interface Choice {
   required?: string[]
 }
 
-/** The keys of which exactly one must be sent: a oneOf of objects that require one key each. */
+/**
+ * Returns the keys of which exactly one must be sent: a oneOf of objects that require one key each.
+ */
 function choicesOf({ keyword, schema }: ErrorObject): string[] {
   if (keyword !== 'oneOf' || !Array.isArray(schema)) return []
   const isChoice = schema.every(({ type, required }: Choice) => type === 'object' && required?.length === 1)
@@ -64,8 +67,8 @@ function choicesOf({ keyword, schema }: ErrorObject): string[] {
 }
 
 /**
- * For a choice, only the findings of the branch whose key was sent count; the first key carries the
- * error that one is needed.
+ * Keeps, for a oneOf, only the errors of the branch whose key was sent. The first key gets the
+ * error that one of them is required.
  */
 function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
   let rest = [...findings]
@@ -86,8 +89,9 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
- * Every branch of an anyOf reports a value that fits none, and so does the anyOf. The findings of
- * the branch with the value's type say most; without such a branch, the possible types do.
+ * Ajv reports an anyOf and each of its branches when a value fits none. Keeps the errors of the
+ * branch with the value's type; without such a branch, keeps the error that lists the possible
+ * types.
  */
 function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
   let rest = [...findings]
@@ -118,7 +122,7 @@ function fieldName(finding: ErrorObject, headerNames: readonly string[]): string
   return rest.join('.')
 }
 
-/** The number of choices that a sentence lists. */
+/** The number of allowed values that a sentence lists. */
 const maxListed = 60
 
 const typeNames: Record<string, string> = {
@@ -131,7 +135,7 @@ const typeNames: Record<string, string> = {
   null: 'null',
 }
 
-/** By format and by `x-value`. */
+/** Error sentences by `format` or `x-value`. */
 const formatSentences: Record<string, string> = {
   email: 'Must be an e-mail address.',
   phone: 'Must be a telephone number: at least three digits, and at most 40 characters.',

@@ -1,8 +1,8 @@
-// A reply that is not JSON, as a handler describes it. It stands here because the types of replies
-// name it; kernel/files/download.ts makes and sends one.
+// The type of a reply that is not JSON. It is in this folder because the types of replies refer to
+// it; kernel/files/download.ts creates and sends such replies.
 import type { Readable } from 'node:stream'
 
-/** Bytes with random access, such as a file. `to` is the last byte that is read. */
+/** Bytes with random access, such as a file. `to` is the offset of the last byte to read. */
 export interface Source {
   readonly size: number
   read(from: number, to: number): Readable
@@ -14,18 +14,18 @@ export interface DownloadParts {
    * as `text/csv; charset=utf-8`.
    */
   mediaType: string
-  /** A stream is read as fast as the caller takes it, and not at all for HEAD. */
+  /** A stream is read only as fast as the client receives it, and not at all for HEAD. */
   body: string | Buffer | Source | Readable | AsyncIterable<string | Uint8Array>
   /**
-   * The file name for the caller, any text. Without it there is no Content-Disposition unless
-   * `disposition` is set.
+   * The suggested file name, which may contain any characters. Without a name, Content-Disposition
+   * is sent only when `disposition` is set.
    */
   name?: string
   /** Defaults to `attachment`. */
   disposition?: 'attachment' | 'inline'
-  /** The length of the body in bytes, if it is known and the body does not have it. */
+  /** The length of the body in bytes, where it is known but not part of `body`. */
   size?: number
-  /** Includes the quotes. */
+  /** The ETag, including its quotes. */
   etag?: string
   headers?: Record<string, string>
 }

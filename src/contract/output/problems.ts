@@ -1,5 +1,5 @@
-// Problem documents (DOMAIN 4). Every error that a caller sees is a `Problem`; its `cause` goes to
-// the log only.
+// Problem documents (DOMAIN 4). Every error in a reply is a `Problem`; its `cause` goes to the log
+// only.
 
 export interface Conflict {
   entity_type: string
@@ -113,7 +113,7 @@ export class Problem extends Error {
   }
 }
 
-/** The standard phrases of the statuses. */
+/** The standard reason phrases of the HTTP statuses. */
 export const titles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -131,7 +131,7 @@ export const titles: Readonly<Record<number, string>> = {
   503: 'Service Unavailable',
 }
 
-/** The document as it is sent (DOMAIN 4.1). */
+/** Returns the document in the form that is sent (DOMAIN 4.1). */
 export function problemDocument(problem: Problem, about: { base: string; path: string; requestId: string }) {
   const { errors, conflicts, failed, required, oldest_id } = problem.more
   const sentences = Object.values(errors ?? {}).flat()

@@ -1,18 +1,18 @@
-// Checks replies against the contract. The schemas are closed: a property that the contract lacks
-// is a finding. The schema of a reply is compiled on first use, and references stay references, so
-// recursion costs nothing.
+// Checks replies against the contract. The schemas are closed: a property that is not in the
+// contract is an error. Each schema is compiled on first use, and `$ref`s are not expanded, so
+// recursive schemas cost nothing.
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import { newAjv } from '../ajv.ts'
 
 export interface ReplyChecker {
-  /** Sentences that say how the reply breaks the contract; empty when it does not. */
+  /** Returns sentences that say how the reply breaks the contract; empty when it conforms. */
   findings(operation: Place, status: number, mediaType: string, body: unknown): string[]
   /**
-   * For bytes: whether the contract lists the status with this media type, exactly or as a range
-   * (`image/*`).
+   * The same for a reply of bytes: checks that the contract lists the status with this media type,
+   * exactly or as a range (`image/*`).
    */
   byteFindings(operation: Place, status: number, mediaType: string): string[]
-  /** The keys of a record in the successful reply. */
+  /** Returns the property names of a record in the operation's successful reply. */
   keys(operation: { path: string; method: string; status: number }): string[]
 }
 
@@ -25,7 +25,10 @@ const pointerPart = (part: string): string => part.replaceAll('~', '~0').replace
 
 const checkers = new WeakMap<object, ReplyChecker>()
 
-/** Servers with the same contract share a checker, because compiling is expensive. */
+/**
+ * Returns the checker of a contract. Servers with the same contract share it, because compiling is
+ * expensive.
+ */
 export function createReplyChecker(document: object): ReplyChecker {
   const checker = checkers.get(document) ?? compileChecker(document as Document)
   checkers.set(document, checker)
@@ -34,7 +37,8 @@ export function createReplyChecker(document: object): ReplyChecker {
 
 function compileChecker(document: Document): ReplyChecker {
   let ajv: Ajv | undefined
-  // Copies and indexes the whole contract, so it runs only when there is a reply to check.
+  // Ajv copies and indexes the whole contract here, so this runs only when there is a reply to
+  // check.
   const compiler = (): Ajv => {
     ajv ??= newAjv().addSchema(closedCopy(document), 'contract')
     return ajv

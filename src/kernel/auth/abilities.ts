@@ -2,7 +2,7 @@
 // an operation needs (x-ability).
 import { abilityAreas } from '../../contract/operations.gen.ts'
 
-/** Every ability a token can have. */
+/** Every ability that a token can have. */
 export const knownAbilities: readonly string[] = [
   '*',
   '*:read',
@@ -10,7 +10,8 @@ export const knownAbilities: readonly string[] = [
 ]
 
 /**
- * Whether `abilities` cover `wanted`: `leads:*` covers `leads:write`, `*:read` covers `leads:read`.
+ * Returns whether one of the `abilities` includes `wanted`: `leads:*` covers `leads:write`,
+ * `*:read` covers `leads:read`.
  */
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true

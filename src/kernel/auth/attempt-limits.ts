@@ -1,5 +1,5 @@
-// Limits of public operations per client network (DOMAIN 25.2), counted in rows for all processes.
-// brute-force-delay.ts slows down password guessing.
+// Limits of public operations per client network (DOMAIN 25.2). The counters are database rows, so
+// all processes share them. brute-force-delay.ts slows down password guessing.
 
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../context.ts'
@@ -10,16 +10,16 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { networkOf } from './ip-ranges.ts'
 
 /**
- * The networks that this process knows to be over a limit, by store: refusing them again costs no
- * write. The oldest entries are evicted.
+ * This process remembers, per store, the networks that are over a limit, so that refusing them
+ * again needs no write. The oldest entries are evicted.
  */
 const maxRefusals = 10_000
 const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
 
 /**
- * Counts this call and throws 429 with Retry-After when the network has made more than `most` calls
- * in the window; windows begin at multiples of their length. Runs outside of any transaction, so a
- * call counts whatever its outcome. `address` may replace the caller's, such as that of a mailbox.
+ * Counts this call. Throws 429 with Retry-After when the network has made more than `most` calls in
+ * the window. Windows begin at multiples of their length. Runs outside of any transaction, so a
+ * failed call counts, too. `address` replaces the client network as the counted key.
  */
 export async function countCall(
   ctx: Context,

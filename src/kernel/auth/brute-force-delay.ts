@@ -9,11 +9,12 @@ import { networkOf } from './ip-ranges.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-/** Failures per minute. */
+/** The maximum number of failures per minute. */
 const maxPerAccountAndNetwork = 5
 const maxPerNetwork = 20
 /**
- * Failures per hour over all networks. Each further failure doubles the delay before the next try.
+ * The maximum number of failures per hour over all networks. Each further failure doubles the delay
+ * before the next try.
  */
 const maxPerAccount = 20
 const maxDelayMs = 5 * minuteMs
@@ -22,12 +23,13 @@ interface Guess {
   account: string
   network: string
   /**
-   * Whether this account has signed in from this network before: failures elsewhere do not delay
-   * it.
+   * Whether this account has signed in from this network before. Failures at other networks then do
+   * not delay it.
    */
   isHome: boolean
   /**
-   * Whether any account has signed in from this network: it then has its own queue (passwords.ts).
+   * Whether any account has signed in from this network before. Such networks have their own queue
+   * (passwords.ts).
    */
   isKnown: boolean
 }
@@ -35,7 +37,7 @@ interface Guess {
 interface Limits {
   /**
    * Whether failures at other networks count. False for random secrets, so that strangers cannot
-   * lock the owner out.
+   * lock out the owner.
    */
   isOverAllNetworks: boolean
 }
@@ -55,7 +57,8 @@ export async function withBruteForceProtection<T extends { right: boolean }>(
   const guess: Guess = isOverAllNetworks ? found : { ...found, isHome: true }
   await refuseHasty(ctx, guess)
   const outcome = await verify(guess)
-  // A failure counts whatever the outcome of the call, and in a dry run too.
+  // The failure is committed in a transaction of its own, so it counts even if the call fails or is
+  // a dry run.
   await transaction(apart(ctx), async (ctx) => {
     await refuseHasty(ctx, guess)
     await (outcome.right ? clear(ctx, guess) : count(ctx, guess))
@@ -76,7 +79,7 @@ async function guessOf(ctx: Context, emailKey: string): Promise<Guess> {
   }
 }
 
-/** Whether an account has signed in from a network before. */
+/** Returns whether an account has signed in from a network before. */
 export async function isHome(
   { db }: Context,
   { userId, network }: { userId: number; network: string },
@@ -97,14 +100,14 @@ async function refuseHasty(ctx: Context, guess: Guess): Promise<void> {
 
 const since = ({ time }: Context, ms: number): string => stamp(new Date(time.getTime() - ms))
 
-/** How long this network must wait, with this account or with any. */
+/** Returns how long this network must wait before it tries this account, or any account, again. */
 async function waitHere(ctx: Context, { account, network }: Guess): Promise<number> {
   const failures = await ctx.db
     .selectFrom('login_attempts')
     .select(['account', 'created_at'])
     .where('network', '=', network)
     .where('created_at', '>', since(ctx, minuteMs))
-    // Ignores failures from the future, which a clock that was set back leaves.
+    // Ignores failures with a future timestamp, which occur after the clock was set back.
     .where('created_at', '<=', now(ctx))
     .orderBy('created_at', 'desc')
     .limit(maxPerNetwork)
@@ -114,7 +117,9 @@ async function waitHere(ctx: Context, { account, network }: Guess): Promise<numb
   return decisive ? Date.parse(decisive.created_at) + minuteMs - ctx.time.getTime() : 0
 }
 
-/** How long this account must wait at networks it has not signed in from: 1, 2, 4 … seconds. */
+/**
+ * Returns how long this account must wait at networks it has not signed in from: 1, 2, 4 … seconds.
+ */
 async function waitEverywhere(ctx: Context, { account }: Guess): Promise<number> {
   const { failures, latest } = await ctx.db
     .selectFrom('login_attempts')
@@ -141,7 +146,8 @@ async function clear({ db }: Context, { account, network }: Guess): Promise<void
 }
 
 /**
- * Remembers that the account signs in from this network. Call it in the transaction that signs in.
+ * Stores that the account signs in from this network. Call it in the transaction that creates the
+ * session.
  */
 export async function rememberNetwork(ctx: Context, userId: number): Promise<void> {
   const used = { last_used_at: now(ctx) }
@@ -152,7 +158,7 @@ export async function rememberNetwork(ctx: Context, userId: number): Promise<voi
     .execute()
 }
 
-/** Forgets all networks of the account but the caller's. */
+/** Deletes all networks of the account except the caller's. */
 export const forgetNetworks = async ({ db, ip }: Context, userId: number): Promise<void> =>
   void (await db
     .deleteFrom('sign_in_networks')
