@@ -32,30 +32,31 @@ export interface CurrentUser {
   name: string
   email: string
   roleId: number
-  /** Permission keys in force; `all` for every one. */
+  /** The user's permission keys; `all` stands for every key. */
   permissions: 'all' | ReadonlySet<string>
   viewPermission: 'global' | 'group' | 'individual'
-  /** Owners whose records the user sees; null for all (DOMAIN 7.4). */
+  /** Ids of the owners whose records the user sees; null for all (DOMAIN 7.4). */
   visibleOwners: readonly number[] | null
 }
 
 export interface CallingToken {
   id: number
   abilities: readonly string[]
-  /** Networks it may be used from; an empty list means everywhere. */
+  /** Networks from which the token may be used; an empty list allows all. */
   allowedIps: readonly string[]
-  /** Null for never. */
+  /** When the token expires; null for never. */
   expiresAt: string | null
 }
 
 export interface CallingSession {
   id: number
-  /** The value that every writing call must send. */
+  /** The CSRF value that every writing call must send. */
   csrf: string
 }
 
 /**
- * What a job does to the rows it works on when it is given up or retried by a user (jobs/queue.ts).
+ * Changes the rows that a job works on when its retries are exhausted or a user retries it
+ * (jobs/queue.ts).
  */
 export interface JobHooks {
   isMail: boolean
@@ -63,11 +64,11 @@ export interface JobHooks {
   revive?: (ctx: Context, payload: object) => Promise<object | undefined>
 }
 
-/** Self-checks that tests hand in (test/support/verifier.ts). A server has none. */
+/** Self-checks that tests supply (test/support/verifier.ts). A production server has none. */
 export interface Verifier {
   /**
-   * Runs `save`, which saves the links of a record, and throws when it changed the record without
-   * saying so.
+   * Runs `save`, which saves the links of a record. Throws when `save` changed the record but
+   * returned false.
    */
   checkLinks(
     record: { noun: string; readStored: () => Promise<unknown>; readShown: () => Promise<unknown> },
@@ -88,17 +89,17 @@ export interface Services {
   store: Store
   searchIndex: SearchIndex
   events: Emitter
-  /** The delete hooks, by entity. */
+  /** The delete hooks of each entity. */
   releases: Releases
   /** All resources by entity (`leads`, `persons` …). */
   resources: ReadonlyMap<string, Resource<unknown, never>>
-  /** The rule that says who may see events, for each type of record. */
+  /** The visibility rule for the events of each entity. */
   sights: ReadonlyMap<string, Sight>
   /** The bytes of files. */
   files: FileStore
   /** Removes bytes that no file refers to. */
   sweepFiles: (ctx: Context, sha256s: readonly string[]) => Promise<void>
-  /** The generated contract this program runs. */
+  /** The generated contract of this program version. */
   contract: object
   clock: { now(): Date }
   log: Log
@@ -107,24 +108,24 @@ export interface Services {
   statefulDomains: () => readonly string[]
   /** The counters of `/metrics`. */
   metrics: Metrics
-  /** Whether the disks have free space. */
+  /** Reports whether the disks have free space. */
   disk: Disk
-  /** Functions of slices for slices that may not import them. */
+  /** Functions of slices, for other slices that may not import them. */
   slices: SliceFunctions
-  /** The names of an entity's fields for people, by code. */
+  /** Returns the display names of an entity's fields, by attribute code. */
   fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
   /** Sends mail. */
   mailer: Mailer
-  /** Runs work that would block the event loop in subprocesses. */
+  /** Runs work in subprocesses, because it would block the event loop. */
   offload: Offload
-  /** Sends requests to addresses that users entered. */
+  /** Sends requests to URLs that users entered. */
   outbound: Outbound
   /**
-   * By kind of job; handed in because the slices that define jobs stand right of the slice that
-   * retries them.
+   * The hooks of each kind of job. app.ts supplies them, because the slice that retries jobs may
+   * not import the slices that define them.
    */
   jobs: ReadonlyMap<string, JobHooks>
-  /** Tells the worker of this process that a job may be due. */
+  /** Notifies the worker of this process that a job may be due. */
   wake: () => void
   /** Checks each use of a cached statement. */
   checkStatement?: StatementCheck | undefined
@@ -150,7 +151,7 @@ export interface Context {
   readonly operation: OperationId | null
   readonly user: CurrentUser | null
   readonly token: CallingToken | null
-  /** Set instead of a token. A session may do everything its user may do. */
+  /** The session of the caller; null for a token. A session has all permissions of its user. */
   readonly session: CallingSession | null
   readonly origin: Origin
   readonly requestId: string
@@ -158,34 +159,36 @@ export interface Context {
   readonly dryRun: boolean
   /** Fields that were removed from the body because its schema refuses them. */
   readonly refused?: readonly string[]
-  /** The value of If-Match, which is about the record in the path. */
+  /** The value of If-Match, which refers to the record in the path. */
   readonly ifMatch: string | null
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** Scheme and host of this server as the caller sees it, without a trailing slash. */
+  /** Scheme and host under which callers reach this server, without a trailing slash. */
   readonly baseUrl: string
   /**
-   * Scheme and host the request was sent to, whatever ACCORD_APP_URL says; a forwarded host counts
-   * from a trusted proxy only.
+   * Scheme and host to which the request was sent, whatever ACCORD_APP_URL says. A forwarded host
+   * counts only from a trusted proxy.
    */
   readonly requestOrigin: string
   readonly path: string
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
-  /** Ids of required attributes that records may lack in this call. */
+  /** Ids of required attributes that a record may omit in this call. */
   readonly excused?: ReadonlySet<number>
   /**
-   * The workflow run that makes this call. Its changes are marked with it, so that workflows cannot
-   * loop.
+   * The id of the workflow run that makes this call. Its changes carry this id, so that workflows
+   * cannot loop.
    */
   readonly workflowRun?: number
   /** Cookies that the reply sets (cookies.ts). */
   readonly cookies: string[]
-  /** Accepted input that may be a mistake; `meta.warnings` of the reply lists it. */
+  /**
+   * Warnings about accepted input that may be a mistake. The reply lists them in `meta.warnings`.
+   */
   readonly warnings: Warning[]
   /** The files that came with the body. */
   readonly uploads?: Uploads
-  /** The record just written: the caller may see it whatever its owner. */
+  /** The record just written. The caller may see it, even if its owner is not visible. */
   readonly visibleRecord?: { table: string; id: number }
   /**
    * Set for a request with an Idempotency-Key whose handler opens its own transactions
@@ -193,20 +196,24 @@ export interface Context {
    */
   readonly keyed: KeyedRequest | null
   /**
-   * Records found visible in this transaction, by entity: references to them are not checked again.
+   * Ids of records found visible in this transaction, by entity. References to them are not checked
+   * again.
    */
   readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
   /** Set while one transaction writes many records of a type (`oncePerBatch`). */
   readonly batch?: BatchReads
 }
 
-/** Results of reads about other types than the one that the batch writes. */
+/**
+ * Results of reads that one batch reuses. They concern other entities than the one that the batch
+ * writes.
+ */
 export interface BatchReads {
   readonly entity: string
   readonly results: Map<string, unknown>
 }
 
-/** The context of commands and jobs: no user, every permission. */
+/** Returns the context of commands and jobs: no user, every permission. */
 export function systemContext(services: Services, origin: Origin): Context {
   const { config, store, clock } = services
   const base = config.appUrl ?? `http://localhost:${config.port}`
@@ -235,47 +242,52 @@ export function systemContext(services: Services, origin: Origin): Context {
   }
 }
 
-/** Adds a warning to the reply, once. */
+/** Adds a warning to the reply, unless it is already there. */
 export function warn({ warnings }: Context, field: string, message: string): void {
   if (!warnings.some((each) => each.field === field && each.message === message)) warnings.push({ field, message })
 }
 
-/** The part of a reply that lists the warnings, if there are any. */
+/** Returns the part of a reply that lists the warnings; empty without warnings. */
 export const warned = ({ warnings }: Context): { meta?: { warnings: Warning[] } } =>
   warnings.length === 0 ? {} : { meta: { warnings } }
 
 /**
- * A context for writes that do not depend on the outcome of the call: no dry run, no idempotent
- * answer.
+ * Returns a context for writes that persist even if the call fails: no dry run, no Idempotency-Key,
+ * a transaction of its own.
  */
 export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, keyed: null })
 
-/** The time of the request in stored form. One request has one time. */
+/** Returns the time of the request in stored form. It stays the same during the whole request. */
 export const now = (ctx: Context): string => textOf(ctx.time)
 
 let last = { time: Number.NaN, text: '' }
 
-/** Cached: one write needs it many times, and formatting it takes as long as a simple query. */
+/**
+ * The last text is cached, because one write needs it many times and formatting it takes as long as
+ * a simple query.
+ */
 function textOf(at: Date): string {
   const time = at.getTime()
   if (time !== last.time) last = { time, text: at.toISOString() }
   return last.text
 }
 
-/** The signed-in user. Throws in a public operation, which is a bug. */
+/** Returns the signed-in user. Throws in a public operation, where calling it is a bug. */
 export function requireUser(ctx: Context): CurrentUser {
   if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
   return ctx.user
 }
 
 /**
- * The author of a write. A workflow has the rights of a user, but the system is its author (DOMAIN
- * 18.3).
+ * Returns the author of a write, or null for the system. A workflow acts with a user's rights, but
+ * the system is the author of its writes (DOMAIN 18.3).
  */
 export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): CurrentUser | null =>
   workflowRun === undefined ? user : null
 
-/** Whether the caller's role has a permission. `canCall` checks the token's ability too. */
+/**
+ * Returns whether the caller's role has a permission. `canCall` checks the token's ability, too.
+ */
 export const hasPermission = (ctx: Pick<Context, 'user'>, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
 
@@ -285,14 +297,15 @@ const hasAbility = ({ token }: Pick<Context, 'token'>, ability: string | null): 
 type Needs = Pick<OperationFact, 'permission' | 'ability'>
 
 /**
- * Whether the caller may call an operation: the role has its permission and the token its ability.
+ * Returns whether the caller may call an operation: the role has its permission and the token its
+ * ability.
  */
 export const canCall = (ctx: Pick<Context, 'user' | 'token'>, { permission, ability }: Needs): boolean =>
   hasAbility(ctx, ability) && (permission === null || hasPermission(ctx, permission))
 
 /**
- * For a write that includes the work of another operation. Throws 403 with the permission or
- * ability it lacks.
+ * Throws 403 with the missing permission or ability. For a write that includes the work of another
+ * operation.
  */
 export function assertCanCall(ctx: Context, operation: OperationId | Needs): void {
   const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation

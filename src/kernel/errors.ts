@@ -23,12 +23,15 @@ export class ValidationErrors {
 
   readonly #refused: readonly string[]
 
-  /** `refused`: fields that were removed from the body because its schema refuses them. */
+  /** `refused`: the invalid fields, which were removed from the body. */
   constructor(refused: readonly string[] = []) {
     this.#refused = refused
   }
 
-  /** Whether the field or a part of it is refused already; rules that need it are skipped. */
+  /**
+   * Returns whether the schema already refused the field or one below it. Rules that need the field
+   * are then skipped.
+   */
   isRefused(field: string): boolean {
     return this.#refused.some((each) => `${each}.`.startsWith(`${field}.`))
   }
@@ -44,7 +47,7 @@ export class ValidationErrors {
     this.#conflicts.push({ entity_type: entity, id, field })
   }
 
-  /** Collects the errors of a nested record below `prefix`. */
+  /** Returns a collection for the errors of a nested record; their fields begin with `prefix`. */
   nested(prefix: string): ValidationErrors {
     const inner = new ValidationErrors()
     inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
@@ -54,12 +57,12 @@ export class ValidationErrors {
     return inner
   }
 
-  /** Whether the write is refused, by these errors or by the schema. */
+  /** Whether there is an error, from the rules or from the schema. */
   get any(): boolean {
     return this.#refused.length + this.size > 0
   }
 
-  /** The number of fields with an error found here. */
+  /** The number of fields with an error from the rules. */
   get size(): number {
     return Object.keys(this.#invalid).length + Object.keys(this.#taken).length
   }

@@ -11,10 +11,10 @@ export interface HandlerInput<O extends OperationId> {
 
 export type Handler<O extends OperationId> = (ctx: Context, input: HandlerInput<O>) => Promise<Reply<O>>
 
-/** One handler for every operation of the contract: a forgotten one does not compile. */
+/** One handler for every operation of the contract: a missing handler does not compile. */
 export type Handlers = { [O in OperationId]: Handler<O> }
 
-/** By public operation: a check that may refuse a call before its body is read. */
+/** The checks of public operations that may refuse a call before its body is read. */
 export type Gates = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
 
 export type HandlersFor<O extends OperationId> = { [Each in O]: Handler<Each> }

@@ -1,5 +1,5 @@
-// Reads cookies of requests and writes those of replies, which the pipeline collects from
-// `ctx.cookies`. Our values never need quoting.
+// Reads the cookies of requests and writes those of replies. The pipeline takes the latter from
+// `ctx.cookies`. The values in this API's cookies never need quoting.
 import type { Context, Services } from '../context.ts'
 
 /** The parts of a request that decide whether cookies are for HTTPS only. */
@@ -9,14 +9,14 @@ const isSecure = ({ requestOrigin: calledAt, services }: Place): boolean =>
   [calledAt, services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
 
 /**
- * The name of a cookie on this connection. Browsers accept the prefix `__Host-` over HTTPS only,
- * and then from this host only, so that no other host of the domain can set the cookie.
+ * Returns the name of a cookie on this connection. Over HTTPS it has the prefix `__Host-`: browsers
+ * then accept the cookie from this host only, so that no other host of the domain can set it.
  */
 const nameOf = (place: Place, name: string): string => (isSecure(place) ? `__Host-${name}` : name)
 
 /**
- * The value of a cookie; undefined when it is missing or sent twice, as another site may have set
- * one of them.
+ * Returns the value of a cookie; undefined when it is missing or sent twice, because another site
+ * may have set one of the two.
  */
 export function cookieOf(place: Place & Pick<Context, 'headers'>, plainName: string): string | undefined {
   const name = nameOf(place, plainName)
@@ -30,9 +30,12 @@ export function cookieOf(place: Place & Pick<Context, 'headers'>, plainName: str
 }
 
 interface Kind {
-  /** Whether scripts cannot read it. */
+  /** Whether the cookie is hidden from scripts (HttpOnly). */
   isHidden: boolean
-  /** Undefined ends it with the browser; 0 deletes it. */
+  /**
+   * The lifetime in seconds. Undefined deletes the cookie when the browser closes; 0 deletes it at
+   * once.
+   */
   seconds?: number
 }
 

@@ -2,7 +2,7 @@
 // from ACCORD_SECRET.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
-/** The text was encrypted with another key, or its bytes were changed. */
+/** Thrown when the text was encrypted with another key, or its bytes were changed. */
 export class DecryptionError extends Error {
   constructor(cause?: unknown) {
     super('It was stored with another ACCORD_SECRET.', { cause })
@@ -10,20 +10,23 @@ export class DecryptionError extends Error {
   }
 }
 
-/** Replaces secret values in replies and events. */
+/** The text shown instead of a secret in replies and events. */
 export const mask = '••••••'
 
 export interface Encryption {
   encrypt(text: string): string
-  /** Throws DecryptionError. */
+  /** Returns the plain text. Throws DecryptionError. */
   decrypt(sealed: string): string
-  /** A keyed hash: equal texts have equal hashes, and a hash does not reveal its text. */
+  /** Returns a keyed hash: equal texts have equal hashes, and a hash does not reveal its text. */
   hmac(text: string): string
-  /** A secret derived for one purpose; always the same, and it does not reveal the key. */
+  /**
+   * Returns a secret derived from the key for one purpose. It is the same every time and does not
+   * reveal the key.
+   */
   derive(purpose: string): string
 }
 
-/** The secret that inbound mail must send (DOMAIN 14.4). */
+/** Returns the secret that requests with inbound mail must send (DOMAIN 14.4). */
 export const inboundSecretOf = (configured: string | null, seal: Encryption): string =>
   configured ?? seal.derive('inbound-mail')
 
@@ -54,7 +57,7 @@ export function createEncryption(secret: string): Encryption {
   }
 }
 
-/** The text, or null when it was encrypted with another ACCORD_SECRET. */
+/** Returns the plain text, or null when it was encrypted with another ACCORD_SECRET. */
 export function openOrNull(seal: Encryption, sealed: string): string | null {
   try {
     return seal.decrypt(sealed)

@@ -1,13 +1,13 @@
-// IP addresses of callers: spelling, client network, and the ranges a token may be used from
-// (DOMAIN 6.3, 6.4).
+// IP addresses of callers: their normal form, the client network, and the ranges from which a token
+// may be used (DOMAIN 6.3, 6.4).
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * The normal spelling of an address; undefined when the text is not one. Proxies also write
- * `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
+ * Returns the normal form of an IP address; undefined when the text is not an IP address. Proxies
+ * also write `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
@@ -20,8 +20,8 @@ export function plainAddress(text: string): string | undefined {
 }
 
 /**
- * The network that calls count for: an IPv4 address, or the /64 of an IPv6 address, which one
- * client owns whole.
+ * Returns the client network by which calls are counted: an IPv4 address, or the /64 of an IPv6
+ * address, all of which belongs to one client.
  */
 export function networkOf(ip: string): string {
   const plain = plainAddress(ip)
@@ -37,7 +37,7 @@ function rangeOf(text: string): [Address, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** Whether a network lies inside one of the others. */
+/** Returns whether a network lies inside one of the others. */
 export function isSubnetOf(text: string, networks: readonly string[]): boolean {
   const [address, bits] = rangeOf(text)
   return networks.some((each) => {

@@ -1,5 +1,5 @@
-// Password hashing with argon2id in its own threads, with bounded concurrency (DOMAIN 6.3, DESIGN
-// 8). Callers wait in two queues for up to two seconds.
+// Password hashing with argon2id in threads of its own, with bounded concurrency (DOMAIN 6.3,
+// DESIGN 8). Callers wait in two queues for up to two seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
@@ -7,7 +7,7 @@ import { Problem } from '../errors.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
-/** Per queue; bounds the memory. */
+/** The number of waiting callers per queue, which bounds the memory. */
 const maxWaiting = 1_000
 let running = 0
 /**
@@ -46,7 +46,10 @@ function waitIn(line: (() => void)[]): Promise<void> {
   })
 }
 
-/** Passes the slot to the queues in turn. A slot that is passed on is never free in between. */
+/**
+ * Passes a released slot to the two queues in turn. A passed slot is never free in between, so no
+ * new caller can take it.
+ */
 function handOver(): void {
   const [first, second] = wasKnown ? [lines.unknown, lines.known] : [lines.known, lines.unknown]
   const line = first.length > 0 ? first : second
@@ -60,14 +63,14 @@ const parameters = (config: Config) =>
   ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /**
- * The hash to store, with its parameters, for an authenticated user. Takes tens of milliseconds:
- * never call it inside a transaction.
+ * Returns the hash to store, with its parameters. Call it only for an authenticated user, and never
+ * inside a transaction: it takes tens of milliseconds.
  */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
   inTurn(true, () => hash(password, parameters(config)))
 
-// Compared with the passwords of unknown e-mails, so that these take as long as known ones. One per
-// set of parameters.
+// The dummy hash for unknown e-mail addresses, so that checking a password takes as long as for
+// known ones. One per set of argon2id parameters.
 const dummyHashes = new Map<number, string>()
 
 async function decoyOf(config: Config): Promise<string> {
@@ -79,7 +82,8 @@ async function decoyOf(config: Config): Promise<string> {
 
 interface Attempt {
   /**
-   * Null without an account or a password: the comparison then uses a dummy hash and takes as long.
+   * The stored hash. Null without an account or a password: the comparison then uses a dummy hash
+   * and takes as long.
    */
   stored: string | null
   password: string
@@ -87,7 +91,7 @@ interface Attempt {
   isKnown: boolean
 }
 
-/** Whether the password is right. Throws 429 when no slot is free within two seconds. */
+/** Returns whether the password is right. Throws 429 when no slot is free within two seconds. */
 export async function verifyPassword(
   config: Config,
   { stored, password, isKnown }: Attempt,

@@ -6,7 +6,10 @@ const known = new Set(permissionKeys)
 
 export const isPermissionKey = (key: string): boolean => known.has(key)
 
-/** The keys with every ancestor that is a key itself, in the order of `permissionKeys`. */
+/**
+ * Returns the keys together with their ancestors, where an ancestor is a key itself, in the order
+ * of `permissionKeys`.
+ */
 export function withAncestors(keys: readonly string[]): string[] {
   const wanted = new Set<string>()
   for (const key of keys) {
@@ -30,7 +33,7 @@ const inWords = (segment: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** All keys as a tree, for `listPermissions`. */
+/** Returns all keys as a tree, for `listPermissions`. */
 export function permissionTree(): PermissionNode[] {
   const nodes = new Map<string, PermissionNode>()
   const top: PermissionNode[] = []

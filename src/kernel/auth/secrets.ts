@@ -1,11 +1,11 @@
 // Random secrets that are shown once: creation, stored hash, comparison. encryption.ts handles
-// secrets that are read again, passwords.ts those that users choose.
+// secrets that are decrypted later, passwords.ts those that users choose.
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** 32 random bytes, base64url. */
+/** Returns 32 random bytes as base64url. */
 export const newSecret = (): string => randomBytes(32).toString('base64url')
 
-/** The stored form of a secret. */
+/** Returns the stored form of a secret: its SHA-256 in hexadecimal. */
 export const sha256Hex = (secret: string): string => hash('sha256', secret, 'hex')
 
 /** Compares in constant time; the length is not a secret. */

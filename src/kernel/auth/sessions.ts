@@ -1,5 +1,5 @@
-// Cookie sessions (DOMAIN 6.5) and their CSRF value. `identify` finds the caller by token or
-// session; tokens are in tokens.ts.
+// Cookie sessions (DOMAIN 6.5) and their CSRF value. `identify` authenticates the caller by token
+// or session; tokens are in tokens.ts.
 import { randomBytes } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
@@ -23,15 +23,15 @@ const rememberedMs = 30 * 24 * hourMs
 export interface Calling {
   headers: Context['headers']
   ip: string
-  /** Scheme and host that the request was sent to. */
+  /** Scheme and host to which the request was sent. */
   requestOrigin: string
 }
 
 export type Caller = Pick<Context, 'token' | 'session'> & { user: CurrentUser }
 
 /**
- * The caller: by bearer token when one is sent, else by session. Throws 401. `isUse`: whether the
- * call keeps an idle session alive.
+ * Returns the caller, identified by the bearer token when one is sent, else by the session. Throws
+ * 401. `isUse`: whether the call keeps an idle session alive.
  */
 export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
   const authorization = one(calling.headers.authorization)
@@ -44,7 +44,8 @@ export async function identify(services: Services, calling: Calling, isUse = tru
   if (row.status !== 1) throw inactive()
   const { db } = services.store
   const time = services.clock.now()
-  // Written at most once a minute: a write per read would make every request a transaction.
+  // The last use is written at most once a minute, because a write per read would make every
+  // request a transaction.
   if (isUse && row.last_used_at < stamp(new Date(time.getTime() - 60_000)))
     writeAside(services, `session ${row.id}`, () =>
       db
@@ -58,7 +59,8 @@ export async function identify(services: Services, calling: Calling, isUse = tru
 }
 
 /**
- * Throws 401 when the token or session has ended since the call came in, or its user is inactive.
+ * Throws 401 when the token or session has ended since the request arrived, or its user is
+ * inactive.
  */
 export async function confirmCaller(ctx: Context): Promise<void> {
   const { db, token, session } = ctx
@@ -70,9 +72,9 @@ export async function confirmCaller(ctx: Context): Promise<void> {
 }
 
 /**
- * The caller's current rights, for work that outlives its request; undefined when the caller may no
- * longer call the operation. Does not keep the session alive: an open page would otherwise never be
- * idle.
+ * Returns the context with the caller's current rights, for work that outlives its request;
+ * undefined when the caller may no longer call the operation. Does not keep the session alive: a
+ * page that stays open would otherwise never be idle.
  */
 export async function renewed(ctx: Context, operation: OperationId): Promise<Context | undefined> {
   try {
@@ -87,7 +89,7 @@ export async function renewed(ctx: Context, operation: OperationId): Promise<Con
 
 const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
 
-/** Whether sign-in is allowed from the host of the call (DOMAIN 6.2). */
+/** Returns whether sign-in is allowed from the host of the calling page (DOMAIN 6.2). */
 export const isFromStateful = (
   { statefulDomains }: Services,
   { headers, requestOrigin: calledAt }: Omit<Calling, 'ip'>,
@@ -95,13 +97,16 @@ export const isFromStateful = (
   isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
 
 /**
- * Browsers send cookies from pages of any site, so a session counts only for pages of stateful
- * domains.
+ * Returns whether the session cookie of the call counts. Browsers send cookies from pages of any
+ * site, so only pages of stateful domains may use a session.
  */
 const isBelieved = (services: Services, calling: Calling): boolean =>
   one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
 
-/** The session of a call, if it has not ended, with its user in whatever status. */
+/**
+ * Returns the session of a call and its user, active or not; undefined when there is none or it has
+ * ended.
+ */
 export async function sessionOf(services: Services, calling: Calling) {
   const secret = cookieOf({ ...calling, services }, sessionCookie)
   if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
@@ -121,12 +126,15 @@ export async function sessionOf(services: Services, calling: Calling) {
   return isIdle || row.expires_at <= stamp(time) ? undefined : { ...row, csrf: csrfOf(services, hash) }
 }
 
-/** A session that is not remembered ends unless it was used after this time. */
+/**
+ * Returns the time since which a session must have been used to stay alive. It applies to sessions
+ * without "remember me".
+ */
 export const idleSince = (time: Date): string => stamp(new Date(time.getTime() - idleMs))
 
 const maxUserAgentLength = 500
 
-/** The `User-Agent` of the request. */
+/** Returns the `User-Agent` of the request, or null without one. */
 export const userAgentOf = ({ headers }: Pick<Context, 'headers'>): string | null =>
   one(headers['user-agent'])?.slice(0, maxUserAgentLength) ?? null
 
@@ -179,8 +187,8 @@ export function checkCsrf({ csrf }: CallingSession, headers: Context['headers'])
 }
 
 /**
- * Sets the cookie that scripts read: the value of the session, or one for signing in. Sets nothing
- * for pages of other domains, which would overwrite the value of the signed-in user.
+ * Sets the CSRF cookie, which scripts can read: the session's value, or one for signing in. Sets
+ * nothing for pages of other domains, because that would overwrite the value of the signed-in user.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
   if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
@@ -190,7 +198,7 @@ export async function offerCsrf(ctx: Context): Promise<void> {
   setCookie(ctx, csrfCookie, value, { isHidden: false })
 }
 
-/** Throws 403 for a sign-in without the value that `offerCsrf` has set. */
+/** Throws 403 for a sign-in without the CSRF value that `offerCsrf` has set. */
 export async function checkVisitorCsrf(ctx: Context): Promise<void> {
   const { headers, services } = ctx
   const session = await sessionOf(services, callingOf(ctx))

@@ -1,15 +1,15 @@
-// The hosts that may use sessions (DOMAIN 6.2), as pure functions of the request's headers.
+// Decides which hosts may use sessions (DOMAIN 6.2), by pure functions of the request's headers.
 
 export interface Calling {
   origin: string | undefined
   referer: string | undefined
-  /** Scheme and host that the request was sent to. */
+  /** Scheme and host to which the request was sent. */
   calledAt: string
 }
 
 /**
- * Whether the host the request comes from matches an entry of the list. `*` stands for one or more
- * characters.
+ * Returns whether the host of the calling page matches an entry of the list. `*` stands for one or
+ * more characters.
  */
 export function isStatefulHost(calling: Calling, domains: readonly string[]): boolean {
   if (domains.includes('*')) return true
@@ -21,9 +21,9 @@ export function isStatefulHost(calling: Calling, domains: readonly string[]): bo
 }
 
 /**
- * The host of the calling page: from Origin, else from Referer, else the host the request was sent
- * to; in lower case, IPv6 in brackets. The default port of the scheme is dropped, but an entry may
- * name it. An unreadable header names no host.
+ * Returns the spellings of the calling page's host. It is taken from Origin, else from Referer,
+ * else from the host to which the request was sent; in lower case, IPv6 in brackets. The default
+ * port of the scheme is dropped, but an entry may contain it. An unreadable header yields no host.
  */
 function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
   const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? calledAt)

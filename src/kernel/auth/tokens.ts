@@ -1,5 +1,5 @@
-// Bearer tokens (DOMAIN 6.4, 7): issues and revokes them, and turns one into a user with
-// permissions and visibility. Sessions are in sessions.ts.
+// Bearer tokens (DOMAIN 6.4, 7): issues and revokes them, and loads a token's user with permissions
+// and visibility. Sessions are in sessions.ts.
 import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
@@ -22,14 +22,14 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
-  /** The token that created it. It ends with that one at the latest. */
+  /** The token that created this one. This token ends no later than its creator. */
   parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null
   allowedIps: readonly string[]
 }
 
-/** Stores a token and returns its id with the only copy of `<id>|<secret>`. */
+/** Stores a token. Returns its id and its text `<id>|<secret>`, which is not stored. */
 export async function issueToken(db: Db, token: NewToken, at: string): Promise<{ id: number; text: string }> {
   const secret = newSecret()
   const { id } = await db
@@ -64,7 +64,7 @@ export const callerColumns = [
 ] as const
 
 /**
- * The user and token behind an Authorization header. Throws 401 `unauthenticated` or
+ * Returns the user and the token of an Authorization header. Throws 401 `unauthenticated` or
  * `account_inactive`.
  */
 export async function authenticate(
@@ -89,7 +89,8 @@ export async function authenticate(
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
-  // Written at most once a minute: a write per read would make every request a transaction.
+  // The last use is written at most once a minute, because a write per read would make every
+  // request a transaction.
   if (known.usedMs === null || !(known.usedMs >= nowMs - 60_000)) {
     const set = { last_used_at: stamp(time), last_used_ip: ip }
     const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
@@ -98,7 +99,7 @@ export async function authenticate(
   return { user, token }
 }
 
-/** A token with its user; null when there is none. */
+/** Returns a token with its user; null when there is no such token. */
 async function tokenOf(store: Store, id: number) {
   const row = await store.db
     .selectFrom('tokens')
@@ -124,7 +125,7 @@ async function tokenOf(store: Store, id: number) {
   }
 }
 
-/** The last use of the least active among the token's ancestors. */
+/** Returns the last use, in milliseconds, of the least recently used ancestor of the token. */
 async function activeMsOf(store: Store, id: number): Promise<number> {
   const line = await store.db
     .withRecursive('line(id, parent_id, last_used_at, created_at)', (db) =>
@@ -145,21 +146,24 @@ async function activeMsOf(store: Store, id: number): Promise<number> {
   return Math.min(...line.map((each) => Date.parse(each.last_used_at ?? each.created_at)))
 }
 
-/** The user behind a row with `callerColumns`. */
+/** Returns the user of a row with `callerColumns`. */
 export const userOfCaller = async (
   store: Store,
   row: Omit<UserRow, 'id'> & { user_id: number },
 ): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
 
-/** User objects kept per store; the statements cached for a user are freed with its object. */
+/**
+ * The number of user objects kept per store. The cached statements of a user are freed with its
+ * object.
+ */
 const maxUsers = 300
 const lastSeen = perOwner(
   (_store: Store) => new LRUCache<number, { text: string; user: CurrentUser }>({ max: maxUsers }),
 )
 
 /**
- * Reuses the user object while nothing about the user changes, because cached statements hang on
- * it.
+ * Returns the same user object while the user is unchanged, because cached statements belong to the
+ * object.
  */
 function internUser(store: Store, user: CurrentUser): CurrentUser {
   const users = lastSeen(store)
@@ -172,8 +176,8 @@ function internUser(store: Store, user: CurrentUser): CurrentUser {
 }
 
 /**
- * Reuses the user object while nothing about the user changes, because cached statements hang on
- * it.
+ * Loads a user like `signedInAs`, but returns the same object while the user is unchanged, because
+ * cached statements belong to the object.
  */
 export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
   const user = await signedInAs(db, id)
@@ -181,7 +185,8 @@ export async function signedInAgain({ services, db }: Pick<Context, 'services' |
 }
 
 /**
- * A user as a caller, for work in the user's name later; null when the user is deleted or inactive.
+ * Returns a user as a caller, for later work in the user's name; null when the user is deleted or
+ * inactive.
  */
 export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
   const row = await db
@@ -205,7 +210,7 @@ interface UserRow {
   permissions: string | null
 }
 
-/** A user with permissions and visibility. */
+/** Returns a user with permissions and visibility. */
 async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   const viewPermission = row.view_permission as CurrentUser['viewPermission']
   return {
@@ -219,7 +224,7 @@ async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   }
 }
 
-/** Owners whose records a user sees: null for all (DOMAIN 7.4). */
+/** Returns the ids of the owners whose records a user sees, or null for all owners (DOMAIN 7.4). */
 async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPermission']): Promise<number[] | null> {
   if (view === 'global') return null
   if (view === 'individual') return [userId]
@@ -234,8 +239,8 @@ async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPerm
 }
 
 /**
- * The visible owners of a user as a write would leave it, with these groups; a new user has no id
- * yet.
+ * Returns the owners whose records a user would see after a write that assigns these groups. A new
+ * user has no id yet.
  */
 export async function visibleOwnersWith(
   db: Db,
@@ -249,8 +254,8 @@ export async function visibleOwnersWith(
 }
 
 /**
- * The context with the caller's current rights, which may have changed since the request was
- * authenticated. Throws 401 when the caller is deleted or inactive by now.
+ * Returns the context with the caller's current rights, which may have changed since the request
+ * was authenticated. Throws 401 when the caller has been deleted or deactivated.
  */
 export async function withCurrentCaller(ctx: Context): Promise<Context> {
   if (!ctx.user) return ctx

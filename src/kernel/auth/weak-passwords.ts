@@ -4,12 +4,15 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fold } from '../values/format.ts'
 
-/** The contract refuses shorter ones. */
+/** The contract refuses shorter passwords, so the list omits them. */
 const minLength = 8
 
 let commonest: ReadonlySet<string> | undefined
 
-/** Loaded when the first password is set, because few requests need it. */
+/**
+ * Returns the most common passwords. The list is loaded when the first password is set, because few
+ * requests need it.
+ */
 function commonestPasswords(): ReadonlySet<string> {
   if (commonest) return commonest
   // JSON loads ten times faster than the module of the package.
@@ -19,7 +22,7 @@ function commonestPasswords(): ReadonlySet<string> {
   return commonest
 }
 
-/** A sentence why the password is refused; undefined when it is allowed. */
+/** Returns a sentence that says why the password is refused; undefined when it is allowed. */
 export function weaknessOf(password: string, { email, name }: { email: string; name: string }): string | undefined {
   const bare = password.trim()
   if (fold(bare) === fold(email)) return 'Must not equal the e-mail address.'

@@ -1,5 +1,5 @@
-// The memory that request bodies may use while they are read and handled: nothing else bounds their
-// number, and a slow sender keeps one for long. Only received bytes count, never the announced
+// Limits the memory for request bodies while they are read and handled. Their number has no other
+// limit, and a slow sender holds its body for long. Only received bytes count, never the announced
 // length.
 
 import { networkOf } from '../auth/ip-ranges.ts'
@@ -7,36 +7,40 @@ import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 
 /**
- * The limit for all bodies and for one address, so that a few slow senders cannot block all others.
+ * The limits in bytes for all bodies together and for one client address. The latter keeps a few
+ * slow senders from blocking all others.
  */
 export interface MemoryPool {
   most: number
   maxOfOne: number
-  /** By address; the total has a key of its own. */
+  /** The reserved bytes per client address, and their total under a key of its own. */
   lent: WeakMap<Services, Map<string, number>>
 }
 const mebibyte = 1024 * 1024
 export const bodies: MemoryPool = { most: 128 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 /**
- * A form of bytes is in memory several times while it is handled, so fewer of them may run at once.
- * One may have 31 MiB, so an address may use that much.
+ * A form that carries bytes is in memory several times while it is handled, so its total is lower.
+ * One form may have 31 MiB, so an address may use that much.
  */
 export const formsOfBytes: MemoryPool = { most: 96 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 const all = ''
 
 export interface Reservation {
-  /** False when the budget is used up or the reservation was released; then nothing is taken. */
+  /**
+   * Reserves more bytes. Returns false and reserves nothing when the budget is used up or the
+   * reservation was released.
+   */
   take(bytes: number): boolean
   giveBack(): void
 }
 
-/** For bodies that another limit counts. */
+/** A reservation without a limit, for bodies that count towards another limit. */
 export const free: Reservation = { take: () => true, giveBack: () => undefined }
 
 export const budgetExceeded = (): Problem =>
   new Problem('unavailable', 'Too many large bodies are being read.', { headers: { 'retry-after': '1' } })
 
-/** A reservation for an address, which grows with the received bytes. */
+/** Returns a reservation for a client address, which grows with the received bytes. */
 export function reserve(services: Services, ip: string, { most, maxOfOne, lent }: MemoryPool = bodies): Reservation {
   const known = lent.get(services) ?? new Map<string, number>()
   lent.set(services, known)

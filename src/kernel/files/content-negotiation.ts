@@ -1,5 +1,5 @@
-// The media type that the caller prefers (RFC 9110, 12.5.1). A caller that accepts none of them
-// gets the first one, never a 406 (DOMAIN 3.1).
+// Returns the media type that the caller prefers (RFC 9110, 12.5.1). When the caller accepts none
+// of them, returns the first one, never a 406 (DOMAIN 3.1).
 import Negotiator from 'negotiator'
 import type { Context } from '../context.ts'
 

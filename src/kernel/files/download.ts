@@ -14,11 +14,11 @@ export { Download, type DownloadParts, type Source } from '../../contract/output
 
 export const download = (parts: DownloadParts): Download => new Download(parts)
 
-/** The response. Throws 416 for a range that begins behind the end. */
+/** Returns the response. Throws 416 for a range that begins after the end of the body. */
 export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
   const { mediaType, etag } = parts
   const headers: Record<string, string> = { ...parts.headers }
-  // The reply to a write cannot be requested again in parts.
+  // ETags and ranges are for GET only: the reply to a write cannot be requested again.
   if (etag !== undefined && fact.method === 'get') {
     headers.etag = etag
     const known = single(ctx.headers['if-none-match'])
@@ -51,7 +51,8 @@ export function answerDownload(ctx: Context, fact: OperationFact, method: string
 }
 
 /**
- * The file name, in ASCII and, where that is not enough, in UTF-8 as well (RFC 6266). Never a path.
+ * Returns the Content-Disposition. It has the file name in ASCII and, for other characters, in
+ * UTF-8, too (RFC 6266), never a path.
  */
 function disposition({ name, disposition: type = 'attachment' }: DownloadParts): string {
   const safe = name?.replaceAll(/\p{Surrogate}|\p{Cc}|[/\\]/gu, '_')
@@ -65,7 +66,7 @@ function disposition({ name, disposition: type = 'attachment' }: DownloadParts):
 const isSource = (body: DownloadParts['body']): body is Source =>
   typeof body === 'object' && 'read' in body && 'size' in body && !(body instanceof Readable)
 
-/** A body that can be read from any offset and so has a known length. */
+/** Returns the body as a source that can be read from any offset; undefined for a stream. */
 function sourceOf(body: DownloadParts['body']): Source | undefined {
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     const bytes = Buffer.from(body)
@@ -87,8 +88,8 @@ function discard(body: DownloadParts['body']): void {
 }
 
 /**
- * The first and last requested byte; undefined for the whole body. Several ranges, other units,
- * malformed ranges and a range of another version (If-Range) are ignored.
+ * Returns the first and last requested byte; undefined for the whole body. Several ranges, other
+ * units, malformed ranges and a range of another version (If-Range) are ignored.
  */
 function rangeOf(ctx: Context, size: number, etag: string | undefined): [number, number] | undefined {
   const asked = /^bytes=(\d*)-(\d*)$/i.exec(single(ctx.headers.range)?.replaceAll(/\s/g, '') ?? '')

@@ -1,11 +1,12 @@
-// Draws documents and charts in a subprocess (offload.ts), and turns its refusals into problems.
+// Draws documents and charts in a subprocess (offload.ts), and turns the subprocess's errors into
+// problems.
 import { type Context, requireUser } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { OffloadError, type Program } from '../runtime/offload.ts'
 
 /**
- * For a signed-in caller. Throws 429 when the caller has too many drawings waiting, 503 when all
- * callers together have.
+ * Draws for the signed-in caller. Throws 429 when the caller has too many drawings waiting, 503
+ * when all callers together have.
  */
 export async function draw<Input, Result>(
   ctx: Context,

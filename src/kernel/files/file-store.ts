@@ -10,59 +10,62 @@ import { Problem } from '../errors.ts'
 import type { Source } from './download.ts'
 import { safeName, textWatcher, typeOf } from './file-types.ts'
 
-/** The largest file (DOMAIN 25.2). */
+/** The maximum size of a file in bytes (DOMAIN 25.2). */
 export const maxBytes = 25 * 1024 * 1024
 
 /** A received file that is not stored yet. */
 export interface Upload {
   readonly name: string
   readonly size: number
-  /** Detected from the bytes. */
+  /** The media type, detected from the bytes. */
   readonly contentType: string
   readonly sha256: string
 }
 
 export interface FileStore {
   /**
-   * Reads a whole stream. Throws 413 beyond `most` bytes (default: `maxBytes`). The caller keeps or
-   * discards the upload.
+   * Reads a whole stream. Throws 413 beyond `most` bytes (default: `maxBytes`). The caller then
+   * keeps or discards the upload.
    */
   receive(stream: Readable, name: string, most?: number): Promise<Upload>
-  /** All bytes of an upload that is not discarded. */
+  /** Returns all bytes of an upload that has not been discarded. */
   bytesOf(upload: Upload): Promise<Buffer>
   /** Stores the bytes under their hash. Call it last in the transaction that writes the row. */
   keep(upload: Upload): Promise<void>
   discard(upload: Upload): Promise<void>
-  /** Null when the bytes are gone. */
+  /** Returns the bytes with this hash, or null when they are not stored. */
   find(sha256: string): Promise<Source | null>
   remove(sha256: string): Promise<void>
-  /** The number of stored files. */
+  /** Returns the number of stored files. */
   count(): Promise<number>
-  /** Moves bytes to the trash and dates them `at`. `find` still finds them. */
+  /** Moves bytes to the trash and sets their date to `at`. `find` still returns them. */
   moveToTrash(sha256: string, at: Date): Promise<void>
   takeFromTrash(sha256: string): Promise<void>
   inTrash(): Promise<string[]>
-  /** Deletes the bytes that entered the trash before that time and answers their number. */
+  /** Deletes the bytes that were moved to the trash before that time. Returns their number. */
   emptyTrash(before: Date): Promise<number>
-  /** Removes temporary files older than that time; their requests have ended. */
+  /** Removes temporary files older than that time, whose requests have ended. */
   sweep(before: Date): Promise<void>
   /**
-   * The hashes of all bytes last stored before that time. Removes older temporary files as well.
+   * Returns the hashes of all bytes last stored before that time. Also removes temporary files
+   * older than that.
    */
   keptBefore(time: Date): AsyncIterable<string>
 }
 
-/** The path of the bytes with this hash. */
+/** Returns the path of the bytes with this hash. */
 export const placeOf = (folder: string, sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
-/** The folder of bytes that the clean-up moved aside, by hash. */
+/** Returns the folder for bytes that the clean-up has moved to the trash. */
 export const trashOf = (folder: string): string => join(folder, 'trash')
 const isHash = (name: string): boolean => /^[0-9a-f]{64}$/.test(name)
 
-/** `assertPlace` throws while nothing may be written to the folder. */
+/**
+ * Returns the file store in a folder. `assertPlace` throws while the folder must not be written to.
+ */
 export function diskFiles(folder: string, assertPlace = (): void => undefined): FileStore {
   const temporary = join(folder, 'tmp')
   const pathOf = (sha256: string): string => placeOf(folder, sha256)
-  /** The temporary file of each upload, until it is kept or discarded. */
+  /** The path of each upload's temporary file, until the upload is kept or discarded. */
   const places = new WeakMap<Upload, string>()
   const trash = createTrash(folder, pathOf)
 
@@ -85,8 +88,8 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
       if (place === undefined) return
       const path = pathOf(upload.sha256)
       await make(dirname(path))
-      // Replaces equal bytes, which renews their date, so a clean-up that runs meanwhile spares
-      // them.
+      // The rename replaces an equal file and so renews its date, which keeps a concurrent clean-up
+      // from deleting it.
       await rename(place, path)
       places.delete(upload)
       await settle(dirname(path))
@@ -132,7 +135,7 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
   }
 }
 
-/** Writes the stream to a new file. On an error nothing of it is left. */
+/** Writes the stream to a new file. On an error it removes the file. */
 async function receiveInto(path: string, stream: Readable, name: string, most: number): Promise<Upload> {
   const hash = createHash('sha256')
   const text = textWatcher()
@@ -154,7 +157,7 @@ async function receiveInto(path: string, stream: Readable, name: string, most: n
     )
     return { name, size, contentType: await typeOf(path, name, text.isText()), sha256: hash.digest('hex') }
   } catch (error) {
-    // The file may still be opening when the sender is already gone.
+    // When the sender disconnects early, the file may still be opening.
     if (!file.closed)
       await new Promise<void>((resolve) =>
         file
@@ -178,8 +181,8 @@ function createTrash(folder: string, pathOf: (sha256: string) => string): Trash 
     async moveToTrash(sha256, at) {
       await make(trash)
       const path = pathOf(sha256)
-      // Dated before the move: a process that dies in between leaves younger bytes, which are not
-      // deleted too early.
+      // The date is set before the move: if the process dies in between, the bytes look newer and
+      // are not deleted too early.
       await lutimes(path, at, at)
       await rename(path, join(trash, sha256))
     },
@@ -212,13 +215,13 @@ const partsOf = async (folder: string): Promise<string[]> =>
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
 
-/** Makes a folder and its parents, so that they survive a power cut. */
+/** Creates a folder and its parents, and syncs them, so that they survive a power failure. */
 async function make(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first !== undefined) await settle(dirname(first))
 }
 
-/** Syncs a folder: only then does a new name in it survive a power cut. */
+/** Syncs a folder. Only then does a new name in it survive a power failure. */
 async function settle(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {

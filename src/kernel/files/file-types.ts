@@ -2,7 +2,7 @@
 // a file name that is safe to show and to save under.
 import { extname } from 'node:path'
 
-/** Types of text by extension; any other text is plain text. */
+/** Media types of text by file extension; any other text is plain text. */
 const texts: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
   '.json': 'application/json',
@@ -19,12 +19,12 @@ const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/
 export const dispositionOf = (type: string): 'inline' | 'attachment' => (shown.test(type) ? 'inline' : 'attachment')
 
 /**
- * The media type of the bytes at `path`; `isText`: whether they are text without control
+ * Returns the media type of the bytes at `path`. `isText`: whether they are text without control
  * characters.
  */
 export async function typeOf(path: string, name: string, isText: boolean): Promise<string> {
   const ending = extname(name).toLowerCase()
-  // Loaded with the first file, because few requests need it.
+  // The package is loaded with the first file, because few requests need it.
   const { fileTypeFromFile } = await import('file-type')
   // A file that only begins like a type is not of that type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
@@ -32,7 +32,9 @@ export async function typeOf(path: string, name: string, isText: boolean): Promi
   return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : 'application/octet-stream'
 }
 
-/** Checks a stream of bytes for being UTF-8 text without control characters. */
+/**
+ * Returns a checker that tests whether a stream of bytes is UTF-8 text without control characters.
+ */
 export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let isText = true
@@ -63,13 +65,16 @@ const maxNameLength = 255
  */
 const hidden = /[\p{Surrogate}\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/gu
 
-/** Names that Windows takes for a device, whatever the extension. */
+/** Names that Windows reserves for devices, with any extension. */
 const device = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3])(?=$|[. ])/i
 
-/** Longer names are cut first, because the caller decides how long they are. */
+/** Longer names are cut before they are cleaned, because callers may send names of any length. */
 const maxSentLength = 1000
 
-/** The last part of a path without unsafe characters. Cutting keeps the extension. */
+/**
+ * Returns the last part of a path without unsafe characters, cut to the maximum length with its
+ * extension kept.
+ */
 export function safeName(sent: string): string {
   const last = sent.slice(Math.max(sent.lastIndexOf('/'), sent.lastIndexOf('\\')) + 1)
   const short = last.length > maxSentLength ? last.slice(0, maxSentLength / 2) + last.slice(-maxSentLength / 2) : last

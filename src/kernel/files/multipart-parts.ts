@@ -1,5 +1,5 @@
 // Reads a multipart form part by part (RFC 7578) and stops at the first limit or syntax error.
-// multipart.ts knows the meaning of the parts.
+// multipart.ts interprets the parts.
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import { Problem } from '../errors.ts'
@@ -10,17 +10,19 @@ export const maxParts = 200
 const maxNameLength = 100
 
 export interface Parts {
-  /** The bytes of all parts, and the number of files. */
+  /** The maximum bytes of all parts together. `maxFiles` is the maximum number of files. */
   most: number
   maxFiles: number
   encoding: Encoding
   isFile(name: string, filename: string | undefined): boolean
-  /** The longest text, in bytes. */
+  /** Returns the maximum bytes of the text in the field `name`. */
   longest(name: string): number
   text(name: string, value: string): void
-  /** Memory for texts; files are written to disk as they arrive. */
+  /** The memory reservation for texts. Files are written to disk as they arrive. */
   loan: Reservation
-  /** Memory for the whole form, where files are handled in memory too. */
+  /**
+   * The memory reservation for the whole form, for forms whose files are also handled in memory.
+   */
   whole: Reservation
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
@@ -48,7 +50,8 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const isDone = new Promise<void>((resolve, reject) => {
     refuse = reject
     form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
-      // The reader of the part gets the error; an unhandled rejection would end the process.
+      // The reader of the part handles the error. Without this listener the error would end the
+      // process.
       stream.on('error', () => undefined)
       reading.add(stream)
       const taken = take(name, stream, filename).finally(() => reading.delete(stream))
@@ -83,7 +86,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     throw error
   } finally {
     request.off('data', onData).off('close', onClose)
-    // The rest is read and dropped, so that the connection can be reused.
+    // The unread bytes are dropped, so that the connection can be reused.
     request.resume()
   }
 }

@@ -1,6 +1,6 @@
 // Reads multipart/form-data (RFC 7578) after authentication, part by part: files go to the file
-// store, texts are collected, and a limit stops the reading. In the handler's body a key stands for
-// each file.
+// store, texts are collected, and reading stops at a limit. In the body that the handler gets, a
+// key stands for each file.
 import type { Readable } from 'node:stream'
 import type { Body } from '../../contract/input/body.ts'
 import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
@@ -15,7 +15,7 @@ import { asNamed, fieldsOf, textsOnly } from './urlencoded-bytes.ts'
 type Received = { body: Body; uploads: Uploads }
 /** The files of one request. */
 export interface Uploads {
-  /** By the key of the file in the body. */
+  /** The uploaded files, by their key in the body. */
   readonly files: ReadonlyMap<string, Upload>
   /** The hashes of the stored files. */
   readonly kept: Set<string>
@@ -24,10 +24,10 @@ export interface Uploads {
 }
 
 const maxFiles = 20
-/** The longest text, in bytes: for a schema without a longer maxLength, and for any schema. */
+/** The maximum bytes of a text: for a schema without a longer maxLength, and for any schema. */
 const [longText, maxTextLength] = [256 * 1024, 1024 * 1024]
 
-/** The upload for a key of the body. */
+/** Returns the upload for a key of the body. */
 export function uploaded(ctx: Context, key: string): Upload {
   const upload = ctx.uploads?.files.get(key)
   if (!upload) throw new Error('The body names a file that did not come with it.')
@@ -54,18 +54,19 @@ export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<
 }
 
 export interface Form {
-  /** The Content-Type, with the boundary. */
+  /** The Content-Type header, including the boundary. */
   type: string
   /**
-   * For all parts together. A larger Content-Length is refused before authentication (routes.ts).
+   * The maximum bytes of all parts together. A larger Content-Length is refused before
+   * authentication (routes.ts).
    */
   longest: number
   schema: Shape
 }
 
 /**
- * Reads all parts. Throws 400 for a malformed form, 413 beyond a limit, or 503, and removes its
- * files then.
+ * Reads all parts. Throws 400 for a malformed form, 413 beyond a limit, or 503. On an error it
+ * removes the form's files.
  */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
