@@ -1,5 +1,6 @@
-// Attachments of e-mails (DOMAIN 14.1, 16): ids in a body replace the whole set, and a form adds
-// files. Attachments with a content id are pictures inside the body.
+// Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces the whole set of
+// attachments; files uploaded with a form are added to it. An attachment with a content id is a
+// picture inside the body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -13,7 +14,7 @@ import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { fileRows, visibleFiles } from '../files/rows.ts'
 import { signedUrl } from '../files/signed-links.ts'
 
-/** The attachments in a body. */
+/** The fields of a request body that set the attachments. */
 export type AttachmentInput = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
 
 interface Row {
@@ -31,7 +32,7 @@ interface Row {
 
 const ownerOf = (emailId: number) => ({ type: 'emails', id: emailId })
 
-/** In the order they were attached. */
+/** Returns the attachments of these e-mails in the order in which they were attached. */
 export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Promise<Row[]> =>
   db
     .selectFrom('email_attachments')
@@ -59,8 +60,8 @@ function presentAttachment(ctx: Context, row: Row): Schema<'EmailAttachment'> {
 }
 
 /**
- * Fills the attachments of a page of replies with one query, and links embedded pictures in the
- * bodies.
+ * Fills in the attachments of a page of e-mails with one query, and links embedded pictures in
+ * their bodies.
  */
 export async function loadAttachments(
   ctx: Context,
@@ -77,7 +78,7 @@ export async function loadAttachments(
   }
 }
 
-/** The stored body, with links to its embedded pictures. */
+/** Returns the stored body with its embedded pictures as links to their attachments. */
 export function bodyWithPictures(
   ctx: Context,
   body: string | null,
@@ -91,8 +92,8 @@ export function bodyWithPictures(
 }
 
 /**
- * Reverses `bodyWithPictures`: maps picture links back to content ids, so that a body can be
- * written back as read.
+ * Returns the reverse of `bodyWithPictures`: a function that maps a picture link back to its
+ * content id, so that a client can send back a body as it read it.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
@@ -105,14 +106,19 @@ export async function contentIdFinder(ctx: Context, emailId: number | undefined)
   }
 }
 
-/** Throws 404 for an attachment of another e-mail. */
+/**
+ * Returns one attachment of the e-mail. Throws 404 when the attachment belongs to another e-mail.
+ */
 export async function getAttachment(ctx: Context, emailId: number, id: number): Promise<Row> {
   const row = (await attachmentRows(ctx, [emailId])).find((each) => each.id === id)
   if (!row) throw notFound('attachment', id)
   return row
 }
 
-/** Reports files the e-mail cannot have. Returns whether its attachments change. */
+/**
+ * Adds an error for each unknown or invisible file, and when the files are too large together.
+ * Returns whether the request changes the attachments.
+ */
 export async function checkAttachments(
   { ctx, current, found }: Writing<{ id: number }>,
   { attachment_ids: sent, attachments = [] }: AttachmentInput,
@@ -134,7 +140,7 @@ export async function checkAttachments(
   return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0
 }
 
-/** Stores the attachments of a body. */
+/** Stores the attachments that a request body sets. */
 export async function saveAttachments(
   ctx: Context,
   emailId: number,

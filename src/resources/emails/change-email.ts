@@ -11,7 +11,7 @@ import { emails } from './resource.ts'
 
 type Email = Schema<'Email'>
 
-/** Changes an e-mail the caller sees; `check` may throw to refuse. */
+/** Changes an e-mail that the caller may see. `check` throws to refuse the change. */
 export async function changeEmail(
   ctx: Context,
   id: number,
@@ -32,7 +32,8 @@ export async function changeEmail(
         await work(ctx, mail)
         await queueIfDue(ctx, id, before)
         await emails.touch(ctx, id)
-        // The e-mail may now be in a folder that the caller cannot open.
+        // The change may move the e-mail to a folder that the caller cannot open; `visibleRecord`
+        // keeps it readable.
         return { id, entity: { ...(await emails.get({ ...ctx, visibleRecord: { table: 'emails', id } }, id)) } }
       },
     )
@@ -49,8 +50,8 @@ function checkSendable(mail: Email): void {
 }
 
 /**
- * Queues a draft or failed e-mail with no attempts. Throws 409 for other states and 422 for
- * incomplete e-mails.
+ * Queues a draft or a failed e-mail for sending and resets its attempts to 0. Throws 409 for an
+ * e-mail in another state, and 422 for an incomplete one.
  */
 export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
   changeEmail(ctx, id, {}, checkSendable, async (ctx) => {
@@ -63,7 +64,10 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
     await queueSending(ctx, id)
   })
 
-/** Puts the first e-mail of a thread back into the inbox, unread, because of an answer. */
+/**
+ * Moves the first e-mail of a thread back to the inbox and marks it unread, because an answer
+ * arrived.
+ */
 export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
   // The lowest id is the oldest e-mail that still exists; the original first one may be deleted.
   const root = await ctx.db
@@ -94,13 +98,13 @@ function checkTrashed({ folders }: Email): void {
   if (!folders.includes('trash')) throw new Problem('state_conflict', 'The e-mail is not in the trash.')
 }
 
-/** Restores from the trash. Throws 409 for an e-mail that is not in it. */
+/** Restores an e-mail from the trash. Throws 409 when the e-mail is not in the trash. */
 export const restoreFromTrash = (ctx: Context, id: number): Promise<Email> =>
   changeEmail(ctx, id, {}, checkTrashed, async (ctx, { status }) =>
     storeFolders(ctx, id, foldersAfterRestore(await foldersOf(ctx, id), status)),
   )
 
-/** Gives e-mails to another user when their owner is deleted, whatever folder they are in. */
+/** Gives the e-mails of a deleted owner to another user, whatever folder they are in. */
 export const inheritedEmails = {
   table: emails.table,
   update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>

@@ -1,5 +1,5 @@
-// The content of an e-mail (DOMAIN 14.1): a sanitized body, distinct recipients, and what sending
-// requires. It can change only in drafts and failed e-mails.
+// The content of an e-mail (DOMAIN 14.1): a sanitized body, distinct recipients, and the fields
+// that sending requires. Only drafts and failed e-mails can change their content.
 import type { Schema } from '../../contract/types.ts'
 import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -7,10 +7,13 @@ import { fold, oneLine } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { checkAttachments, contentIdFinder } from './attachments.ts'
 
-/** The fields of the create and update bodies; some only for new e-mails. */
+/**
+ * The fields of the create and update bodies. `attachments` and `is_draft` exist only for new
+ * e-mails.
+ */
 export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The stored content. */
+/** The columns of a stored e-mail that its content is compared with. */
 export interface StoredEmail {
   id: number
   status: string
@@ -26,7 +29,7 @@ const recipientLists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
-/** Reports fields that sending requires. */
+/** Adds an error for each field that sending requires and the e-mail lacks. */
 export function checkComplete(
   found: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },
@@ -35,13 +38,16 @@ export function checkComplete(
   if ((mail.reply_to ?? []).length === 0) found.invalid('reply_to', 'The field is required.')
 }
 
-/** Removes duplicate addresses; the first spelling stays. */
+/** Returns the addresses without duplicates, each in its first spelling. */
 function distinct(addresses: readonly string[]): string[] {
   const seen = new Set<string>()
   return addresses.filter((each) => seen.size < seen.add(fold(each)).size)
 }
 
-/** The columns of the content. Throws 409 when the content would change but must not. */
+/**
+ * Returns the content columns to write. Throws 409 when the content would change in an e-mail that
+ * is neither a draft nor failed.
+ */
 export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>): Promise<Record<string, unknown>> {
   const { current, found } = writing
   // A received subject may have line breaks; an unchanged one is kept as it was received.
@@ -64,7 +70,7 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
       `The e-mail is ${current.status}: its ${content.join(', ')} can change only in a draft or after it failed.`,
     )
   }
-  // A received e-mail has its own plain text, which an unchanged body must not replace.
+  // A received e-mail has its own plain text. An unchanged body must not replace that text.
   if (reply !== undefined && (!current || current.reply !== reply))
     columns.text = reply === null ? null : plainText(reply)
   return columns
@@ -79,7 +85,7 @@ async function cleanBody(
   if (sent === undefined || sent === null) return sent
   const cleaned = clean(sent, await contentIdFinder(ctx, current?.id))
   if (cleaned === null) found.invalid('reply', tooMuch)
-  // Sanitizing may leave nothing, for example of a body that is only a script.
+  // Sanitizing may remove everything, for example when the body is only a script.
   return cleaned?.trim() || null
 }
 

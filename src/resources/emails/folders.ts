@@ -1,10 +1,13 @@
 // The folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and sent; users set the
-// others. The trash replaces all other folders and remembers them.
+// others. A move to the trash replaces all folders and keeps the old ones in `kept`, for a restore.
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { allFolders, type EmailFolder } from './visibility.ts'
 
-/** The present folders, and for trashed e-mails the previous ones. */
+/**
+ * `folders` are the present folders. `kept` are the folders that a trashed e-mail had before; it is
+ * empty otherwise.
+ */
 export interface EmailFolders {
   folders: readonly EmailFolder[]
   kept: readonly EmailFolder[]
@@ -14,13 +17,13 @@ const isSetByServer = (folder: EmailFolder): boolean => ['draft', 'outbox', 'sen
 const inOrder = (folders: readonly EmailFolder[]): EmailFolder[] => allFolders.filter((each) => folders.includes(each))
 const isTrashed = ({ folders }: EmailFolders): boolean => folders.includes('trash')
 
-/** The folder of an e-mail in this state. */
+/** Returns the folder of an e-mail with this status. */
 export function folderOfStatus(status: string): EmailFolder {
   if (status === 'draft' || status === 'sent') return status
   return status === 'received' ? 'inbox' : 'outbox'
 }
 
-/** The folders after a user asks for `wanted`. */
+/** Returns the folders after a user asks for `wanted`. */
 export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder[]): EmailFolders {
   const own = wanted.filter((folder) => !isSetByServer(folder))
   if (own.includes('trash')) return { folders: inOrder(own), kept: isTrashed(now) ? now.kept : now.folders }
@@ -28,25 +31,25 @@ export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder
   return { folders: inOrder([...before.filter(isSetByServer), ...own]), kept: [] }
 }
 
-/** The folders after a restore from the trash. */
+/** Returns the folders after a restore from the trash. */
 export const foldersAfterRestore = ({ kept }: EmailFolders, status: string): EmailFolders => ({
   folders: kept.length > 0 ? inOrder(kept) : [folderOfStatus(status)],
   kept: [],
 })
 
-/** The folders of an e-mail that will be sent: neither draft nor trash. */
+/** Returns the folders of an e-mail that will be sent: `outbox` replaces `draft` and `trash`. */
 export function foldersWhenQueued(now: EmailFolders): EmailFolders {
   const before = isTrashed(now) ? now.kept : now.folders
   return { folders: inOrder([...before.filter((folder) => !isSetByServer(folder)), 'outbox']), kept: [] }
 }
 
-/**
- * The folders of a sent e-mail: sent replaces outbox, also among the previous ones of a trashed
- * e-mail.
- */
+/** Returns the folders of a sent e-mail: `sent` replaces `outbox`, also in `kept`. */
 export const foldersWhenSent = (now: EmailFolders): EmailFolders => replaceBySent('outbox', now)
 
-/** The same for a draft that another mail program sent. */
+/**
+ * Returns the folders of a draft that another mail program sent: `sent` replaces `draft`, also in
+ * `kept`.
+ */
 export const foldersOfSentDraft = (now: EmailFolders): EmailFolders => replaceBySent('draft', now)
 
 function replaceBySent(place: EmailFolder, { folders, kept }: EmailFolders): EmailFolders {
@@ -54,7 +57,10 @@ function replaceBySent(place: EmailFolder, { folders, kept }: EmailFolders): Ema
   return { folders: now ?? [], kept: before ?? [] }
 }
 
-/** Reports folders that only the server sets, and an empty set. */
+/**
+ * Adds an error for each folder that only the server may add, and when the e-mail would be in no
+ * folder.
+ */
 export function checkFolders(found: ValidationErrors, now: EmailFolders, wanted: readonly EmailFolder[]): void {
   for (const [index, folder] of wanted.entries()) {
     if (isSetByServer(folder) && !now.folders.includes(folder) && !now.kept.includes(folder))
@@ -64,7 +70,7 @@ export function checkFolders(found: ValidationErrors, now: EmailFolders, wanted:
     found.invalid('folders', 'An e-mail must be in at least one folder.')
 }
 
-/** The stored folders of an e-mail. */
+/** Returns the stored folders of an e-mail. */
 export async function foldersOf({ db }: Context, id: number): Promise<EmailFolders> {
   const rows = await db.selectFrom('email_folders').select('folder').where('email_id', '=', id).execute()
   const { kept_folders: kept } = await db
@@ -88,7 +94,7 @@ export async function storeFolders({ db }: Context, id: number, { folders, kept 
     .execute()
 }
 
-/** Fills the folders of a page of replies, with one query. */
+/** Fills in the folders of a page of e-mails with one query. */
 export async function loadFolders(
   { db }: Context,
   replies: readonly { id: number; folders: EmailFolder[] }[],

@@ -1,5 +1,5 @@
-// The operations of e-mails besides CRUD: trash, sending, mass actions, threads, and lists below
-// leads and persons.
+// Handlers of e-mails besides the standard ones: trash, sending, mass operations, threads, and the
+// lists of e-mails of a lead or person.
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -21,8 +21,8 @@ const noun = { one: 'e-mail', many: 'e-mails' }
 const tagged = createTagHandlers('emails', emails)
 
 /**
- * Deletes a trashed e-mail and moves others to the trash, unless `type` says otherwise (DOMAIN
- * 14.2). Returns the message of the reply.
+ * Deletes an e-mail that is in the trash and moves any other e-mail to the trash, unless `type`
+ * says otherwise (DOMAIN 14.2). Returns the message of the reply.
  */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
   transaction(ctx, async (ctx) => {
@@ -70,7 +70,7 @@ const downloadEmailAttachment: Handler<'downloadEmailAttachment'> = async (ctx, 
 }
 
 const linkToLead = (ctx: Context, id: number, lead_id: number | null): Promise<Schema<'Email'>> =>
-  // The request's If-Match applies to the lead.
+  // The request's If-Match applies to the lead, not to the e-mail.
   emails.update({ ...ctx, ifMatch: null }, id, { lead_id })
 
 const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
@@ -79,7 +79,7 @@ const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { emai
     const found = new ValidationErrors()
     await checkReference({ ctx, found }, 'email_id', id, emails)
     found.throwIfAny()
-    // The reply shows the e-mail, so its permission is needed even when nothing changes.
+    // The reply contains the e-mail, so the caller needs its permission even when nothing changes.
     assertCanCall(ctx, 'updateEmail')
     assertCanCall(ctx, 'getEmail')
     const mail = await emails.get(ctx, id)
@@ -113,7 +113,7 @@ export const handlers = {
   detachEmailTag: tagged.detach,
 } satisfies Partial<Handlers>
 
-/** E-mails below a lead or person, which must be visible (DOMAIN 7.3). */
+/** Lists of the e-mails of a lead or person, which must be visible to the caller (DOMAIN 7.3). */
 export const subLists = {
   listLeadEmails: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)

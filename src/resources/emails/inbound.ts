@@ -1,5 +1,5 @@
-// Receives e-mails that a mail service posts (DOMAIN 14.4), and serves the original bytes. The
-// secret is checked before the form is read.
+// Receives e-mails that a mail service posts (DOMAIN 14.4), and serves their original bytes. The
+// shared secret is checked before the form is read.
 
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
@@ -13,22 +13,22 @@ import { downloadBytes } from '../files/handlers.ts'
 import { receiveMail } from './receive.ts'
 import { emails } from './resource.ts'
 
-/** Calls per minute and address without the secret, where the route is open. */
+/** Calls per minute from one IP address without the secret, when the configuration allows them. */
 const maxCalls = 60
 const minuteMs = 60_000
-/** E-mails that may wait to be parsed; a mail service retries after a 503. */
+/** The number of e-mails that may wait to be parsed. A mail service retries after a 503. */
 const maxWaiting = 4
 
 /**
- * Admits calls with the secret, or all if the route is open. Throws 404 where e-mails are polled,
- * 401 and 429.
+ * Admits calls with the secret, or all calls when the route is open. Throws 404 where the server
+ * polls a mailbox instead, 401 for a wrong secret, and 429 for too many calls.
  */
 async function checkSecret(ctx: Context): Promise<void> {
   const { mailReceiver, inboundOpen } = ctx.services.config
   if (mailReceiver !== 'sendgrid') throw new Problem('not_found', 'E-mails are fetched from a mailbox here.')
   if (hasSecret(ctx)) return
   if (inboundOpen) return countCall(ctx, 'inbound-parse', maxCalls, minuteMs)
-  // Without WWW-Authenticate, so that a mail service is not shown a login page.
+  // The reply has no WWW-Authenticate header, so that a mail service is not asked to log in.
   throw new Problem(
     'unauthenticated',
     'The secret of inbound mail is missing or wrong. `accord install` prints the URL with the secret.',
@@ -38,7 +38,8 @@ async function checkSecret(ctx: Context): Promise<void> {
 function hasSecret(ctx: Context): boolean {
   const { config, seal } = ctx.services
   const expected = seal.hmac(inboundSecretOf(config.inboundSecret, seal))
-  // Compares every sent secret, so that the time does not reveal a match.
+  // The loop compares every secret of the request, so that the response time does not reveal a
+  // match.
   return sentSecrets(ctx).filter((each) => constantTimeEquals(seal.hmac(each), expected)).length > 0
 }
 
@@ -68,7 +69,8 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
   }
   const { mail, raw } = await asProblems(() => fromSendgrid(texts, files, { maxWaiting }))
   const { id, duplicate, parent_id, person_id } = await receiveMail(ctx, mail, { raw })
-  // Without the secret every reply is the same: ids would reveal known addresses and messages.
+  // Without the secret every reply is the same: ids would reveal which addresses and messages
+  // exist.
   if (!hasSecret(ctx)) return { message: 'E-mail received.' }
   return {
     data: { id, duplicate, parent_id, person_id },

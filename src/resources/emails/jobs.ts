@@ -1,5 +1,5 @@
-// Background jobs of e-mails: sending, polling the mailbox every five minutes, and deleting
-// original bytes after 30 days.
+// Background jobs of e-mails: sending, polling the mailbox every five minutes, and deleting the
+// original bytes of received e-mails after 30 days.
 
 import { sql } from 'kysely'
 import { defineJob } from '../../jobs/queue.ts'
@@ -28,7 +28,7 @@ const send = defineJob<{ email_id: number }>({
   isMail: true,
   run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
   onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
-  // The first try of the revived job changes the status of the e-mail.
+  // Changes nothing: the first attempt of the revived job changes the status of the e-mail.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')
@@ -72,8 +72,8 @@ export const pruneRaw = defineJob<Due>({
 })
 
 /**
- * Replies do not show original bytes, so versions stay. The next clean-up of files deletes the
- * bytes.
+ * Responses do not contain original bytes, so the e-mails keep their versions. The next sweep of
+ * orphaned files deletes the bytes.
  */
 const pruneSome = (ctx: Context): Promise<number> =>
   transaction(ctx, async (ctx) => {

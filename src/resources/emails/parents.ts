@@ -1,22 +1,30 @@
-// Finds the e-mail that a received one answers (DOMAIN 14.4): by the token in the recipient
-// address, else by the Message-IDs in its headers, never by subject. E-mails that name each other
-// form one thread in any order of arrival; two existing threads are never merged.
+// Finds the e-mail that a received e-mail answers (DOMAIN 14.4): by the token in the recipient
+// address, else by the Message-IDs in its headers, never by subject. E-mails that refer to each
+// other form one thread in any order of arrival. Two existing threads are never merged.
 
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 
-/** Addresses and ids that are checked per e-mail; more would be an attack. */
+/**
+ * The number of addresses and Message-IDs checked per e-mail. An e-mail with more is likely an
+ * attack.
+ */
 const maxCandidates = 100
 
 const tokenOf = ({ seal }: Pick<Services, 'seal'>, threadId: number): string =>
   seal.hmac(`thread:${threadId}`).slice(0, 32)
 
-/** The reply address of a thread. In lower case, because mail servers may change the case. */
+/**
+ * Returns the reply address of a thread, in lower case because mail servers may change the case.
+ */
 export const answerAddress = (services: Services, threadId: number): string =>
   `reply+${threadId.toString(36)}-${tokenOf(services, threadId)}@${services.config.mailDomain}`
 
-/** The thread of a reply address; null when the token is wrong. Compares in constant time. */
+/**
+ * Returns the thread id in a reply address, or null when its token is wrong. Compares tokens in
+ * constant time.
+ */
 function threadOf(services: Services, address: string): number | null {
   const [, name = '', token = ''] = /^reply\+([0-9a-z]{1,10})-([0-9a-f]{32})@/i.exec(address) ?? []
   const id = Number.parseInt(name, 36)
@@ -24,12 +32,12 @@ function threadOf(services: Services, address: string): number | null {
   return constantTimeEquals(token.toLowerCase(), tokenOf(services, id)) ? id : null
 }
 
-/** The id of the answered e-mail; null for the first one of a thread. */
+/** Returns the id of the e-mail that this one answers, or null when it starts a thread. */
 export async function findParent(ctx: Context, mail: ReceivedMail): Promise<number | null> {
   const candidates = [...mail.inReplyTo, ...mail.references.toReversed()].slice(0, maxCandidates)
   const named = await findByMessageIds(ctx, candidates)
   const thread = await threadOfRecipients(ctx, mail)
-  // The token names the thread, the ids name the e-mail within it.
+  // The token identifies the thread; the Message-IDs identify the e-mail within the thread.
   if (thread !== null) return named.find((each) => each.thread === thread.id)?.id ?? thread.first
   return named[0]?.id ?? sharedParent(ctx, candidates)
 }
@@ -51,7 +59,7 @@ async function threadOfRecipients(
   return null
 }
 
-/** The stored e-mails with these Message-IDs, in the same order. */
+/** Returns the stored e-mails with these Message-IDs, in the order of the argument. */
 async function findByMessageIds(
   { db }: Context,
   messageIds: readonly string[],
@@ -66,7 +74,10 @@ async function findByMessageIds(
   return messageIds.flatMap((each) => found.get(each) ?? [])
 }
 
-/** The first e-mail that answers the same unknown e-mail as this one. */
+/**
+ * Returns the first stored e-mail that refers to one of these Message-IDs, for the case that the
+ * e-mail they both answer was never received.
+ */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null
   const rows = await db
@@ -80,8 +91,8 @@ async function sharedParent({ db }: Context, messageIds: readonly string[]): Pro
 }
 
 /**
- * The thread of e-mails that answer this one but arrived earlier, for example from another folder.
- * This one joins their thread without changing them.
+ * Returns the thread of an e-mail that answers this one but arrived earlier, or null. The new
+ * e-mail joins that thread; the earlier e-mails do not change.
  */
 export async function findThreadNaming({ db }: Context, messageId: string): Promise<number | null> {
   const named = await db

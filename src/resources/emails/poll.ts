@@ -1,5 +1,5 @@
-// Polls all folders of a mailbox (DOMAIN 14.4) from the last stored position. After a crash,
-// e-mails are fetched again and recognized by their Message-ID.
+// Polls all folders of a mailbox (DOMAIN 14.4) from the last stored position. After a crash, some
+// e-mails are fetched again and recognized as duplicates by their Message-ID.
 import { type Context, now, systemContext } from '../../kernel/context.ts'
 import { isVeto } from '../../kernel/write/write.ts'
 import { MailboxFailed, type PolledMessage, pollMailbox } from '../../mail/imap.ts'
@@ -10,15 +10,21 @@ import { receiveMail } from './receive.ts'
 export interface PollResult {
   received: number
   duplicates: number
-  /** Not stored and not fetched again: empty, or refused by a listener. */
+  /**
+   * The number of e-mails that are not stored and not fetched again: empty, or refused by a
+   * listener.
+   */
   left: number
-  /** Fetched again by the next poll. */
+  /** The number of e-mails that could not be stored; the next poll fetches them again. */
   failed: number
-  /** Why the poll is incomplete; null when it is complete. */
+  /** Why the poll is incomplete, as text; null when it is complete. */
   failure: string | null
 }
 
-/** Never throws for errors of the mailbox. */
+/**
+ * Polls the mailbox and returns the counts. Reports errors of the mail server in `failure` instead
+ * of throwing them.
+ */
 export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<PollResult> {
   const result: PollResult = { received: 0, duplicates: 0, left: 0, failed: 0, failure: null }
   const settings = await configuredMailbox(ctx)
@@ -57,14 +63,14 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
   return result
 }
 
-/** Stores one e-mail. Throws errors that a retry may fix. */
+/** Stores one e-mail and returns the counter to increase. Throws errors that a retry may fix. */
 async function storeMessage(
   { services }: Context,
   message: PolledMessage,
 ): Promise<'received' | 'duplicates' | 'left'> {
   const { bytes, folder, uid, isWhole, flags } = message
   try {
-    // A new time per e-mail, because a poll may take long.
+    // Each e-mail gets a new timestamp, because a poll may take long.
     const ctx = systemContext(services, 'inbound_mail')
     const { duplicate } = await receiveMail(ctx, await mailOf(message), {
       raw: isWhole ? bytes : null,
@@ -80,7 +86,7 @@ async function storeMessage(
   }
 }
 
-/** Parses an e-mail; one that cannot be parsed becomes an e-mail with a note. */
+/** Parses an e-mail. One that cannot be parsed becomes an e-mail with a note. */
 async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
   if (bytes.length === 0) throw new UnreadableMail('The e-mail is empty.')
   if (isWhole) return parseMail(bytes, {}, { isMail: true })
@@ -91,7 +97,7 @@ async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promi
   )
 }
 
-/** The last read UID of a folder; 0 when the server has renumbered it. */
+/** Returns the last read UID of a folder, or 0 when the server has renumbered the folder. */
 async function readPosition({ db }: Context, account: string, path: string, uidValidity: number): Promise<number> {
   const row = await db
     .selectFrom('mailboxes')

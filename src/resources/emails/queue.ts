@@ -1,14 +1,17 @@
-// Queues e-mails for sending: the job is created in the transaction of the change. A trashed e-mail
-// is not sent until it is restored.
+// Queues e-mails for sending. The job is created in the transaction that queues the e-mail. A
+// trashed e-mail is not sent until it is restored.
 import { enqueue } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { type EmailFolders, foldersOf } from './folders.ts'
 
-/** The kind of the job; jobs.ts defines its work. */
+/** The job kind; jobs.ts defines the job itself. */
 export const sendKind = { kind: 'emails.send' }
 
-/** Jobs of one e-mail run in sequence, so that at most one try is in progress. */
+/**
+ * Returns the sequence of an e-mail's jobs. Jobs of one sequence run one after the other, so an
+ * e-mail never has two attempts in progress.
+ */
 export const sequenceOf = (id: number): string => `emails.send:${id}`
 
 export async function queueSending(ctx: Context, id: number): Promise<void> {
@@ -16,15 +19,16 @@ export async function queueSending(ctx: Context, id: number): Promise<void> {
 }
 
 /**
- * Queues an e-mail that is new or was restored from the trash; `before` has its previous folders.
+ * Creates the job for an e-mail that is new or was restored from the trash. `before` has the
+ * folders before the change.
  */
 export async function queueIfDue(ctx: Context, id: number, before: EmailFolders): Promise<void> {
   const hasLeft = before.folders.length === 0 || before.folders.includes('trash')
   if (!hasLeft || (await foldersOf(ctx, id)).folders.includes('trash')) return
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
   if (status !== 'queued' && status !== 'sending') return
-  // A waiting job reads the folders when it runs; a running one may have read them while the e-mail
-  // was trashed.
+  // A waiting job reads the folders when it starts, so it sends the e-mail. A running job may have
+  // read them while the e-mail was in the trash, so it does not count.
   const waiting = await ctx.db
     .selectFrom('jobs')
     .select('id')
@@ -35,7 +39,7 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
 }
 
 /**
- * Throws 409 for an e-mail that is being sent. After deletion the job could not record the result,
+ * Throws 409 while an e-mail is being sent. After a deletion the job could not store the result,
  * and a restored e-mail would be sent again.
  */
 export async function checkNotSending({ services }: Context, { status }: { status: string }): Promise<void> {
@@ -44,8 +48,8 @@ export async function checkNotSending({ services }: Context, { status }: { statu
 }
 
 /**
- * Columns of a restored e-mail. A queued one is queued again; for one that was being sent, the
- * result is unknown.
+ * Returns the columns to change in a restored e-mail. A queued e-mail is queued again; an e-mail
+ * that was being sent becomes failed, because its result is unknown.
  */
 export async function restoreSending(
   ctx: Context,

@@ -1,5 +1,5 @@
-// Stores a received e-mail (DOMAIN 14.4) once: in the thread it answers, linked to the sender's
-// person, with a sanitized body. One transaction; mail/parse/parse.ts has limited its size.
+// Stores a received e-mail once (DOMAIN 14.4), in one transaction: in the thread it answers, linked
+// to the sender's person, with a sanitized body. mail/parse/parse.ts has limited its size.
 import { Readable } from 'node:stream'
 import type { Insertable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
@@ -24,26 +24,26 @@ import type { EmailFolder } from './visibility.ts'
 
 export interface ReceiveResult {
   id: number
-  /** The e-mail was stored before, and nothing was written. */
+  /** True when the e-mail was stored before and nothing was written. */
   duplicate: boolean
   parent_id: number | null
   person_id: number | null
 }
 
 export interface ReceiveOptions {
-  /** The original bytes, stored for 30 days. */
+  /** The original bytes, which are stored for 30 days. */
   raw: Buffer | null
-  /** Its folder in the polled mailbox. */
+  /** The folder of the e-mail in the polled mailbox. */
   folder?: EmailFolder
-  /** Whether it was read there. */
+  /** Whether the e-mail was marked as read in the polled mailbox. */
   isSeen?: boolean
 }
 
-/** For one file, and for the original bytes. */
+/** The most bytes of one attachment, and of the original e-mail. */
 const maxBytes = 31 * 1024 * 1024
 const maxTextLength = 1_000_000
 
-/** Throws the veto of a listener. */
+/** Stores a received e-mail, unless it is already stored. Throws when a listener vetoes it. */
 export async function receiveMail(
   ctx: Context,
   mail: ReceivedMail,
@@ -51,7 +51,7 @@ export async function receiveMail(
 ): Promise<ReceiveResult> {
   const known = await findKnown(ctx, mail)
   if (known && !(await isSentDraft(ctx, known, folder))) return known
-  // The request's If-Match does not apply to this e-mail.
+  // The request's If-Match header does not apply to this e-mail.
   const own: Context & { uploads: Uploads & { files: Map<string, Upload> } } = {
     ...ctx,
     origin: 'inbound_mail',
@@ -68,8 +68,8 @@ export async function receiveMail(
     const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    // Original bytes are deleted after 30 days; an e-mail that cannot be shown whole keeps them as
-    // an attachment.
+    // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely keeps
+    // them as an attachment.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
     const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
     isStored = true
@@ -100,7 +100,7 @@ interface Files {
 
 const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: EmailFolder): Promise<ReceiveResult> =>
   transaction(ctx, async (ctx) => {
-    // The same e-mail may have arrived another way meanwhile.
+    // Another process may have stored the same e-mail since the first check.
     const known = await findKnown(ctx, mail)
     if (known) {
       if (await isSentDraft(ctx, known, folder)) await replaceDraft(ctx, known.id, mail, files)
@@ -138,13 +138,17 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )
-    // Answers move the thread back to the inbox, except our own and unwanted ones.
+    // An answer moves the thread back to the inbox, unless we sent the answer or it is trash or
+    // spam.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
       await tryMoveThreadToInbox(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }
   })
 
-/** Whether the known e-mail was polled as a draft and this is its sent version. */
+/**
+ * Returns whether the stored e-mail is a draft from the mailbox and the new one is its sent
+ * version.
+ */
 async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFolder): Promise<boolean> {
   if (folder !== 'sent') return false
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
@@ -152,7 +156,7 @@ async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFol
   return status === 'received' && [...folders, ...kept].includes('draft')
 }
 
-/** Replaces a draft by its sent version. */
+/** Replaces a stored draft by its sent version. */
 async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
   const work = async (ctx: Context): Promise<void> => {
     const columns = { ...columnsOf(mail, { isOwn: true, hasOriginal: files.raw !== null }), raw_file_id: null }
@@ -176,7 +180,7 @@ async function tryMoveThreadToInbox(ctx: Context & { unit: Unit }, thread: numbe
   }
 }
 
-/** The input that listeners see. */
+/** Returns the input of the event that listeners receive. */
 const inputOf = (mail: ReceivedMail, folder: EmailFolder) => ({
   subject: mail.subject,
   from: mail.from === null ? [] : [mail.from.address],
@@ -195,7 +199,7 @@ function columnsOf(
   const note =
     mail.error === null ? null : hasOriginal ? `${mail.error} The original is attached as message.eml.` : mail.error
   const html = mail.html === null ? null : clean(mail.html)
-  // When the HTML is too large to sanitize, the text is shown.
+  // When the HTML is too large to sanitize, the plain text becomes the body.
   const reply = html?.trim() || htmlOf(mail.text) || htmlOf(note)
   const text = mail.text ?? (html === null ? note : plainText(html))
   return {
@@ -226,7 +230,7 @@ const htmlOf = (text: string | null): string | null =>
     ? null
     : clean(`<p>${escapeHtml(text.trim()).replaceAll('\n', '<br />')}</p>`)) || null
 
-/** Whether a user or this installation wrote it. */
+/** Returns whether the sender is a user or this installation. */
 async function isFromUs({ db, services }: Context, { from }: ReceivedMail): Promise<boolean> {
   if (from === null) return false
   const key = fold(from.address)
@@ -234,7 +238,7 @@ async function isFromUs({ db, services }: Context, { from }: ReceivedMail): Prom
   return (await db.selectFrom('users').select('id').where('email_key', '=', key).executeTakeFirst()) !== undefined
 }
 
-/** The oldest visible person with the sender's address. */
+/** Returns the id of the oldest visible person with the sender's address. */
 async function findSender(ctx: Context, { from }: ReceivedMail): Promise<number | null> {
   if (from === null) return null
   const rows = await persons.query(ctx, { email: [from.address], sort: ['id'] })

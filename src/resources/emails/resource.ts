@@ -1,5 +1,5 @@
-// The e-mails resource (DOMAIN 14): written here or received, in folders and threads, linked to a
-// person and a lead. Rules are in content.ts, folders.ts, threads.ts and visibility.ts.
+// The e-mails resource (DOMAIN 14): e-mails written here or received, in folders and threads,
+// linked to a person and a lead. Rules are in content.ts, folders.ts, threads.ts and visibility.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
@@ -54,7 +54,9 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 
-/** Columns of a new e-mail only, some inherited from the one it answers. */
+/**
+ * Returns the columns that only a new e-mail gets; some are inherited from the e-mail it answers.
+ */
 async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string, unknown>> {
   const { config } = ctx.services
   const parent = typeof body.parent_id === 'number' ? await inheritFrom(ctx, body.parent_id) : null
@@ -132,7 +134,8 @@ export const emails = defineResource({
     has_attachments: flagged((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
-    // The first e-mail of a thread may be deleted; then its answers have no parent.
+    // An e-mail without a parent counts as the first one: when the first e-mail of a thread is
+    // deleted, its answers lose their parent.
     is_root: flagged((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),
@@ -156,7 +159,7 @@ export const emails = defineResource({
     text: row.text,
     reply_to: JSON.parse(row.reply_to) as string[],
     cc: JSON.parse(row.cc) as string[],
-    // Only for users: webhooks and workflows pass replies on to others.
+    // Only users see BCC recipients: webhooks and workflows pass the e-mail on to others.
     bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
     from: JSON.parse(row.from) as string[],
     sender: JSON.parse(row.sender) as string[],
@@ -205,7 +208,10 @@ export const emails = defineResource({
   wasInSight: wasInOpenFolder,
 })
 
-/** Stores the folders: those the body asks for, or the folder of the state of a new e-mail. */
+/**
+ * Stores the folders that the body asks for. A new e-mail without any gets the folder of its
+ * status.
+ */
 async function saveFolders(ctx: Context, id: number, wanted: EmailBody['folders']): Promise<void> {
   let filed = await foldersOf(ctx, id)
   const isNew = filed.folders.length === 0
@@ -229,7 +235,7 @@ async function loadParts(ctx: Context, replies: Email[], include: readonly strin
   if (include.includes('children')) await loadChildren(ctx, replies)
 }
 
-/** The visible answers to a page of e-mails, oldest first. */
+/** Fills in the visible answers to a page of e-mails, oldest first. */
 async function loadChildren(ctx: Context, replies: Email[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('emails')

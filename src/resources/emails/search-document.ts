@@ -1,4 +1,4 @@
-// What `q` and the search find an email by (DOMAIN 5.4).
+// The texts of an e-mail that `q` and the search match (DOMAIN 5.4).
 import { firstWords, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

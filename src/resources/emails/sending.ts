@@ -1,6 +1,6 @@
-// Sends a queued e-mail (DOMAIN 14.2): queued → sending → sent or failed, and queued again between
-// tries. Each step is an `email.update` in its own transaction. After a crash the e-mail may be
-// sent twice with the same Message-ID, so delivery is at least once.
+// Sends a queued e-mail (DOMAIN 14.2). Its status goes from queued to sending to sent or failed,
+// and back to queued between attempts. Each step is an `email.update` in its own transaction. After
+// a crash the e-mail may be sent twice with the same Message-ID: delivery is at least once.
 import { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
@@ -26,7 +26,10 @@ import { describeRefusals, hiddenRecipients, withoutHidden } from './refused-rec
 import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
-/** One try. Throws when the mail server did not accept the e-mail, `BuryJob` when it never will. */
+/**
+ * Makes one attempt. Throws when the mail server did not accept the e-mail, and `BuryJob` when it
+ * never will.
+ */
 export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await markSending(ctx, id, job.attempt))) return
   let sent: SentMail
@@ -38,15 +41,15 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // After an abort or a lost lease, the next worker continues. After the last try, `markFailed`
-    // stores the error.
+    // After an abort or a lost lease, the next worker continues, so the status stays. After the
+    // last attempt, `markFailed` stores the error.
     if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }
   await markSent(ctx, id, { refused: describeRefusals(sent, hidden) })
 }
 
-/** Queues the e-mail for the next try. */
+/** Queues the e-mail for the next attempt. */
 const requeueEmail = (ctx: Context, id: number, error: string, job: JobRun): Promise<boolean> =>
   transaction(
     ctx,
@@ -93,7 +96,7 @@ const markSending = (ctx: Context, id: number, attempts: number): Promise<boolea
       await changeStatus(ctx, id, ['sending'], { status: 'queued' })
       return false
     }
-    // A crashed try left this state.
+    // An attempt that crashed left this status.
     if (mail.status === 'sending' && mail.attempts === attempts) return true
     // An operator revived the job of a failed e-mail.
     return changeStatus(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
@@ -106,7 +109,7 @@ interface StatusChange {
   sent_at?: string
 }
 
-/** Returns false when the e-mail is gone or in none of the states `from`. */
+/** Changes the status. Returns false when the e-mail is deleted or in none of the states `from`. */
 const changeStatus = (
   ctx: Context,
   id: number,
@@ -157,7 +160,7 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,
-    // E-mails without an author are generated and must not trigger automatic answers.
+    // An e-mail without an author was generated and must not trigger automatic answers.
     ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
     ...(invitation && { calendar: { method: 'REQUEST', content: await readTextStream(invitation.content()) } }),
@@ -199,8 +202,8 @@ async function readTextStream(stream: Readable): Promise<string> {
 }
 
 /**
- * Replaces links to the e-mail's own files by embedded attachments: recipients cannot open the
- * links.
+ * Returns the `cid:` URL of the e-mail's own file behind a link, or undefined. Recipients cannot
+ * open such links, so the file is embedded.
  */
 function ownPicture(id: number, files: readonly File[], url: string): string | undefined {
   const { pathname } = new URL(url)

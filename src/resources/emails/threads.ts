@@ -1,16 +1,19 @@
 // Threads of e-mails (DOMAIN 14.1): an answer inherits thread, references, person and lead from the
-// e-mail it answers. Subjects do not matter.
+// e-mail it answers. Subjects play no role.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
 
 const maxReferences = 50
 const maxSubjectLength = 998
 
-/** A new unique Message-ID, without brackets. */
+/** Returns a new unique Message-ID, without angle brackets. */
 export const newMessageId = ({ services, time }: Context): string =>
   `${v7({ msecs: time.getTime() })}@${services.config.mailDomain}`
 
-/** Values that an answer inherits from the answered e-mail, or from the first of the thread. */
+/**
+ * Returns the values that an answer inherits from the answered e-mail, or else from the first
+ * e-mail of the thread.
+ */
 export async function inheritFrom({ db }: Context, parentId: number) {
   const parent = await db
     .selectFrom('emails')
@@ -32,8 +35,8 @@ function replySubject(subject: string | null): string | null {
 }
 
 /**
- * Puts a new e-mail into the thread of its parent, into `thread`, or into a new one, and stores its
- * references: the sent ones, else those of its parent.
+ * Puts a new e-mail into the thread of its parent, into `thread`, or into a new one. Stores its
+ * references: those of the request, else those of its parent.
  */
 export async function joinThread(
   ctx: Context,
@@ -70,15 +73,15 @@ const chainOf = async (ctx: Context, parentId: number | null): Promise<string[]>
   parentId === null ? [] : ((await referencesOf(ctx, [parentId])).get(parentId) ?? [])
 
 /**
- * Appends an id to a chain of references. A chain that is too long keeps its first and its last
- * ids.
+ * Returns the chain of references with `own` at the end. A chain that is too long keeps its first
+ * and its last ids.
  */
 function withOwn(chain: readonly string[], own: string): string[] {
   const ids = [...new Set(chain.filter((each) => each !== own)), own]
   return ids.length > maxReferences ? [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)] : ids
 }
 
-/** The reference chains of several e-mails, with one query. */
+/** Returns the chains of references of several e-mails, with one query. */
 export async function referencesOf({ db }: Context, ids: readonly number[]): Promise<Map<number, string[]>> {
   const rows = await db
     .selectFrom('email_references')

@@ -1,6 +1,6 @@
-// Visibility of e-mails (DOMAIN 7.3, 7.4): the caller may open one of the folders and sees the
-// owner, lead or person. Received e-mails without any of these are visible to all who may open the
-// inbox.
+// Visibility of e-mails (DOMAIN 7.3, 7.4): the caller may open one of the e-mail's folders, and
+// sees its owner, lead or person. A received e-mail with none of these is visible to all callers
+// who may open the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, hasPermission } from '../../kernel/context.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
@@ -33,7 +33,10 @@ function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`exists (select 1 from email_folders as place where place.email_id = emails.id and place.folder in (${sql.join(open)}))`
 }
 
-/** Whether a deleted e-mail was in a folder the caller may open, by its deletion event `known`. */
+/**
+ * Returns the condition that a deleted e-mail was in a folder the caller may open. It reads the
+ * deletion event, which the query names `known`.
+ */
 export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   const open = openFolders(ctx)
   if (canOpenAll(ctx)) return always
@@ -59,10 +62,10 @@ function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
-/** The condition for every query of `emails`. */
+/** Returns the visibility condition for every query of `emails`. */
 export function visibleEmail(ctx: Context): RawBuilder<SqlBool> {
   const seen = sql<SqlBool>`(${ofVisibleRecord(ctx)} and ${inOpenFolder(ctx)})`
-  // A caller who sees everything needs no exception for one record.
+  // A caller who sees everything needs no exception for `visibleRecord`.
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null || !canOpenAll(ctx)
   return isLimited && ctx.visibleRecord?.table === 'emails'
     ? sql<SqlBool>`(${seen} or emails.id = ${ctx.visibleRecord.id})`

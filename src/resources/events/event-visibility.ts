@@ -1,5 +1,6 @@
-// Filters events by visibility: each entity's rule (kernel/query/event-visibility.ts) decides about
-// its records. A fixed number of queries per entity, none per event.
+// Filters events by visibility. Each entity's rule (kernel/query/event-visibility.ts) decides about
+// the records of that entity. The number of queries is fixed per entity and does not grow with the
+// events.
 import { type Selectable, sql } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -7,16 +8,16 @@ import { type Records, seenOf } from '../../kernel/query/event-visibility.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 
 export type EventRow = Selectable<DB['events']>
-/** The columns that name the records of an event. */
+/** The columns of an event that identify its records. */
 export type EventReference = Pick<EventRow, 'id' | 'entity_type' | 'entity_id' | 'related_type' | 'related_id'>
 
 /**
- * Entities with owners: a link to one of their records reveals it, so it must be visible too.
- * Records of other entities show nothing more than the link.
+ * Entities with owners. An event that refers to such a record reveals it, so the caller must see
+ * that record, too. A reference to any other entity reveals nothing more.
  */
 const ownedTypes: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
 
-/** The entities whose events the caller may read. */
+/** Returns the entities whose events the caller may read. */
 export const listableTypes = (ctx: Context): string[] =>
   [...ctx.services.sights].flatMap(([type, { lists }]) => (canCall(ctx, lists) ? [type] : []))
 
@@ -27,7 +28,7 @@ interface RecordReference {
   isRelated: boolean
 }
 
-/** The events that the caller may see. */
+/** Returns the events that the caller may see. */
 export async function filterVisible<Row extends EventReference>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
   const places = rows.flatMap((row): RecordReference[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
@@ -49,7 +50,7 @@ async function visibilityOfType(
   places: readonly RecordReference[],
 ): Promise<(place: RecordReference) => boolean> {
   const sight = ctx.services.sights.get(type)
-  // The log may have entities of an earlier version.
+  // The log may contain entities of an earlier version, which have no rule any more.
   if (!sight || !canCall(ctx, sight.lists)) return () => false
   const { records } = sight
   if (!records) return () => true
@@ -70,13 +71,13 @@ async function visibilityOfType(
     if (!gone.has(id)) return seen.has(id)
     const deletion = deletions.get(id)
     if (deletion !== undefined) return known.has(deletion)
-    // A record deleted without an event was last known by this event. The event shows too little
-    // about a related record, so only callers who see everything see it.
+    // The record was deleted without an event, so this event decides instead of a deletion event.
+    // This event says too little about a related record, so only callers who see everything see it.
     return isRelated ? canSeeOwner(ctx, null) : known.has(row.id)
   }
 }
 
-/** The ids that have no record any more. */
+/** Returns the ids whose record no longer exists. */
 async function findMissing({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await db
@@ -88,7 +89,10 @@ async function findMissing({ db }: Context, { table }: Records, ids: readonly nu
   return new Set(ids.filter((id) => !present.has(id)))
 }
 
-/** The latest deletion event by record id: a record can be deleted, restored and deleted again. */
+/**
+ * Maps each record id to its latest deletion event, because a record can be deleted, restored and
+ * deleted again.
+ */
 async function findDeletions(
   { db }: Context,
   type: string,
@@ -107,7 +111,7 @@ async function findDeletions(
   return new Map(rows.map((row) => [row.entity_id ?? 0, row.last]))
 }
 
-/** The ids among these events whose record was visible at that time. */
+/** Returns the ids of these events whose record was visible to the caller at that time. */
 async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await ctx.db

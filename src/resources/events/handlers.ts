@@ -27,7 +27,7 @@ const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
   return { data: entries, meta: { next_after: next, has_more: hasMore, oldest_id: oldest } }
 }
 
-/** The position of a reconnecting reader. */
+/** Returns the position that a reconnecting reader sends in Last-Event-ID. */
 function lastEventId({ headers }: Context): number | undefined {
   const sent = headers['last-event-id']
   if (sent === undefined || sent === '') return undefined

@@ -1,5 +1,6 @@
 // Reads the event log for the change feed (DOMAIN 17.4): filtered, after a position, oldest first.
-// Invisible events are skipped but advance the position, so nothing is missed or repeated.
+// Invisible events are skipped but advance the position, so that a reader neither misses nor
+// repeats an event.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Query, Schema } from '../../contract/types.ts'
@@ -16,25 +17,31 @@ import { type EventRow, filterVisible, listableTypes } from './event-visibility.
 type Entry = Schema<'EventEntry'>
 type Condition = Expression<SqlBool>
 
-/** Limits of one call: ids searched by the filters, and rows checked for visibility. */
+/**
+ * Limits of one call: the number of event ids that the filters search, and the number of events
+ * checked for visibility.
+ */
 const maxPerCall = { searched: 10_000, looked: 1000 }
 const rowsPerQuery = 100
 
 export interface EntryBatch {
   entries: Entry[]
-  /** The last id that was examined. */
+  /** The id of the last examined event, which is the position of the next call. */
   next: number
   hasMore: boolean
 }
 
-/** All event names in the log: pairs as `.after`, single events as they are. */
+/**
+ * All event names in the log. Events that come in pairs (before, after) are stored as `.after`,
+ * single events under their own name.
+ */
 const storedNames: readonly string[] = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events)),
 ].flatMap((base) => [`${base}.after`, base])
 
 /**
- * Expands patterns to event names. Exact names stay, because the log may have names of removed
- * operations.
+ * Expands patterns to the event names they match. Exact names stay, because the log may contain
+ * events of removed operations.
  */
 function namesOf(patterns: readonly (string | number)[]): string[] {
   const texts = patterns.map(String)
@@ -42,7 +49,7 @@ function namesOf(patterns: readonly (string | number)[]): string[] {
   return [...new Set([...known, ...texts.filter((text) => !text.includes('*'))])]
 }
 
-/** The filters of a request as conditions on `events`. */
+/** Converts the filters of a request to conditions on `events`. */
 export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Condition[] =>
   conditions(
     ctx,
@@ -51,7 +58,8 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
       name: exists((patterns) =>
         patterns.includes('*') ? sql<SqlBool>`1 = 1` : sql<SqlBool>`events.name in (${sql.join(namesOf(patterns))})`,
       ),
-      // One record is found by the index; a type alone must not use it (see `ofTypes`).
+      // A filter by record uses the database index. A filter by type alone must not (see
+      // `ofTypes`).
       entity_type: query.entity_id === undefined ? exists(ofTypes) : value('events.entity_type'),
       entity_id: value('events.entity_id'),
       actor_id: value('events.actor_id'),
@@ -62,9 +70,9 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
   )
 
 /**
- * The next entries after a position. Only durable events count: after a power failure another event
- * could get a lost id, and readers would miss it. Visibility is checked with `ctx`, which a stream
- * renews.
+ * Returns the next entries after a position. Reads only durable events: after a power failure
+ * another event could get the id of a lost one, and readers would miss it. Visibility is checked
+ * with `ctx`, which a stream renews.
  */
 export async function readEntries(
   ctx: Context,
@@ -95,13 +103,13 @@ export async function readEntries(
 const presentEntries = (ctx: Context, rows: readonly EventRow[]): Entry[] => rows.map((row) => presentEntry(ctx, row))
 
 /**
- * The expression avoids the index of types, which SQLite would read and sort as a whole; the log in
- * id order stops after a page.
+ * Written as an expression so that SQLite does not use the index on types: it would read and sort
+ * all events of a type, while a scan of the log in id order stops after one page.
  */
 const ofTypes = (types: readonly (string | number)[]): Condition =>
   sql<SqlBool>`(events.entity_type || '') in (${sql.join([...types])})`
 
-/** Ids first, which an index can serve, then the large rows. */
+/** Reads the ids first, which a database index can answer, and then the large rows. */
 async function rowsWithin(
   { db }: Context,
   { place, end }: { place: number; end: number },
@@ -119,8 +127,9 @@ export async function findOldestId({ db }: Context): Promise<number | null> {
 }
 
 /**
- * Throws 422 for a position before the oldest stored event, because events are missing in between,
- * and for one beyond the newest, as after restoring a backup. 0 means the beginning.
+ * Throws 422 for a position before the oldest stored event, because the events between them are
+ * gone. Throws 422 for a position beyond the newest event, as after restoring a backup. Position 0
+ * is the beginning.
  */
 export async function checkPlace(ctx: Context, field: string, after: number, oldest: number | null): Promise<void> {
   if (after === 0) return
@@ -135,7 +144,10 @@ export async function checkPlace(ctx: Context, field: string, after: number, old
   if (after > newest) throw refuse(`The newest event is ${newest}; this id belongs to another log.`)
 }
 
-/** The newest known id; consumers remember ids of events that were deleted. */
+/**
+ * Returns the newest event id stored anywhere: event consumers keep ids of events that are deleted
+ * since.
+ */
 async function findNewestId(ctx: Context): Promise<number> {
   const { last } = await ctx.db
     .selectFrom('event_readers')
@@ -165,8 +177,8 @@ function presentEntry(ctx: Context, row: EventRow): Entry {
 }
 
 /**
- * Limits a snapshot to what the reader may see: other records become references, counts are
- * removed.
+ * Reduces a snapshot to the fields the reader may see: other records become references, and counts
+ * are removed.
  */
 function snapshotOf(ctx: Context, type: string, text: string | null): Entry['before'] {
   if (text === null) return null

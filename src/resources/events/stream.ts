@@ -1,6 +1,6 @@
-// The change feed as server-sent events (DOMAIN 17.4). The log is read again from the last
+// The change feed as server-sent events (DOMAIN 17.4). A stream reads the log again from its last
 // position, so reconnecting readers miss nothing and slow readers use no memory. streams.ts wakes
-// the readers.
+// the streams.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -11,10 +11,13 @@ import { placed } from '../../kernel/resource/export.ts'
 import { readEntries } from './read-log.ts'
 import { joinStreams } from './streams.ts'
 
-/** Small batches: the next one is read when the reader has taken this one. */
+/**
+ * Events per batch. The stream reads the next batch when the reader has received this one, so
+ * batches are small.
+ */
 const atOnce = 25
 
-/** Intervals of the heartbeat and of the check for events of other processes. */
+/** Milliseconds between heartbeats, and between checks for events that other processes wrote. */
 export interface StreamIntervals {
   beatMs: number
   lookMs: number
@@ -22,7 +25,10 @@ export interface StreamIntervals {
 
 const defaultIntervals: StreamIntervals = { beatMs: 15_000, lookMs: 1_000 }
 
-/** Events after `after` as an endless reply. Throws 429 beyond the limit per token. */
+/**
+ * Streams the events after the id `after` until the connection ends. Throws 429 beyond the limit
+ * per token.
+ */
 export function followEvents(
   ctx: Context,
   filters: readonly Expression<SqlBool>[],
@@ -38,7 +44,8 @@ export function followEvents(
   return download({
     mediaType: 'text/event-stream',
     body: placed(streamEntries(ctx, filters, after, alarm, release), release),
-    // The connection closes with the stream, so that a closing server need not wait for it.
+    // Closes the connection with the stream, so that a closing server need not wait for the
+    // connection.
     headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close' },
   })
 }
@@ -47,7 +54,10 @@ const readerIdOf = ({ token, session }: Context): string => (token ? `token ${to
 
 type Alarm = ReturnType<typeof createAlarm>
 
-/** Wakes a stream for news, for a heartbeat, and at its end. */
+/**
+ * Creates the alarm that wakes a stream when events arrive, when a heartbeat is due, and when the
+ * stream ends.
+ */
 function createAlarm(beatMs: number) {
   let hasNews = true
   let isDue = false
@@ -69,15 +79,15 @@ function createAlarm(beatMs: number) {
       wake()
     },
     isOver: () => isOver,
-    /** Whether a heartbeat is due; resets it. */
+    /** Returns whether a heartbeat is due, and resets it. */
     takeBeat: (): boolean => {
       const wasDue = isDue
       isDue = false
       return wasDue
     },
     /**
-     * Waits for news, a heartbeat or the end; returns at once when something happened since the
-     * last call.
+     * Waits for new events, a heartbeat or the end of the stream. Returns at once when one of them
+     * came since the last call.
      */
     rest: async (): Promise<void> => {
       if (!hasNews && !isOver)
@@ -108,7 +118,7 @@ async function* streamEntries(
         place = part.next
         hasMore = part.hasMore
         if (part.entries.length > 0) yield part.entries.map(block).join('')
-        // Yield while a long log has no visible events.
+        // Lets other requests run while a long part of the log has no visible events.
         else if (hasMore) await setImmediate()
       }
       // The heartbeat carries the position, which advances past invisible events.

@@ -1,5 +1,6 @@
-// The open streams of this server: the limit per token or session, waking and ending. Commits of
-// this process wake them at once; a check every second finds those of other processes.
+// The open streams of this server: their limit per token or session, and how they are woken and
+// ended. A commit of this process wakes them at once. A check every second finds commits of other
+// processes.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -7,7 +8,7 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 const maxPerReader = 5
 
 export interface Stream {
-  /** The token or session that reads it. */
+  /** The token or session that reads the stream. */
   reader: string
   wake(): void
   end(): void
@@ -15,7 +16,7 @@ export interface Stream {
 
 interface Streams {
   open: Set<Stream>
-  /** Stops the check; undefined without open streams. */
+  /** Stops the periodic check. Undefined while no stream is open. */
   rest: (() => void) | undefined
 }
 

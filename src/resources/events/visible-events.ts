@@ -1,15 +1,15 @@
-// Checks whether a caller may see events, for jobs that act on them later.
+// Checks for jobs, which act on events later, whether a caller may see an event.
 import type { Context } from '../../kernel/context.ts'
 import { filterVisible } from './event-visibility.ts'
 
-/** False also for an event that was deleted from the log. */
+/** Returns whether the caller may see the event; false also when it was deleted from the log. */
 export const canSeeEvent = async (ctx: Context, id: number): Promise<boolean> =>
   (await visibleEventIds(ctx, [id])).has(id)
 
 /** Each id is a bound variable, and SQLite limits their number per statement. */
 const idsPerQuery = 500
 
-/** The ids among these of events the caller may see. */
+/** Returns those of the event ids that the caller may see. */
 export async function visibleEventIds(ctx: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const seen = new Set<number>()
   for (let place = 0; place < ids.length; place += idsPerQuery) {

@@ -1,5 +1,5 @@
-// Visibility of rows that refer to records (DOMAIN 7.4), as one condition for pages and totals: the
-// caller may list the entity, and sees the record or could see it when it was deleted.
+// Visibility of rows that refer to records (DOMAIN 7.4), as one condition for pages and totals. The
+// caller may list the entity, and either sees the record or could see it when it was deleted.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { deletionOf, never, type Records, scopeOf } from '../../kernel/query/event-visibility.ts'
@@ -19,7 +19,7 @@ export async function visibleReferences(ctx: Context, table: Table): Promise<Con
   return conditions.length === 0 ? never : sql<SqlBool>`(${sql.join(conditions, sql` or `)})`
 }
 
-/** Null for an entity whose records are all visible. */
+/** Returns the condition for one entity, or null when all its records are visible. */
 async function scopeWithin(ctx: Context, type: string, records: Records, about: Table): Promise<Condition | null> {
   const seen = await scopeOf(ctx, records)
   if (seen === null) return null

@@ -1,5 +1,5 @@
 // Handlers of leads besides the standard ones: move, mass operations, product lines, tags, export,
-// and the lists of leads below persons and organizations.
+// and the lists of the leads of a person or organization.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -20,7 +20,10 @@ import { leads } from './resource.ts'
 const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
-/** Moving one lead and moving many both take a stage of the lead's own pipeline (DOMAIN 9.2). */
+/**
+ * Moves a lead to a stage of its own pipeline (DOMAIN 9.2). The mass update uses this function,
+ * too.
+ */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
     await leads.assertVisible(ctx, id)
@@ -49,12 +52,12 @@ const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
 const lineOf = async (ctx: Context, leadId: number, productId: number) =>
   (await loadProductLines(ctx, [leadId])).find(({ product_id }) => product_id === productId)
 
-/** Throws 404 unless the product is on the lead. */
+/** Throws 404 unless the lead has a line with the product. */
 export async function assertProductLine(ctx: Context, leadId: number, productId: number): Promise<void> {
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
 
-/** Writes one product line as a change of its own, with the events of lead products. */
+/** Writes one product line as a separate change, with the events of lead products. */
 async function putLine(
   ctx: Context,
   leadId: number,
@@ -128,7 +131,8 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers = {
   kanbanLeads,
-  // `value` is a stage to move to within the pipeline; `changes` is an ordinary update.
+  // In a mass update, `value` is a stage of the lead's pipeline, and `changes` is an ordinary
+  // update.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),
@@ -145,7 +149,7 @@ export const handlers = {
   detachLeadTag: tagged.detach,
 } satisfies Partial<Handlers>
 
-/** Lists of leads below another record; the parent must be visible (DOMAIN 7.3). */
+/** Lists of the leads of another record, which must be visible to the caller (DOMAIN 7.3). */
 export const subLists = {
   listPersonLeads: async (ctx, { params, query }) => {
     await persons.assertVisible(ctx, params.id)

@@ -24,7 +24,10 @@ interface Page {
   size: number
 }
 
-/** Throws 422 for an unknown pipeline, or for a stage of another one. */
+/**
+ * Returns the pipeline and the stages of the board. Throws 422 for an unknown pipeline, and for a
+ * stage of another pipeline.
+ */
 async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   const { pipeline_id: pipelineId, pipeline_stage_id: stageId } = query
   const pipeline = await ctx.db
@@ -40,14 +43,14 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
 }
 
 /**
- * The stage column in a form that cannot use the stage index: all stages together are nearly all
- * leads, so another index is faster.
+ * The stage column as an expression, so that SQLite does not use its index. All stages of a board
+ * hold nearly all leads, so another index is faster.
  */
 const stageWithoutIndex = sql<number>`(leads.lead_pipeline_stage_id + 0)`
 
 /**
- * Count and exact sum of each stage, from the maintained totals where the filters allow, else from
- * the matching leads.
+ * Returns the count and the exact sum of each stage. Reads the totals that triggers maintain when
+ * these can answer the filters, else the matching leads.
  */
 async function sumsOf(
   ctx: Context,
@@ -66,12 +69,12 @@ async function sumsOf(
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
-/** Sort keys with an index of their own. */
+/** Matches the sort keys that have a database index of their own. */
 const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
 
 /**
- * Whether walking the index of the sort key finds the first leads of a stage sooner than sorting
- * the stage: without filters, a known share of all leads belongs to the stage.
+ * Returns whether the index of the sort key finds the first leads of a stage sooner than sorting
+ * the stage. Without filters, the counts show how many index entries fill a page.
  */
 function isSortIndexFaster(
   ctx: Context,
@@ -86,9 +89,9 @@ function isSortIndexFaster(
 }
 
 /**
- * The ids of one page of every column in one statement: each part of the union walks the stage
- * index or the sort index. Every part contains all filters, so very long filters split the union
- * into several statements.
+ * Returns the ids of one page of every column, with one statement. Each SELECT of its UNION reads
+ * the stage index or the sort index. Each SELECT repeats all filters, so very long filters need
+ * several statements.
  */
 async function idsOnPage(
   ctx: Context,
@@ -179,7 +182,7 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   }
 }
 
-/** The leads with these ids in the order of the query, which a union does not keep. */
+/** Returns the leads with these ids in the order of the query, because a UNION does not keep it. */
 async function leadsInOrder(ctx: Context, query: object, ids: readonly number[]): Promise<Schema<'Lead'>[]> {
   const all = { ...query, page: 1, per_page: ids.length, count: 'none' }
   const { data } = await leads.list(ctx, all, (rows) => rows.where('leads.id', 'in', ids))

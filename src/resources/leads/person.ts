@@ -1,4 +1,4 @@
-// The person of a lead: by id, or inline and created with the lead (DOMAIN 9.4).
+// The person of a lead (DOMAIN 9.4): given by id, or inline and created with the lead.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,8 +11,8 @@ import { checkPerson, persons } from '../persons/resource.ts'
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
 
 /**
- * `q` matches the e-mail addresses of the person that the caller can read: the first one, which
- * every reference shows, and the others only when the caller sees the person.
+ * Returns the condition that the word matches an e-mail address the caller may read. The first
+ * address is in every reference; the others count only when the caller sees the person.
  */
 export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
   const first = dialect.jsonPointMatches('persons.emails', 'first', word)
@@ -23,7 +23,8 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
 }
 
 /**
- * The leads whose person has addresses that the caller cannot read but the search index contains.
+ * Returns the leads whose person has an address that the caller may not read. The search index
+ * contains these addresses, too.
  */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)
@@ -40,8 +41,8 @@ export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly n
 }
 
 /**
- * The `person_id` to store; undefined when unchanged. Findings of an inline person are below
- * `person.`.
+ * Returns the `person_id` to store, or undefined when it stays. Errors of an inline person are
+ * reported below `person.`.
  */
 export async function resolvePersonId(
   writing: Writing<{ person_id: number | null }>,
@@ -54,7 +55,8 @@ export async function resolvePersonId(
   }
   const inlineId = person === null ? null : person.id
   if (inlineId === undefined || (person !== null && inlineId === null)) return create(writing, person, person_id)
-  // A PUT of a fetched lead repeats the old reference beside a changed one: the changed one counts.
+  // A client that sends back a fetched lead sends the old reference beside the changed one; the
+  // changed one wins.
   if (person_id !== undefined && person_id !== inlineId) {
     if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')

@@ -1,5 +1,6 @@
-// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with name and SKU
-// as they were when added. The plan is pure; `saveProductLines` stores it inside the lead's write.
+// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with the product's
+// name and SKU at the time it was added. Planning is pure; `saveProductLines` stores the plan in
+// the transaction of the lead.
 import { sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -42,15 +43,18 @@ const lines = (db: Db) =>
 export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
   queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
 
-/** A column for a query of leads: the product lines as JSON, for `parseProductLines`. */
+/**
+ * Returns the column for a query of leads that holds the product lines as JSON, for
+ * `parseProductLines`.
+ */
 export const productLinesColumn = ({ db, services }: Context) =>
   services.store.dialect.jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id'))).as('lines')
 
 export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
 
 /**
- * Plans one line; `present` is the stored line. Finds an unknown product and an amount that is too
- * large.
+ * Plans one line; `present` is the stored line. Adds an error for an unknown product and for an
+ * amount that is too large.
  */
 export function planProductLine(
   present: ProductLine | undefined,
@@ -79,7 +83,7 @@ export function planProductLine(
   }
 }
 
-/** Plans all lines of a body. Stored lines that the body omits are deleted. */
+/** Plans all lines of a body. Saving the plan deletes stored lines that the body omits. */
 export function planProductLines(
   present: readonly ProductLine[],
   inputs: readonly Input[],

@@ -1,5 +1,5 @@
-// The quotes of a lead: their number and `include=quotes`. Quotes import leads, so leads reach them
-// through the services.
+// The quotes of a lead: their number, and `include=quotes`. Quotes import leads, so leads reach
+// quotes through the services.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -7,7 +7,7 @@ import { visible } from '../../kernel/query/visibility.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 
 /**
- * `include=quotes` for a page of leads: one query for the references, then the queries for the
+ * Fills in `include=quotes` for a page of leads: one query for the links, then the queries for the
  * quotes.
  */
 export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead'>[]): Promise<void> {
@@ -28,7 +28,7 @@ export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead
   if (quotes) await expandReferences(ctx, replies, ['quotes'], { quotes: () => quotes })
 }
 
-/** A column for a query of leads: how many of the lead's quotes the caller may see. */
+/** Returns the column for a query of leads that counts the lead's quotes visible to the caller. */
 export const quotesCount = (ctx: Context) =>
   sql<number>`(select count(*) from lead_quotes as link join quotes on quotes.id = link.quote_id where link.lead_id = leads.id and ${visible(ctx, 'quotes.user_id')})`.as(
     'quotes_count',

@@ -48,8 +48,8 @@ export const leads = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('leads')
-        // Left joins keep leads the first table of every plan, although the first four rows always
-        // exist.
+        // The first four rows always exist. Left joins nevertheless, so that SQLite reads leads
+        // first in every plan.
         .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
         .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
         .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
@@ -82,7 +82,8 @@ export const leads = defineResource(
         .$narrowType<{ source_name: string; type_name: string; pipeline_name: string; rotten_days: number }>()
         .$narrowType<{ stage_code: string; stage_name: string; stage_probability: number; stage_sort_order: number }>()
         .select(quotesCount(ctx))
-        // An activity linked to a visible lead is visible (DOMAIN 7.4).
+        // Counts all linked activities: an activity linked to a visible lead is visible (DOMAIN
+        // 7.4).
         .select(
           sql<number>`(select count(*) from lead_activities as link where link.lead_id = leads.id)`.as(
             'activities_count',
@@ -118,7 +119,7 @@ export const leads = defineResource(
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: money('leads.lead_value'),
-      // A date column; only timestamps compare by time.
+      // Compared as a date; only timestamps compare as instants.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
       stage_changed_at: time('leads.stage_changed_at'),
@@ -162,7 +163,7 @@ export const leads = defineResource(
         lead_type_id: type ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_types', 'New Business')),
         user_id,
         ...moved,
-        // Last, because it may create a person.
+        // This call comes last, because it may create a person.
         person_id: await resolvePersonId(writing, body),
       }
     },
@@ -207,7 +208,8 @@ export const leads = defineResource(
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        // Whether there are any; `countEmails` counts those that the caller sees.
+        // 1 when the lead has e-mails, else 0; `countEmails` replaces it by the number the caller
+        // sees.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
         created_at: row.created_at,

@@ -1,11 +1,15 @@
-// When an open lead is rotten (DOMAIN 9.1): computed from its age, for one lead and as a filter.
+// Decides when an open lead is rotten (DOMAIN 9.1): computed from its age, for one lead and as a
+// filter.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
 import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { leadStatus } from './stages.ts'
 
-/** The filter `is_rotten`: open leads older than the rotten days of their pipeline plus one day. */
+/**
+ * Returns the filter `is_rotten`: open leads older than the rotten days of their pipeline plus one
+ * day.
+ */
 export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
   if (query.is_rotten === undefined && query['is_rotten[not]'] === undefined) return {}
   const rows = await ctx.db.selectFrom('lead_pipelines').select(['id', 'rotten_days']).execute()

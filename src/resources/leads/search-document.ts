@@ -1,5 +1,5 @@
-// What `q` and the search find a lead by (DOMAIN 5.4). The organization is that of its person,
-// whose document quotes it too.
+// The texts of a lead that `q` and the search match (DOMAIN 5.4). The organization is that of the
+// lead's person.
 import { joinLine, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

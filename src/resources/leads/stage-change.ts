@@ -1,5 +1,5 @@
-// The stage of a lead: loads what stages.ts needs to decide, and the defaults of a new lead (DOMAIN
-// 9.1, 9.2).
+// The stage of a lead: loads the stages that stages.ts decides about, and the defaults of a new
+// lead (DOMAIN 9.1, 9.2).
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { Mend } from '../../kernel/history/restore.ts'
@@ -10,12 +10,16 @@ import { fold } from '../../kernel/values/format.ts'
 import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
-/** The columns of a stage change; empty when the body names no stage and no closing detail. */
+/**
+ * Returns the columns that a stage change sets; none when the body has neither a stage nor a
+ * closing time nor a reason.
+ */
 export async function planStageChange({ ctx, current, found }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
-  // A closing time or a reason depends on the stage, so a refused stage is the only finding.
+  // A closing time and a reason depend on the stage, so no other error is reported beside a refused
+  // stage.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
   const name = 'leads: stages'
@@ -25,7 +29,7 @@ export async function planStageChange({ ctx, current, found }: Writing<LeadState
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
 }
 
-/** The id of the named source or type, else the lowest id (DOMAIN 9.1). */
+/** Returns the id of the source or type with this name, else the lowest id (DOMAIN 9.1). */
 export async function defaultVocabularyId(
   ctx: Context,
   table: 'lead_sources' | 'lead_types',
@@ -40,9 +44,9 @@ export async function defaultVocabularyId(
 }
 
 /**
- * Replaces references of a restored lead that no longer exist: the defaults of a new lead, and the
- * stage with the same code in the remaining or default pipeline, else `new` (DOMAIN 15.1). So the
- * lead stays won or lost.
+ * Replaces references of a restored lead to deleted records. Source and type get the defaults of a
+ * new lead. The stage becomes the one with the same code, else `new`, in the remaining or default
+ * pipeline (DOMAIN 15.1). So the lead stays won or lost.
  */
 export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   const mended: Awaited<ReturnType<Mend>> = {}
@@ -69,7 +73,9 @@ export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   }
 }
 
-/** `include=stage`: stages have no path of their own, so they are taken from their pipelines. */
+/**
+ * Fills in `include=stage`. Stages have no path of their own, so they come from their pipelines.
+ */
 export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
   if (!canCall(ctx, pipelines.getOperation)) return
   const full = await pipelines.getMany(

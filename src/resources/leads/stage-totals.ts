@@ -1,5 +1,5 @@
 // Counts and values of the leads per stage, from the totals that triggers maintain
-// (db/migrations/0021). They answer only filters by owner, stage and status.
+// (db/migrations/0021). The totals can answer only filters by owner, stage and status.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -7,12 +7,15 @@ import { visible } from '../../kernel/query/visibility.ts'
 export interface StageTotal {
   stage: number
   count: number
-  /** In the form of `sumOf`. */
+  /** The sum as text, in the form that `sumOf` returns. */
   sum: string
 }
 
 const columns = { user_id: 'owner_id', lead_pipeline_stage_id: 'stage_id', status: 'status' } as const
-/** Parameters that filter no leads; the stages of a board are an argument of their own. */
+/**
+ * Query parameters that do not filter leads. The stages of a board are passed as a separate
+ * argument.
+ */
 const nonFilters = new Set([
   'pipeline_id',
   'pipeline_stage_id',
@@ -24,7 +27,10 @@ const nonFilters = new Set([
   'fields',
 ])
 
-/** The filters as conditions on the totals; null when the totals lack a filter. */
+/**
+ * Converts the filters to conditions on the totals. Returns null when the totals cannot answer a
+ * filter.
+ */
 function totalFilters(query: object): [column: string, values: number[]][] | null {
   const found: [string, number[]][] = []
   for (const [name, sent] of Object.entries(query)) {
@@ -37,10 +43,12 @@ function totalFilters(query: object): [column: string, values: number[]][] | nul
   return found
 }
 
-/** Whether the query filters leads. */
+/** Returns whether the query filters leads. */
 export const filtersLeads = (query: object): boolean => totalFilters(query)?.length !== 0
 
-/** The totals of the stages that have leads. Null when the totals lack a filter. */
+/**
+ * Returns the totals of the stages that have leads, or null when the totals cannot answer a filter.
+ */
 export async function loadStageTotals(
   ctx: Context,
   query: object,

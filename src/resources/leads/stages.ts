@@ -1,4 +1,4 @@
-// Rules of moving a lead: which stage a body means (DOMAIN 9.2), and what entering it does to
+// Rules of moving a lead: which stage a body chooses (DOMAIN 9.2), and how entering a stage changes
 // status, closing time and reason (9.3). Create, update, move, mass update and stage removal all
 // use them. Pure.
 import type { EventBase } from '../../contract/types.ts'
@@ -39,11 +39,14 @@ const outcomeByStatus: Record<number, EventBase> = {
   [leadStatus.lost]: 'lead.lost',
 }
 
-/** The additional event of an update that changes the status (DOMAIN 17.2). */
+/** Returns the additional events of an update that changes the status (DOMAIN 17.2). */
 export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
-/** The stage that a body means. Undefined, with a finding, when it names no matching stage. */
+/**
+ * Returns the stage that a body chooses. When it chooses no valid stage, adds an error and returns
+ * undefined.
+ */
 export function chooseStage(
   stages: readonly Stage[],
   defaultPipeline: number,
@@ -61,8 +64,8 @@ export function chooseStage(
   if (stageId !== undefined) {
     const stage = stages.find(({ id }) => id === stageId)
     if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
-    // A PUT of a fetched lead repeats the old stage beside a new pipeline: the changed value
-    // counts.
+    // A client that sends back a fetched lead sends the old stage beside a new pipeline; the
+    // changed value wins.
     else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
       if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
       if (current && pipeline === current.lead_pipeline_id) return stage
@@ -77,8 +80,9 @@ export function chooseStage(
 }
 
 /**
- * The columns after entering `stage`. A value equal to the stored one counts as not sent, so that a
- * PUT of a fetched lead can change only the stage. `latest` is the last allowed closing time.
+ * Returns the columns after the lead enters `stage`. A value equal to the stored one counts as not
+ * sent, so that a client can change only the stage of a lead it sends back. `latest` is the last
+ * allowed closing time.
  */
 export function enterStage(
   stage: Stage,
