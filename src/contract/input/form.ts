@@ -40,7 +40,7 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    // A caller that posts bytes does not read errors, so a repeated field is no error: its last
+    // A caller that posts bytes does not read errors, so a repeated field is valid: its last
     // value counts.
     if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])

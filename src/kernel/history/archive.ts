@@ -16,7 +16,8 @@ export interface ArchivedRow {
 }
 
 /**
- * Rows of other tables whose `column` referred to the row `to` and became null with the deletion.
+ * References that became null with the deletion: `ids` are rows of `table` whose `column` referred
+ * to the row `to`.
  */
 export interface Pointer {
   table: string
@@ -29,7 +30,10 @@ export interface Archive {
   /** The record's own row first, then its child rows, parents before children. */
   rows: ArchivedRow[]
   pointers: Pointer[]
-  /** Records that were deleted with this one, and their events. They have archives of their own. */
+  /**
+   * Records that the deletion cascaded to, with the ids of their deletion events. Each has an
+   * archive of its own.
+   */
   companions: { entity: string; id: number; event: number }[]
 }
 
@@ -44,7 +48,7 @@ export async function relationsOf({ db, services: { store } }: Context): Promise
 
 const atOnce = 500
 
-/** `values` in chunks that fit in one statement. */
+/** Returns `values` in chunks that fit into one statement. */
 export function chunks<T>(values: readonly T[]): T[][] {
   const found: T[][] = []
   for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
@@ -67,7 +71,7 @@ async function rowsBy<R = Row>(
   return found
 }
 
-/** The columns of the primary key of `table`. */
+/** Returns the columns of the primary key of `table`. */
 export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
   uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
 
@@ -81,7 +85,7 @@ async function pointersAt(ctx: Context, table: string, column: string, ids: read
   }))
 }
 
-/** The record's row and all its child rows. */
+/** Returns the record's row and all its child rows. */
 async function capture(ctx: Context, entity: string, table: string, id: number): Promise<Omit<Archive, 'companions'>> {
   const relations = await relationsOf(ctx)
   const rows = new Map<string, ArchivedRow>()
@@ -111,8 +115,8 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
 }
 
 /**
- * Runs a deletion and archives the rows it removes, and the ids of records it cascades to. Runs in
- * its transaction.
+ * Runs a deletion, and archives the rows it removes and the ids of the records it cascades to. Call
+ * it in the transaction of the deletion.
  */
 export async function archiveThenDelete(
   ctx: Context,
@@ -141,11 +145,13 @@ export async function archiveThenDelete(
 
 export interface Archived extends Archive {
   event: number
-  /** The record as last shown. */
+  /** The record's reply before the deletion. */
   snapshot: Record<string, unknown>
 }
 
-/** The archive of the last deletion of a record; undefined when there is none or it is too old. */
+/**
+ * Returns the archive of a record's last deletion; undefined when there is none or it is too old.
+ */
 export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
   const found = await ctx.db
     .selectFrom('archives')

@@ -1,6 +1,6 @@
-// Raises the versions of records that refer to a deleted or restored one (DOMAIN 3.1, 23).
-// References come from the foreign keys, and whether a reply shows them from the contract. The
-// event of the deletion covers them.
+// Raises the versions of records that refer to a deleted or restored one (DOMAIN 3.1, 23). The
+// foreign keys say which tables refer to it, and the contract says whether their replies show it.
+// These records get no event of their own: the deletion's event covers them.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
@@ -12,9 +12,9 @@ interface Spot {
 }
 
 /**
- * Raises the versions of the records that refer to one, with a statement per table: by a column of
- * their own, or through rows between them (`quote_items`, `lead_activities`). Call it while these
- * rows exist. `except`: records that change with this one anyway.
+ * Raises the versions of the records that refer to one record, with one statement per table. The
+ * reference is a column of their own or a row between them (`quote_items`, `lead_activities`), so
+ * call it while these rows exist. `except`: records that this write changes anyway.
  */
 export async function bumpReferrers(
   ctx: Context,
@@ -30,7 +30,7 @@ export async function bumpReferrers(
     const refers = sql<SqlBool>`${sql.ref(column)} = ${id}`
     if (onDelete === 'set null') add(child, refers)
     if (onDelete === 'restrict' || columns.get(child)?.has('version')) continue
-    // Rows without a version are child rows of another record.
+    // A row without a version is a child row of another record.
     for (const key of foreignKeys.filter((each) => each.table === child && each.column !== column)) {
       if (key.onDelete === 'cascade' && shows(ctx, key.parent, entity, child))
         add(key.parent, sql<SqlBool>`id in (select ${sql.ref(key.column)} from ${sql.table(child)} where ${refers})`)
@@ -44,7 +44,7 @@ export async function bumpReferrers(
   }
 }
 
-/** Restores references to a record, unless the rows refer to another record by now. */
+/** Restores references to a record, except in rows that refer to another record by now. */
 export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
   for (const { table, column, to, ids } of pointers) {
     for (const part of chunks(ids)) {
@@ -55,8 +55,8 @@ export async function relink(ctx: Context, pointers: readonly Pointer[]): Promis
 }
 
 /**
- * Whether replies with records of `table` show records of `entity`: a lead shows its tags, a tag
- * not its leads.
+ * Returns whether replies with records of `table` show records of `entity`: a lead shows its tags,
+ * but a tag does not show its leads.
  */
 function shows(ctx: Context, table: string, entity: string, between: string): boolean {
   const names = namesIn(ctx, table)

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 /** Runs in the transaction that deletes a record, before its row is deleted. */
 export type DeleteHook = (ctx: Context, id: number) => Promise<void>
 
-/** By entity (`leads`, `persons` …), in the order they run. */
+/** The hooks of each entity (`leads`, `persons` …), in the order they run. */
 export type Releases = ReadonlyMap<string, readonly DeleteHook[]>
 
 /** Merges the hooks of several slices. */
@@ -19,8 +19,8 @@ export function collectDeleteHooks(slices: readonly Readonly<Record<string, Dele
 }
 
 /**
- * Runs the hooks of a record, after `beforeDelete` of its definition. If-Match is about the record
- * itself, so the hooks do not see it.
+ * Runs the hooks of a record, after `beforeDelete` of its definition. If-Match refers to this
+ * record, not to those that the hooks change, so the hooks run without it.
  */
 export async function runDeleteHooks(ctx: Context, entity: string, id: number): Promise<void> {
   for (const release of ctx.services.releases.get(entity) ?? []) await release({ ...ctx, ifMatch: null }, id)

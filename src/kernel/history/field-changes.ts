@@ -1,5 +1,6 @@
-// The changed fields of an event, computed from its snapshots; for history and timelines (DOMAIN
-// 13.4, 17.4). Pure functions. A reference appears once, cut down to what every reader may see.
+// Computes the changed fields of an event from its snapshots, for history and timelines (DOMAIN
+// 13.4, 17.4). Pure functions. A reference appears once, reduced to the keys that every reader may
+// see.
 import type { Snapshot } from '../write/events.ts'
 
 export interface Change {
@@ -9,23 +10,23 @@ export interface Change {
   new: unknown
 }
 
-/** One row of the event log, with its JSON read. */
+/** One row of the event log, with its JSON parsed. */
 export interface Logged {
   entity: string
   before: Snapshot | null
   after: Snapshot | null
   changed: readonly string[]
-  /** Keys that follow from others (x-derived). */
+  /** Keys whose values are derived from other fields (x-derived). */
   derivedKeys: readonly string[]
 }
 
-/** Names of attributes by their code. */
+/** Display names of attributes, by attribute code. */
 export type Labels = ReadonlyMap<string, string>
 
 const own = 'custom_attributes.'
 /** Keys that every record has and no caller sets. */
 const bookkeeping: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at', 'version'])
-/** The keys that a reference shows of a record out of sight (DOMAIN 3.5). */
+/** The keys that a reference shows of a record that the caller may not see (DOMAIN 3.5). */
 const shownOfRefs = new Set(
   [
     'id',
@@ -46,8 +47,8 @@ const shownOfRefs = new Set(
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/s$/, '')
 
 /**
- * The keys under which a snapshot may show what `key` names: `user` or `person` of `…_id`, `leads`
- * of `lead_ids`.
+ * Returns a test for the keys that show the record referred to by `key`: `user` or `person` for
+ * `…_id`, `leads` for `lead_ids`.
  */
 const showsOf = (key: string): ((name: string) => boolean) => {
   if (key.endsWith('_ids')) return (name) => name === `${key.slice(0, -4)}s`
@@ -55,7 +56,10 @@ const showsOf = (key: string): ((name: string) => boolean) => {
   return (name) => stem !== null && (stem === name || stem.endsWith(`_${name}`))
 }
 
-/** The changes of one event: all set fields of a new or deleted record, else the changed fields. */
+/**
+ * Returns the changes of one event: all set fields of a new or deleted record, else the changed
+ * fields.
+ */
 export function changesOf({ entity, before, after, changed, derivedKeys }: Logged, labels: Labels): Change[] {
   const one = before ?? after ?? {}
   const keys = before && after ? changed : fieldsOf(one, entity, derivedKeys)
@@ -69,7 +73,7 @@ export function changesOf({ entity, before, after, changed, derivedKeys }: Logge
     })
 }
 
-/** The keys that are set in a snapshot, without the link's reference to the record itself. */
+/** Returns the keys with a value in a snapshot, except a link's reference to the record itself. */
 function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly string[]): string[] {
   const isSet = (value: unknown): boolean =>
     value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
@@ -86,7 +90,7 @@ function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly stri
   return keys
 }
 
-/** The value of a field in a snapshot; null when it has none. */
+/** Returns the value of a field in a snapshot; null when it has none. */
 export function valueIn(snapshot: Snapshot | null, key: string): unknown {
   if (!snapshot) return null
   const custom = key.startsWith(own) ? (snapshot.custom_attributes as Snapshot | undefined) : undefined
@@ -95,7 +99,8 @@ export function valueIn(snapshot: Snapshot | null, key: string): unknown {
 }
 
 /**
- * Cuts an object with an id down to a reference: the writer may have seen more than the reader may.
+ * Reduces an object with an id to a reference, because the writer may have seen more of it than the
+ * reader may.
  */
 export function asSeen(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('id' in value)) return value
@@ -103,7 +108,8 @@ export function asSeen(value: unknown): unknown {
 }
 
 /**
- * The name of a field for people: that of its attribute, else the last part of the key in words.
+ * Returns the display name of a field: that of its attribute, else the last part of the key in
+ * words.
  */
 export function labelOf(key: string, labels: Labels): string {
   const code = key.slice(key.lastIndexOf('.') + 1)

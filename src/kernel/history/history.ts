@@ -14,7 +14,7 @@ import { type Change, changesOf, type Logged } from './field-changes.ts'
 
 type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'visibleIds' | 'exists' | 'sight'>
 
-/** The handler of `GET /…/{id}/history`. */
+/** Returns the handler of `GET /…/{id}/history`. */
 export const historyHandler =
   (resource: Recorded) =>
   async (ctx: Context, { params, query }: { params: { id: number }; query: Query }): Promise<Schema<'HistoryPage'>> => {
@@ -33,7 +33,7 @@ async function locatePast(
 }
 
 /**
- * One page of a record's events, newest first; a null id means a singleton such as the
+ * Returns one page of a record's events, newest first. The id is null for a singleton such as the
  * configuration.
  */
 export async function historyPage(
@@ -49,7 +49,7 @@ export async function historyPage(
     .select('tokens.name as token_name')
     .where('events.entity_type', '=', entity)
     .where('events.entity_id', id === null ? 'is' : '=', id)
-    // Follow-up events repeat the fields of the pair before them.
+    // Follow-up events repeat the fields of the create or update events before them.
     .where((where) => where.and(followUps.map((word) => where('events.name', 'not like', `%.${word}`))))
   const { rows: shown, links, meta } = await page(ctx, rows, query, { id: 'events.id' }, 'events.id')
   const labels = await ctx.services.fieldLabels(ctx, entity)
@@ -86,11 +86,11 @@ function read(
 }
 
 /**
- * One line of the change log: a record was created, or one field of it was changed (`key`, null for
- * the creation).
+ * One line of the change log: the creation of the record (`key` is null) or the change of one of
+ * its fields.
  */
 export interface Line {
-  /** Unique across all events. */
+  /** The id of the line, unique across all events. */
   id: number
   event_id: number
   key: string | null
@@ -100,9 +100,9 @@ export interface Line {
 const linesPerEvent = 1000
 
 /**
- * The change log of one record as a query with a row per changed field. The caller sorts, pages and
- * unites it with others; `describe` then loads a page of rows. A field and its reference are one
- * row.
+ * Returns the change log of one record as a query with a row per changed field. The caller sorts,
+ * pages and unites it with other queries; `describe` then loads a page of rows. A field and its
+ * reference share one row.
  */
 export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'entity' | 'events'>, id: number) {
   const { dialect } = ctx.services.store
@@ -130,13 +130,15 @@ export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'enti
 
 export interface Described extends Line {
   actor: { id: number | null; name: string | null }
-  /** Whether the creation brought back a deleted record. */
+  /** Whether this creation is the restore of a deleted record. */
   isRestored: boolean
   /** Null for the creation. */
   change: Change | null
 }
 
-/** The details of a page of lines of one entity, with one query for their events. */
+/**
+ * Returns the details of a page of change-log lines of one entity, with one query for their events.
+ */
 export async function describe(ctx: Context, entity: string, lines: readonly Line[]): Promise<Map<number, Described>> {
   const ids = [...new Set(lines.map((line) => line.event_id))]
   if (ids.length === 0) return new Map()

@@ -1,6 +1,5 @@
-// Restores a deleted record from its archive, with its child rows and the same ids (DOMAIN 17.4).
-// If a row refers to a record that is gone, the row or the reference is dropped, and the reply
-// lists it.
+// Restores a deleted record from its archive, with its child rows and the same ids (DOMAIN 17.4). A
+// row or reference whose record no longer exists is dropped, and the reply lists it.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -17,8 +16,8 @@ import { type Archived, type ArchivedRow, chunks, lastArchive, type Row, relatio
 import { bumpReferrers, relink } from './backreferences.ts'
 
 /**
- * A reference that was dropped because its record is gone: that record, and the field that referred
- * to it.
+ * A reference that was dropped because its record no longer exists: that record, and the field that
+ * referred to it.
  */
 export interface Dropped {
   entity_type: string
@@ -34,9 +33,9 @@ export interface Restored<Reply> {
 /** The argument of a definition's `onRestore`. */
 export interface Mending {
   row: Readonly<Row>
-  /** The record as last shown. */
+  /** The record's reply before the deletion. */
   snapshot: Archived['snapshot']
-  /** Columns whose record is gone. */
+  /** Columns that refer to a record that no longer exists. */
   vanished: ReadonlySet<string>
   /** Reports a dropped value that only the slice knows, such as a custom attribute. */
   drop: (what: Dropped) => void
@@ -46,15 +45,16 @@ interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
   mend: Mend | undefined
-  /** The restored record, whatever its owner. */
+  /** Returns the reply with the restored record, even if its owner is not visible. */
   written: (ctx: Context) => Promise<Reply>
 }
 
 export type Mend = (ctx: Context, mending: Mending) => Promise<Row>
 
 /**
- * Throws 404 when nothing within reach can be restored, 409 `state_conflict` when the record exists
- * or cannot be without what is gone, 409 `unique_violation` when a value of its own was taken.
+ * Restores the record. Throws 404 when there is no archive that the caller may restore, 409
+ * `state_conflict` when the record exists or requires a record that no longer exists, 409
+ * `unique_violation` when another record has taken one of its unique values.
  */
 export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise<Restored<Reply>> {
   const { resource, id } = about
@@ -88,7 +88,7 @@ export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise
   })
 }
 
-/** The handler of `POST /…/{id}/restore`. */
+/** Returns the handler of `POST /…/{id}/restore`. */
 export const restoreHandler =
   <Reply>({ restore, noun }: Pick<Resource<Reply, never>, 'restore' | 'noun'>) =>
   async (ctx: Context, { params }: { params: { id: number } }) => {
@@ -96,13 +96,16 @@ export const restoreHandler =
     return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
   }
 
-/** Whether the record that a reference names is gone. */
+/** Returns whether the record that a foreign key of the row refers to no longer exists. */
 type IsMissing = (key: ForeignKey, row: Row) => boolean
 
 const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
   foreignKeys.filter((key) => key.table === table)
 
-/** Loads the existence of all referenced records with one query per table. */
+/**
+ * Checks with one query per table which referenced records exist, and returns the test for missing
+ * ones.
+ */
 async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
   const named = new Map<string, Set<number>>()
   for (const { table, row } of rows) {
@@ -122,8 +125,8 @@ async function goneFor(ctx: Context, relations: Relations, rows: readonly Archiv
 }
 
 /**
- * Name of a table in replies: that of its resource, else its last word (`lead_pipeline_stages` are
- * stages).
+ * Returns the name of a table in replies: that of its resource, else its last word
+ * (`lead_pipeline_stages` are stages).
  */
 function entityOf({ services }: Context, table: string): string {
   for (const resource of services.resources.values()) if (resource.table === table) return resource.entity
@@ -150,7 +153,7 @@ async function assertNotTaken<Reply>(
   found.throwIfAny()
 }
 
-/** The record's own row with the next version and without references to records that are gone. */
+/** Returns the record's own row with the next version and without references to missing records. */
 async function repairRow<Reply>(
   ctx: Context,
   relations: Relations,
@@ -187,7 +190,7 @@ async function insert(ctx: Context, relations: Relations, { table, row }: Archiv
 type Brought = { table: string; id: number }
 
 /**
- * Restores the records that were deleted with this one, unless they were restored or deleted again
+ * Restores the records that the deletion cascaded to, unless they were restored or deleted again
  * since.
  */
 async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: Dropped[]): Promise<Brought[]> {
@@ -210,7 +213,7 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
   const isGone = await goneFor(ctx, relations, rows)
   const archived = new Set(rows.map(({ table, row }) => `${table} ${row.id}`))
   for (const { table, row } of rows.slice(1)) {
-    // `onRestore` of the slice has checked and written these again.
+    // The slice's `onRestore` has already checked and written these values.
     if (table === 'unique_values') continue
     const name = ({ parent, column }: ForeignKey): string => `${parent} ${row[column]}`
     const gone = keysOf(relations, table).filter((key) =>
@@ -220,10 +223,10 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
     let isLost = false
     for (const key of gone) {
       const entity = entityOf(ctx, key.parent)
-      // The same effect that the foreign key would have had.
+      // The reference becomes null, as the foreign key would have set it.
       if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
       else isLost = true
-      // A row lost with its parent is not listed separately.
+      // A row that was dropped with its parent is not listed separately.
       if (archived.has(name(key)) || table === 'unique_values') continue
       const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
       dropped.push({ entity_type: entity, id: Number(row[key.column]), field })

@@ -12,7 +12,8 @@ export type AddressCheck = (address: string) => string | null
 const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
 
 /**
- * Public by number, but answered inside a data center: Azure's services for its virtual machines.
+ * Public addresses that answer only inside a data center: Azure's services for its virtual
+ * machines.
  */
 const ofPlatforms = ['168.63.129.16']
 
@@ -33,8 +34,8 @@ const words: Record<string, string> = {
 }
 
 /**
- * Returns the fault of an address ("a loopback"), or null for an allowed one. Throws on an invalid
- * network.
+ * Returns a check that answers the fault of an address ("a loopback"), or null for an allowed
+ * address. Throws on an invalid network in the list.
  */
 export function addressCheck(allowCidrs: readonly string[]): AddressCheck {
   const allowed = allowCidrs.map(network)
@@ -56,7 +57,7 @@ function kindOf(address: Address): string | null {
 const within = (address: Address, [base, bits]: [Address, number]): boolean =>
   address.kind() === base.kind() && address.match(base, bits)
 
-/** A network; one address counts as a network of one. */
+/** Parses a network; a single address counts as a network of one address. */
 function network(text: string): [Address, number] {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = ipaddr.parse(text)

@@ -1,6 +1,6 @@
 // The only client for outgoing HTTP (DESIGN 9). Users choose the URL, so the client resolves the
-// name once, checks every address, and connects to a checked address only, whatever the name
-// resolves to later.
+// name once, checks every address, and connects only to a checked address, even if the name
+// resolves to another one later.
 import { isIP, type LookupFunction } from 'node:net'
 import type { Client, Dispatcher } from 'undici'
 import { version } from '../../installation/package-info.ts'
@@ -28,23 +28,29 @@ export interface OutboundReply {
 }
 
 export interface Outbound {
-  /** Returns any response; redirects are not followed. Throws OutboundError when there is none. */
+  /**
+   * Returns any response and does not follow redirects. Throws OutboundError when there is no
+   * response.
+   */
   request(request: OutboundRequest, signal?: AbortSignal): Promise<OutboundReply>
 }
 
 export interface OutboundOptions {
-  /** Private networks that may be reached. */
+  /** Private networks that calls may reach. */
   allowCidrs: readonly string[]
-  /** Whether URLs without encryption may be called. */
+  /** Whether `http:` URLs may be called. */
   allowHttp: boolean
-  /** For resolving the name and connecting. */
+  /** The maximum milliseconds for resolving the name and connecting. */
   connectMs: number
-  /** For the whole call, to the end of the body. */
+  /** The maximum milliseconds for the whole call, to the end of the body. */
   totalMs: number
   lookup?: Lookup
 }
 
-/** The bytes of a body that are stored, and those that are read before the connection is cut. */
+/**
+ * The bytes of a response body that are stored, and the bytes that are read before the connection
+ * is closed.
+ */
 const excerptBytes = 1024
 const readBytes = 64 * 1024
 
@@ -53,7 +59,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const lookup = boundedLookup(options.lookup)
   return {
     async request(request, signal) {
-      // Loaded by the first call, to keep the start fast.
+      // undici is loaded by the first call, which keeps the start of the server fast.
       const { Client } = await import('undici')
       const elapsed = stopwatch()
       const url = readUrl(request.url, options.allowHttp)
@@ -65,7 +71,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const connecting = limit(options.connectMs, total.signal)
         const addresses = await checked(host, lookup, check, connecting.signal).finally(connecting.clear)
         client = new Client(url.origin, {
-          // One request per connection, because the address is checked for this request.
+          // Each connection serves one request, because its address was checked for this request
+          // only.
           pipelining: 0,
           connect: {
             timeout: Math.max(1, options.connectMs - elapsed()),
@@ -111,8 +118,8 @@ function readUrl(text: string, allowHttp: boolean): URL {
 }
 
 /**
- * The addresses of a host, all of them checked. A literal address, in any notation, is its own
- * result.
+ * Returns the addresses of a host after checking all of them. A literal address, in any notation,
+ * resolves to itself.
  */
 async function checked(
   host: string,
@@ -131,8 +138,8 @@ async function checked(
 }
 
 /**
- * A lookup that returns the checked addresses for one name, so that a second lookup cannot lead
- * elsewhere.
+ * Returns a lookup function that yields the checked addresses, so that a second DNS lookup cannot
+ * lead to another address.
  */
 function pinned(host: string, addresses: readonly string[]): LookupFunction {
   const entries = addresses.map((address) => ({ address, family: isIP(address) }))
@@ -144,7 +151,7 @@ function pinned(host: string, addresses: readonly string[]): LookupFunction {
   }
 }
 
-/** A signal that fires after a time, or with another one. */
+/** Returns a signal that aborts after a time, or when `outer` aborts. */
 function limit(ms: number, outer: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController()
   const stop = (): void => controller.abort()
@@ -165,7 +172,7 @@ function withAgent(headers: Readonly<Record<string, string | string[]>>): Record
   return { ...(!hasAgent && { 'user-agent': `Accord-CRM/${version}` }), ...headers }
 }
 
-/** Reads a body to its end or to its limit, and returns its beginning. */
+/** Reads a body to its end or its limit. Returns its beginning as text. */
 async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   const kept: Buffer[] = []
   let length = 0

@@ -1,11 +1,12 @@
-// Resolves names for calls to outside with the system's resolver, so hosts file and search domains
-// count. A lookup occupies one of the four libuv threads, which password hashing and files need
-// too, and cannot be cancelled. So few run at once, and concurrent callers of a name share one.
+// Resolves host names for outgoing calls with the system's resolver, so the hosts file and search
+// domains apply. A lookup cannot be cancelled and occupies one of the four libuv threads, which
+// password hashing and files also need. Therefore few lookups run at once, and concurrent calls to
+// one host share a lookup.
 import { lookup as resolve } from 'node:dns/promises'
 import pLimit from 'p-limit'
 import { OutboundError } from './errors.ts'
 
-/** All addresses of a name. */
+/** Returns all addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<string[]>
 
 interface SharedLookup {
@@ -18,8 +19,8 @@ const maxConcurrent = 2
 const addressesOf: Lookup = async (hostname) => (await resolve(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * The addresses of a host. Rejects with OutboundError when the lookup fails or `signal` aborts
- * first.
+ * Returns a lookup with bounded concurrency. It rejects with OutboundError when the lookup fails or
+ * `signal` aborts first.
  */
 export function boundedLookup(lookup: Lookup = addressesOf): (host: string, signal: AbortSignal) => Promise<string[]> {
   const limit = pLimit(maxConcurrent)
@@ -29,14 +30,16 @@ export function boundedLookup(lookup: Lookup = addressesOf): (host: string, sign
     const shared: SharedLookup = { answer: Promise.resolve([]), callers: 0 }
     const run = (): Promise<string[]> => {
       if (shared.callers > 0) return lookup(host)
-      // Every caller has given up while it waited; the next one begins anew.
+      // All callers have given up while this lookup waited, so it is skipped; the next caller
+      // starts another one.
       open.delete(host)
       return Promise.resolve([])
     }
     shared.answer = limit(run).finally(() => {
       if (open.get(host) === shared) open.delete(host)
     })
-    // All callers may be gone when it fails.
+    // When the lookup fails, all callers may have given up, which would leave the rejection
+    // unhandled.
     shared.answer.catch(() => undefined)
     open.set(host, shared)
     return shared

@@ -1,5 +1,5 @@
 // The reasons why an outgoing call got no response, each in one line that may be stored and shown.
-// It names the host and nothing else of the URL, whose path and query may hold secrets.
+// The line names only the host, because the path and query of a URL may hold secrets.
 export type OutboundErrorKind = 'refused-address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'dropped' | 'invalid'
 
 export class OutboundError extends Error {
@@ -41,7 +41,7 @@ export function toOutboundError(cause: unknown, { host, isConnected, isOver, ms 
   return failed('dropped', `${host} ended the connection before its answer was complete.`)
 }
 
-/** The code of an error, of its cause, or of the first of several. */
+/** Returns the code of an error, of its cause, or of the first of several errors. */
 function codeOf(cause: unknown): string {
   const error = cause as { code?: unknown; errors?: unknown[]; cause?: unknown } | null | undefined
   if (typeof error?.code === 'string') return error.code
@@ -49,6 +49,6 @@ function codeOf(cause: unknown): string {
   return error?.cause === undefined ? '' : codeOf(error.cause)
 }
 
-/** The reason of an invalid argument: it names the header, never a value. */
+/** Returns the message of an invalid argument on one line. It names the header, never a value. */
 const oneLine = (cause: unknown): string =>
   cause instanceof Error ? cause.message.replace(/\s+/g, ' ').slice(0, 200) : ''

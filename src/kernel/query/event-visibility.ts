@@ -1,6 +1,6 @@
-// Visibility of events (DOMAIN 7.4, 17.3). Each type of the event log has one rule, kept beside its
-// list: a caller sees events of the records that the list shows, and of a deleted record that the
-// caller saw last. The feed, its streams, histories, deliveries and runs use this rule.
+// Visibility of events (DOMAIN 7.4, 17.3). Each type of record has one rule, defined beside its
+// list: a caller sees the events of records in that list, and of deleted records that were in it at
+// the end. The feed, its streams, histories, deliveries and runs use this rule.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { EventBase, OperationFact, Schema } from '../../contract/types.ts'
@@ -13,29 +13,34 @@ export type EventEntity = Schema<'EventEntity'>
 
 export interface Sight {
   /**
-   * The operation that lists the records: a caller without its permission and ability sees no event
-   * of the type.
+   * The operation that lists the records. A caller without its permission and ability sees no event
+   * of this type.
    */
   lists: OperationFact
-  /** Null for a single record without an id, such as the configuration. */
+  /**
+   * The rules for single records. Null for a singleton without an id, such as the configuration.
+   */
   records: Records | null
-  /** A stored snapshot reduced to the fields that the caller's own reply would hold. */
+  /** Returns a stored snapshot reduced to the fields that the caller's own reply would have. */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
-  /** Longer texts are left out of stored snapshots (DOMAIN 17.3). */
+  /** The maximum length of texts in stored snapshots; longer ones are omitted (DOMAIN 17.3). */
   maxLoggedTextLength?: number | undefined
 }
 
 export interface Records {
   table: keyof Tables
-  /** The event that deletes a record; null when records of this type are not deleted. */
+  /**
+   * The base name of the event that deletes a record; null when records of this type are not
+   * deleted.
+   */
   deleted: EventBase | null
-  /** The existing visible records, as a query of their ids. */
+  /** Returns a query of the ids of the existing visible records. */
   inSight(ctx: Context): Rows<{ id: number }> | Promise<Rows<{ id: number }>>
-  /** The visible ids among these; by default read through `inSight`. */
+  /** Returns the visible ids among `ids`. By default they are read through `inSight`. */
   seen?: (ctx: Context, ids: readonly number[]) => Promise<ReadonlySet<number>>
   /**
-   * Whether a deleted record was visible: a condition on `known`, the last row of `events` about
-   * it.
+   * Returns the SQL condition under which a deleted record was visible. It reads the alias `known`:
+   * the record's last row in `events`.
    */
   wasInSight(ctx: Context): RawBuilder<SqlBool>
 }
@@ -59,7 +64,10 @@ export function checkSights(sights: ReadonlyMap<string, Sight>, contract: object
     )
 }
 
-/** The rule of a type. Throws for a type without one, so none of its events is written or shown. */
+/**
+ * Returns the rule of a type. Throws for a type without a rule, so its events are neither written
+ * nor shown.
+ */
 export function sightOf({ services }: Pick<Context, 'services'>, type: string): Sight {
   const sight = services.sights.get(type)
   if (!sight) throw new Error(`No rule says who sees events about ${type}.`)
@@ -76,21 +84,22 @@ export async function seenOf(ctx: Context, records: Records, ids: readonly numbe
 }
 
 /**
- * The visible records, as a query of their ids; null when the caller sees all records of the type.
+ * Returns a query of the ids of the visible records; null when the caller sees all records of the
+ * type.
  */
 export async function scopeOf(ctx: Context, records: Records): Promise<Rows<{ id: number }> | null> {
   const [own, all] = [await records.inSight(ctx), await records.inSight({ ...ctx, user: null, token: null })]
   return own.compile().sql === all.compile().sql ? null : own
 }
 
-/** The newest deletion event of this id, as a query of one number. */
+/** Returns a query of the id of the newest deletion event of a record. */
 export const deletionOf = (type: string, { deleted }: Records, id: RawBuilder<unknown>): RawBuilder<number | null> =>
   sql`(select max(gone.id) from events as gone where gone.entity_type = ${type} and gone.entity_id = ${id}
     and gone.name = ${`${deleted}.after`})`
 
 /**
- * Whether the caller may see events of a deleted record. Once its deletion has left the log, no
- * caller may.
+ * Returns whether the caller may see events of a deleted record. After its deletion event has been
+ * removed from the log, no caller may.
  */
 export async function wasSeen(ctx: Context, type: string, records: Records, id: number): Promise<boolean> {
   const deletion = await ctx.db

@@ -10,8 +10,8 @@ import { toScaled } from '../values/money.ts'
 type Condition = Expression<SqlBool>
 
 /**
- * The storage of a field. `text` names the `_key` column; `exists` builds a condition for a list of
- * values.
+ * How the database stores a field. The column of `text` is a `_key` column; `exists` builds a
+ * condition for a list of values.
  */
 export type Field =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
@@ -31,7 +31,10 @@ export type Query = Readonly<Record<string, unknown>>
 
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
-/** One condition per filter in the query. Other parameters (page, sort …) are not in `fields`. */
+/**
+ * Returns one condition per filter in the query. Other parameters (page, sort …) are not in
+ * `fields`.
+ */
 export function conditions(ctx: Context, query: Query, fields: Fields, search: readonly SearchField[]): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
@@ -64,7 +67,7 @@ function condition(ctx: Context, field: Field, operator: string, sent: unknown):
     const values = [sent].flat().map((each) => stored(field, each))
     if (values.length === 0) return operator === 'not' ? sql<SqlBool>`1 = 1` : sql<SqlBool>`1 = 0`
     const within = sql<SqlBool>`${column} in (${sql.join(values)})`
-    // "none of" keeps the rows without a value.
+    // The operator `not` also matches rows without a value.
     return operator === 'not' ? sql<SqlBool>`(${column} is null or not (${within}))` : within
   }
   const sign = sql.raw(operators[operator as keyof typeof operators])
@@ -88,8 +91,8 @@ function stored(field: Field, sent: unknown): string | number {
 
 /**
  * A field that `q` searches: a folded `_key` column, any text column, or a condition for one word.
- * `indexed` names the records' entity in the search index, which reduces the rows to candidates.
- * `whole` gets the unsplit query and may add matches.
+ * `indexed` names an entity of the search index, which reduces the rows to candidates. `whole` gets
+ * the unsplit search text and may add matches.
  */
 export type SearchField =
   | { key: string }
@@ -100,7 +103,7 @@ export type SearchField =
 
 const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
 
-/** A word as a LIKE pattern; `\` escapes. */
+/** Returns a LIKE pattern that finds a word anywhere; `\` escapes its special characters. */
 export const likePattern = (word: string): string => `%${word.replace(/[\\%_]/g, '\\$&')}%`
 
 function contains(ctx: Context, word: string, search: readonly SearchField[]): Condition {
@@ -115,7 +118,10 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
   return sql<SqlBool>`(${sql.join(tests, sql` or `)})`
 }
 
-/** Conditions that reduce the rows to those the search index finds, where there is one. */
+/**
+ * Returns conditions that reduce the rows to those that the search index finds, for lists with a
+ * search index.
+ */
 function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
   return search.flatMap((field) => {
     if (!('indexed' in field)) return []
@@ -125,8 +131,9 @@ function candidates(ctx: Context, asked: readonly string[], search: readonly Sea
 }
 
 /**
- * A row of `link` joins the record to one of the values, such as its tags. The condition starts at
- * the link, whose index finds the records of a value.
+ * Returns a field that filters by linked records, such as tags; a row of `link` joins the record to
+ * one of them. The condition starts at the link table, whose database index finds the records of a
+ * value.
  */
 export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
   return exists(

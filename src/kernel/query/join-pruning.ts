@@ -1,18 +1,18 @@
-// Counts and sums over a list, without the joins that only add columns. SQLite omits such joins
-// from a query that returns rows, but not from an aggregate.
+// Removes unneeded joins from counts and sums over a list. SQLite omits such joins from a query
+// that returns rows, but not from an aggregate.
 import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Rows } from './page.ts'
 
 /**
- * The query without the joins that nothing in it refers to. Call it last, on a query that is only
- * compiled.
+ * Returns the query without the joins that the rest of it does not use. Call it last, and only to
+ * compile the query.
  */
 export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 
 /**
- * The rows of a pruned query, run by the executor of `db`; the plugin would give the query one of
- * its own.
+ * Runs a pruned query on `db` and returns its rows. The plugin would otherwise give the query an
+ * executor of its own.
  */
 export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
   (await db.executeQuery(pruneJoins(rows).compile())).rows
@@ -23,14 +23,14 @@ const joinPruning: KyselyPlugin = {
 }
 
 /**
- * A left join by id neither adds nor removes rows, so it can go unless the rest of the query refers
- * to its alias.
+ * Removes unused joins. A left join by id neither adds nor removes rows, so it is unused unless the
+ * rest of the query refers to its alias.
  */
 function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   const { joins = [], ...rest } = node
   const named = new Names().add(rest)
   const kept: JoinNode[] = []
-  // Backwards, because a join may refer to an earlier one.
+  // The loop runs backwards, because a join may refer to an earlier one.
   for (const join of [...joins].reverse()) {
     const alias = aliasOf(join.table)
     if (join.joinType === 'LeftJoin' && alias !== undefined && isById(join.on?.on, alias) && !named.has(alias)) continue
@@ -40,7 +40,7 @@ function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   return kept.length === joins.length ? node : { ...rest, ...(kept.length > 0 && { joins: kept }) }
 }
 
-/** The identifiers and raw SQL anywhere in a node. */
+/** Collects the identifiers and the raw SQL of a node and its children. */
 class Names {
   readonly #identifiers = new Set<string>()
   readonly #texts: string[] = []
@@ -59,14 +59,14 @@ class Names {
   }
 }
 
-/** The alias, or else the name, of a joined table. */
+/** Returns the alias of a joined table, or else its name. */
 function aliasOf(table: OperationNode): string | undefined {
   const { kind, alias, table: named } = table as unknown as Shape
   if (kind === 'AliasNode') return alias?.name
   return kind === 'TableNode' ? named?.identifier?.name : undefined
 }
 
-/** Whether a condition is exactly `<alias>.id = …`. */
+/** Returns whether a condition is exactly `<alias>.id = …`. */
 function isById(condition: OperationNode | undefined, alias: string): boolean {
   const { kind, operator, leftOperand } = (condition ?? {}) as Shape
   const { table, column } = leftOperand ?? {}
@@ -78,7 +78,7 @@ function isById(condition: OperationNode | undefined, alias: string): boolean {
   )
 }
 
-/** The parts of nodes that are read here. */
+/** The properties of query nodes that this file reads. */
 interface Shape {
   kind?: string
   name?: string

@@ -1,5 +1,5 @@
 // Pages of a list (DOMAIN 5.1, 5.2): by number with exact totals, or by cursor over (sort keys,
-// id). Turns any query into the envelope of the contract. The order is in sort-and-cursor.ts.
+// id). Turns any query into the reply format of lists. sort-and-cursor.ts determines the order.
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -34,22 +34,22 @@ export interface Paged<Row> {
 
 /** A list that first finds the ids of a page and then reads the records by id. */
 export interface IdPagedList<Row> {
-  /** The rows of the list. */
+  /** Returns a query of all rows of the list. */
   rows: () => Rows<unknown>
   /**
-   * The SQL of `rows` without the values bound last (statement-cache.ts); null when it also depends
-   * on something else.
+   * The SQL of `rows`, without the values that are bound last (statement-cache.ts); null when the
+   * SQL also depends on something else.
    */
   text: string | null
   values: readonly unknown[]
-  /** The rows to show, in any order. */
+  /** Returns the rows to show by id, in any order. */
   byIds: (ids: number[]) => Promise<Map<number, Row>>
 }
 
 /**
- * One page of `rows`. `sort` maps every name the contract allows to a column; `id` is the column of
- * the last tie-breaker. Throws 422 on `query.cursor` for a cursor of another list, sort or filter,
- * and for page together with cursor.
+ * Returns one page of `rows`. `sort` maps every sort name in the contract to a column; `id` is the
+ * column of the last tie-breaker. Throws 422 on `query.cursor` for a cursor of another list, sort
+ * or filter, and for page together with cursor.
  */
 export async function page<Row extends object>(
   ctx: Context,
@@ -72,8 +72,8 @@ export async function page<Row extends object>(
 }
 
 /**
- * The same for a list whose statements are cached. SQLite itself leaves out the joins that a page
- * of ids does not need.
+ * Returns one page like `page`, for a list whose statements are cached. SQLite itself omits the
+ * joins that a page of ids does not need.
  */
 export async function pageOf<Row extends object>(
   ctx: Context,
@@ -119,7 +119,7 @@ export async function pageOf<Row extends object>(
 const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
   rows.clearSelect().select(sql<number>`count(*)`.as('total'))
 
-/** A row's values of the sort keys. */
+/** The values of a row's sort keys. */
 type CursorValues = Record<`cursor_${number}`, string | number | null>
 
 /**
@@ -167,7 +167,8 @@ async function byNumber<Row extends object>(
   const offset = (number - 1) * size
   const total = isCounted ? await count() : null
   const isBeyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
-  // The second half of a long list is nearer to its end.
+  // A page in the second half of a long list is read in reverse order, because it is nearer to the
+  // end.
   const reverse = total !== null && offset > farOff && offset > total / 2
   const limit = total === null ? size + 1 : Math.min(size, total - offset)
   const from = reverse ? total - offset - limit : offset
@@ -247,7 +248,7 @@ async function byCursor<Row extends object>(
   }
 }
 
-/** All rows in the order of the query. */
+/** Returns all rows in the order of the query. */
 export const inOrder = <Row>(
   ctx: Context,
   rows: Rows<Row>,
@@ -256,7 +257,7 @@ export const inOrder = <Row>(
   id: string,
 ): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)
 
-/** This request's URL with some parameters replaced. */
+/** Returns the URL of this request with some parameters replaced. */
 function url(ctx: Context, replace: Record<string, string>): string {
   const parameters = new URLSearchParams(ctx.query)
   for (const [name, text] of Object.entries(replace)) parameters.set(name, text)

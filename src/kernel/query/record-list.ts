@@ -1,5 +1,5 @@
 // Lists of records without a resource of their own: jobs, runs, deliveries, mails of a campaign.
-// Filters, sort and pages work as everywhere; the caller builds the replies.
+// Filters, sort and pages work as in all lists; the caller builds the replies.
 
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, type SearchField } from './filter.ts'
@@ -9,13 +9,15 @@ interface Ledger<Row, Reply> {
   fields: Fields
   search?: readonly SearchField[]
   sort: Record<string, SortColumn>
-  /** Column of the id, the last tie-breaker; by default the newest record comes first. */
+  /** The id column, which is the last tie-breaker. By default the newest record comes first. */
   id: string
-  /** Called once per page, so that references take one query. */
+  /**
+   * Turns rows into replies. Called once per page, so that each kind of reference takes one query.
+   */
   present: (rows: Row[]) => Reply[] | Promise<Reply[]>
 }
 
-/** One page of `rows` for a query. */
+/** Returns one page of `rows` for a query. */
 export async function recordPage<Row extends object, Reply>(
   ctx: Context,
   rows: Rows<Row>,

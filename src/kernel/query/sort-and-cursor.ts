@@ -1,6 +1,6 @@
-// The order of a list, and the start of a page by cursor (DOMAIN 5.1, 5.2). The rows after a cursor
-// are found by one statement per sort key: each is a range of an index, which one condition with
-// `or` is not.
+// The order of a list, and the start of a page by cursor (DOMAIN 5.1, 5.2). One statement per sort
+// key finds the rows after a cursor: each reads one range of a database index, which a single
+// condition with `or` would not.
 import { createHash } from 'node:crypto'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
@@ -21,7 +21,7 @@ export interface Key {
 }
 
 export interface Cursor {
-  /** The sort keys and the id of the row before the page. */
+  /** The values of the sort keys and the id in the last row before the page. */
   at: (string | number | null)[]
   back: boolean
   of: string
@@ -49,7 +49,10 @@ export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: str
 const expressionOf = (column: SortColumn): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
 
-/** The order as a text: equal texts mean an equal `order by`. Null when it binds values. */
+/**
+ * Returns the order as a text: equal texts mean an equal `order by`. Null when the order binds
+ * values.
+ */
 export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string | null {
   const parts = keys.map(({ column }) => sql`${column}`.compile(db))
   if (parts.some(({ parameters }) => parameters.length > 0)) return null
@@ -57,8 +60,9 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 }
 
 /**
- * Nulls sort last in both directions (DOMAIN 5.2). Where the engine does so by default, the clause
- * is left out, so that an index serves the order; reversed, the engine's default is right too.
+ * Adds the `order by`. Nulls sort last in both directions (DOMAIN 5.2). The nulls clause is omitted
+ * where it is the database's default, also in a reversed query, because a database index can then
+ * supply the order.
  */
 export function ordered<Row>(
   { services }: Context,
@@ -118,7 +122,9 @@ function equal({ column }: Key, index: number, at: string | number | null): Step
   return { condition: sql<SqlBool>`${column} = ${at}`, text: `${index}=`, values: [at] }
 }
 
-/** Nulls come after all values. */
+/**
+ * Returns the condition for rows strictly after a value in the order. Nulls come after all values.
+ */
 function strictlyAfter(
   { column, descending, isNullable }: Key,
   index: number,
@@ -139,7 +145,7 @@ function strictlyAfter(
 
 const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', 'fields'])
 
-/** Binds a cursor to its list, sort and filters. */
+/** Returns the hash that binds a cursor to its list, sort and filters. */
 export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
   const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
   const order = keys.map(({ name, descending }) => [name, descending])
@@ -152,8 +158,8 @@ export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): s
 const macLength = 22
 
 /**
- * Opaque and signed: a valid signature means that the server wrote it, so its values need no other
- * check.
+ * Returns an opaque signed cursor. A valid signature proves that the server wrote it, so its values
+ * need no other check.
  */
 export function writeCursor(ctx: Context, cursor: Cursor): string {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')

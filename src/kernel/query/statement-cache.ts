@@ -1,6 +1,5 @@
-// What a caller need not compile or read again: compiled statements by caller and query name, and
-// query results until the next commit (`Store.commitGeneration`). Both are collected with their
-// owner.
+// Caches compiled statements by caller and query name, and query results until the next commit
+// (`Store.commitGeneration`). Each cache is garbage-collected with its owner.
 
 import type { Compilable, QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -14,17 +13,17 @@ import type { Store } from '../../../db/store.ts'
 import type { Context } from '../context.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 
-/** Per caller. */
+/** The maximum number of cached statements per caller. */
 const maxStatements = 500
 const maxResults = 300
 
 /**
- * A query whose SQL follows from its caller, its name and the number of its values; without a name
- * it is not cached.
+ * A query whose SQL depends only on its caller, its name and the number of its values. A query
+ * without a name is not cached.
  */
 export type CallerQuery<Row> = Omit<CachedQuery<Row>, 'name'> & { name: string | null }
 
-/** Visibility and permissions change the SQL, so each user has separate statements. */
+/** Visibility and permissions change the SQL, so each user has separate cached statements. */
 const ownerOf = ({ user, services }: Context): object => user ?? services
 const statements = new WeakMap<object, StatementCache>()
 
@@ -40,8 +39,8 @@ function statementsOf(ctx: Context): StatementCache {
 const callTexts = perOwner(() => new Map<string | null, string>())
 
 /**
- * The operation and the abilities of the call also decide the SQL. Interned, so that its hash is
- * computed once.
+ * The operation and the abilities of the call also determine the SQL. The text is stored once per
+ * token and operation, so that its hash is computed once.
  */
 function callOf({ token, operation, services }: Context): string {
   const known = callTexts(token ?? services)
@@ -59,7 +58,7 @@ function callOf({ token, operation, services }: Context): string {
 const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
   visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
-/** The rows of a query that is compiled once per caller and name. */
+/** Returns the rows of a query that is compiled once per caller and name. */
 export async function queryCached<Row>(ctx: Context, query: CallerQuery<Row>): Promise<Row[]> {
   return (await execute(ctx, query)).rows
 }
@@ -70,8 +69,8 @@ async function execute<Row>(ctx: Context, { name, values, build }: CallerQuery<R
 }
 
 /**
- * The rows of a query by any number of ids; `build` gets each id at least once. Without ids no
- * query runs.
+ * Returns the rows of a query by any number of ids. `build` gets each id at least once. Without ids
+ * no query runs.
  */
 export async function queryByIds<Row>(
   ctx: Context,
@@ -123,8 +122,8 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
 const results = perOwner(() => new LRUCache<string, { generation: number; value: unknown }>({ max: maxResults }))
 
 /**
- * The result of `read` over committed data, until the next commit. `owner` is the store, or a
- * caller of it.
+ * Returns the result of `read` over committed data, cached until the next commit. `owner` is the
+ * store, or a caller of it.
  */
 export async function untilNextCommit<T>(store: Store, owner: object, key: string, read: () => Promise<T>): Promise<T> {
   const memory = results(owner)
@@ -137,8 +136,8 @@ export async function untilNextCommit<T>(store: Store, owner: object, key: strin
 }
 
 /**
- * The same for a result that depends on visibility. Transactions and snapshots see other data than
- * the last commit, so they always read; so does a null key.
+ * Caches like `untilNextCommit`, for a result that depends on visibility. Transactions, snapshots
+ * and a null key bypass the cache; the first two see other data than the last commit.
  */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)
@@ -146,8 +145,9 @@ export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: ()
     : read()
 
 /**
- * The result of `read`, which is about other types than the batch writes: read once in a batch, as
- * often as asked outside of one. A write of another type clears the results (`write`).
+ * Returns the result of `read`. Inside a batch it is read only once, so it must not depend on the
+ * type of record that the batch writes. A write of any other type clears the cached results
+ * (`write`).
  */
 export async function oncePerBatch<T>({ batch }: Context, key: string, read: () => Promise<T>): Promise<T> {
   if (!batch) return read()

@@ -4,8 +4,8 @@ import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 
 /**
- * True for rows whose owner column names an owner the caller may see. Null owners are for global
- * viewers only.
+ * Returns a condition that is true for rows whose owner the caller may see. Rows without an owner
+ * are visible only to callers with a global view.
  */
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
@@ -16,15 +16,15 @@ export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> 
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
-/** The same for an owner that is already loaded. */
+/** Returns the same as `visible`, for an owner id that is already loaded. */
 export function canSeeOwner(ctx: Context, owner: number | null): boolean {
   const owners = ctx.user?.visibleOwners
   return !owners || (owner !== null && owners.includes(owner))
 }
 
 /**
- * The caller with a global view, for changes that a rule makes to records the request did not name.
- * If-Match is about another record, so it is dropped.
+ * Returns the context with a global view, for changes that a rule makes to records the request did
+ * not name. If-Match refers to another record, so it is dropped.
  */
 export const withoutVisibility = (ctx: Context): Context => ({
   ...ctx,
