@@ -1,4 +1,4 @@
-// Storage locations inside warehouses (DOMAIN 11.3).
+// Storage locations within warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
 import { text, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
@@ -60,7 +60,7 @@ export const locations = defineResource({
   },
 })
 
-/** Names are unique within a warehouse. */
+/** Adds an error when another location of the warehouse has the name. */
 async function checkName(
   { ctx, current, found }: Writing<Row>,
   key: string | undefined,

@@ -1,5 +1,5 @@
-// Campaigns as they are configured (DOMAIN 20.1): e-mails to all persons on the date of an event.
-// run.ts decides what goes out.
+// Campaigns (DOMAIN 20.1): their settings. A campaign sends an e-mail to all persons on the date of
+// an event; run.ts decides which e-mails to send.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
@@ -53,7 +53,8 @@ export const campaigns = defineResource({
     }
     if (event !== current?.marketing_event_id)
       await checkReference(writing, 'marketing_event_id', event, marketingEvents)
-    // The template of an inactive campaign may have been deleted; an active one needs a template.
+    // The template of an inactive campaign may have been deleted, but an active campaign needs a
+    // template.
     if (status === true && !template && current && current.marketing_template_id === null)
       found.invalid('marketing_template_id', 'An active campaign needs a template.')
     return {
@@ -66,7 +67,7 @@ export const campaigns = defineResource({
       marketing_event_id: event,
     }
   },
-  // E-mails queued before the campaign was switched off go out now.
+  // Sends the e-mails that were queued before the campaign was switched off.
   afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
   },

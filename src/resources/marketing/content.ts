@@ -1,11 +1,12 @@
-// The e-mail of a campaign to one person: subject and template filled in (DOMAIN 18.4, 20.2),
-// sanitized like every e-mail, with an unsubscribe link at the end unless the template has one.
+// The e-mail of a campaign to one person: subject and template filled in (DOMAIN 18.4, 20.2) and
+// sanitized like every e-mail. An unsubscribe link follows at the end, unless the template contains
+// one.
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { fillIn, maxFilledLength, type Placeholders } from '../email-templates/placeholders.ts'
 
-/** A campaign with the content of its template. */
+/** The subject of a campaign with the content of its template. */
 export interface CampaignDraft {
   subject: string
   content: string
@@ -15,7 +16,7 @@ export interface FilledCampaign extends CampaignDraft {
   unknown: string[]
 }
 
-/** The e-mail, or a sentence why there is none. */
+/** Returns the e-mail, or a sentence that says why it cannot be made. */
 export function fillCampaign(
   ctx: Context,
   draft: CampaignDraft,
@@ -39,5 +40,5 @@ export function fillCampaign(
 const footer = ({ services: { config } }: Context, url: string): string =>
   `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
 
-/** The plain-text alternative, with the unsubscribe link written out. */
+/** Returns the plain-text alternative, which contains the unsubscribe link as text. */
 export const campaignText = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`

@@ -27,7 +27,8 @@ export const marketingEvents = defineResource({
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
     const { ctx, current, found } = writing
-    // An event with a past date stays editable: only a changed date is checked (DOMAIN 3.4).
+    // Only a changed date is checked, so that an event with a past date stays editable (DOMAIN
+    // 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
       found.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const

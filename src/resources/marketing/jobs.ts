@@ -1,5 +1,5 @@
-// The background work of marketing: the daily run of the campaigns, and the jobs that queue and
-// send their e-mails.
+// Background jobs of marketing: the daily run of the campaigns, and the jobs that queue and send
+// their e-mails.
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -8,7 +8,7 @@ import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'
 import { sendMails } from './sending.ts'
 
-/** Runs the campaigns of today; campaigns of missed days are too late. */
+/** Runs the campaigns of today. Campaigns of missed days do not run, because they are too late. */
 export const processCampaigns = defineJob<{ due: string }>({
   kind: 'campaigns.process',
   async run(job) {

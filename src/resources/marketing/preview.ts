@@ -1,5 +1,5 @@
-// Previews a campaign (DOMAIN 20.2): filled in for a person the caller sees, with the number of
-// addresses its next run would reach among all persons.
+// Previews a campaign (DOMAIN 20.2): returns its e-mail for one person visible to the caller, and
+// the number of addresses that the next run would reach among all persons.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -19,10 +19,10 @@ import { addressesIn, addressesInLedger } from './queue.ts'
 import { suppressedAddresses } from './suppressions.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
-/** The time of day at which campaigns run. */
+/** The time of day at which campaigns run, HH:MM in the installation's time zone. */
 export const dailyAt = '00:05'
 
-/** Persons per query. */
+/** The number of persons that one query reads. */
 const atOnce = 200
 
 export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
@@ -47,7 +47,10 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
   }
 }
 
-/** The named person, else the first with an address; null when the caller may not read persons. */
+/**
+ * Returns the person with this id, else the first visible one with an address. Null when the caller
+ * may not read persons. Throws 422 for an unknown id.
+ */
 async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
   const mayRead = canCall(ctx, persons.getOperation)
   if (id !== undefined) {
@@ -67,7 +70,7 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
   return first?.id ?? null
 }
 
-/** Counts the addresses of all persons in batches and yields between them. */
+/** Counts the addresses of all persons in batches. Yields to other requests between batches. */
 async function reach(ctx: Context, id: number, occurrence: string) {
   const counts = { recipients: 0, suppressed: 0, already_sent: 0, without_address: 0 }
   const counted = new Set<string>()
@@ -98,8 +101,8 @@ async function reach(ctx: Context, id: number, occurrence: string) {
 }
 
 /**
- * The next day on which the daily run includes the campaign; null when it is inactive or its day
- * has passed.
+ * Returns the next day on which the daily run includes the campaign. Null when the campaign is
+ * inactive or its day has passed.
  */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
   if (!campaign.status || campaign.marketing_template_id === null) return null

@@ -1,6 +1,6 @@
-// Queues a campaign run as rows of the ledger (DOMAIN 20.2): one e-mail per address of each person.
-// The ledger is the progress, so an interrupted run continues and a repeated one adds only new
-// addresses.
+// Queues the e-mails of a campaign run as rows of the ledger, the table campaign_sends (DOMAIN
+// 20.2): one e-mail per address of each person. The ledger is also the progress: an interrupted run
+// continues, and a repeated run adds only new addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -16,7 +16,7 @@ import { unsubscribeUrl } from './unsubscribe.ts'
 
 export interface CampaignRun {
   campaign_id: number
-  /** The date of the event, or `once`. */
+  /** The date of the event (YYYY-MM-DD), or `once`. */
   occurrence: string
 }
 
@@ -31,10 +31,10 @@ interface Recipient {
   person: Person
 }
 
-/** Persons per query, addresses per lookup, and e-mails per transaction. */
+/** The number of persons per query, of addresses per lookup, and of e-mails per transaction. */
 const atOnce = 100
 
-/** The addresses of stored contact points in the form in which they are compared. */
+/** Returns the addresses of stored contact points in the form in which addresses are compared. */
 export const addressesIn = (emails: string): string[] => [
   ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
 ]
@@ -48,7 +48,7 @@ export const queueMails = defineJob<CampaignRun>({
   },
 })
 
-/** Returns false when it was aborted before the end. */
+/** Queues all e-mails of a run. Returns false when the signal aborted it before the end. */
 export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
@@ -73,7 +73,9 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
   }
 }
 
-/** The campaign's draft; null when the campaign or its template has been deleted. */
+/**
+ * Returns the content of the campaign, or null when the campaign or its template has been deleted.
+ */
 async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
@@ -84,7 +86,7 @@ async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | nul
   return row ?? null
 }
 
-/** Each address once, for the first person that has it. */
+/** Returns each address once, with the first person that has it. */
 function recipientsIn(people: readonly Person[]): Recipient[] {
   const found = new Map<string, Recipient>()
   for (const person of people)
@@ -92,7 +94,7 @@ function recipientsIn(people: readonly Person[]): Recipient[] {
   return [...found.values()]
 }
 
-/** The recipients without a row for this occurrence. */
+/** Returns the recipients whose address has no ledger row for this occurrence. */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
@@ -102,7 +104,7 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
   return recipients.filter(({ address }) => !known.has(address))
 }
 
-/** The addresses that have a row for this occurrence. */
+/** Returns the addresses that have a ledger row for this occurrence. */
 export async function addressesInLedger(
   { db }: Context,
   run: CampaignRun,
@@ -122,7 +124,10 @@ export async function addressesInLedger(
   return known
 }
 
-/** E-mails are filled in before the transaction, which blocks other writers. */
+/**
+ * Queues some e-mails. Fills them in before the transaction, because a transaction blocks other
+ * writers.
+ */
 async function queueSome(
   ctx: Context,
   run: CampaignRun,
@@ -155,7 +160,7 @@ async function queueSome(
   })
 }
 
-/** The recipients whose person still exists. */
+/** Returns the ids of the recipients' persons that still exist. */
 async function peopleThere({ db }: Context, recipients: readonly Recipient[]): Promise<ReadonlySet<number>> {
   const ids = [...new Set(recipients.map(({ person }) => person.id))]
   const rows = ids.length === 0 ? [] : await db.selectFrom('persons').select('id').where('id', 'in', ids).execute()
@@ -183,7 +188,9 @@ const leaveOut = (
     .values({ ...rowOf(ctx, run, to), state, error })
     .execute()
 
-/** A listener may veto one e-mail; it is then not written, and the others continue. */
+/**
+ * Queues one e-mail. When a listener vetoes it, this e-mail is not stored and the others continue.
+ */
 async function queueOne(
   ctx: Context,
   run: CampaignRun,

@@ -1,5 +1,6 @@
-// Starts campaign runs (DOMAIN 20.2): daily for campaigns whose event is on that day or that have
-// none, and on request. queue.ts queues the e-mails, sending.ts sends them.
+// Starts campaign runs (DOMAIN 20.2). The daily run includes the campaigns whose event is on that
+// day and those without an event; a user can also start one. queue.ts queues the e-mails,
+// sending.ts sends them.
 import { enqueue } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -13,7 +14,9 @@ import { scheduleSending } from './sending.ts'
 
 const keyOf = (run: CampaignRun): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
-/** How long a command may queue the e-mails itself before a worker does. */
+/**
+ * Milliseconds in which a command queues the e-mails itself, before a worker of the server does it.
+ */
 const headStartMs = 60_000
 
 async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<void> {
@@ -33,8 +36,8 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
 }
 
 /**
- * Runs every active campaign of the day in one transaction and returns the runs. A campaign that a
- * listener vetoes is skipped. Repeating it is safe: an address gets each occurrence once.
+ * Starts every active campaign of the day in one transaction, and returns the runs. A campaign that
+ * a listener vetoes is skipped. Repeating a run is safe: an address gets each occurrence once.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
@@ -70,8 +73,8 @@ interface Counts {
 }
 
 /**
- * Runs the campaigns of the day and queues their e-mails. Returns how many e-mails are new, and how
- * many will not be sent.
+ * Runs the campaigns of the day and queues their e-mails. Returns how many e-mails were queued, and
+ * how many will not be sent.
  */
 export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const { db } = ctx
@@ -83,7 +86,7 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0, failed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)
-    // A worker of the server may have queued some of them.
+    // Counted in the database, because a worker of the server may have queued some of the e-mails.
     const rows = await db
       .selectFrom('campaign_sends')
       .select(({ fn }) => ['state', fn.countAll<number>().as('count')])

@@ -1,7 +1,7 @@
-// Sends the queued e-mails one after the other over all campaigns and workers, at most
-// ACCORD_CAMPAIGN_RATE a minute, counted in the ledger so that a restart keeps the count. An e-mail
-// is sent at most once: its claim is committed before the handover, and a claim without a result
-// makes it `uncertain`, which only a user sends again (resend.ts).
+// Sends the queued e-mails of all campaigns one after the other, at most ACCORD_CAMPAIGN_RATE per
+// minute over all workers. The ledger holds the count, so a restart keeps it. An e-mail is sent at
+// most once: its claim is committed before the handover to the mail server. A claim without a
+// result becomes `uncertain`, and only a user sends such an e-mail again (resend.ts).
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -17,18 +17,22 @@ import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
-/** Seconds after each temporary failure of an e-mail; after the last one it has failed. */
+/**
+ * Seconds to wait after each temporary failure of an e-mail. After one more failure the e-mail has
+ * failed for good.
+ */
 const ladder = [60, 300, 1800, 7200]
 /**
- * E-mails per job, so that a job that crashes repeatedly is not given up with many e-mails left.
+ * The most e-mails per job. A job that crashes repeatedly is buried, and a small number leaves few
+ * e-mails to the next one.
  */
 const maxMails = 250
 const minuteMs = 60_000
 
 /**
- * Makes sure that a job sends e-mails at the given time. At most one job waits, and jobs of one
- * sequence never run at once. The running job has released its key, so e-mails queued while it ends
- * are sent by the next one.
+ * Makes sure that a job sends e-mails at the given time. At most one such job waits, and jobs of
+ * one sequence never run at once. A running job has released its deduplication key, so the next job
+ * sends the e-mails that are queued while it ends.
  */
 export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -58,15 +62,16 @@ export const sendMails = defineJob<Record<string, never>>({
     }
     await scheduleSending(current())
   },
-  // After a job is given up, the next one continues.
+  // After a job is buried, a new one sends the remaining e-mails.
   onBuried: (ctx) => scheduleSending(ctx),
-  // A retried job sends whatever is due.
+  // A revived job sends all e-mails that are due, so nothing needs to be restored.
   revive: async () => undefined,
 })
 
 /**
- * Marks e-mails whose handover has no result: their worker died or lost its lease, and the mail
- * server may have accepted them. A worker that is still alive stores its result later (see `hand`).
+ * Marks e-mails as uncertain whose handover has no result: their worker died or lost its lease, and
+ * the mail server may have accepted them. A worker that is still alive stores its result later (see
+ * `hand`).
  */
 async function recover(ctx: Context): Promise<void> {
   const left = await ctx.db
@@ -83,7 +88,7 @@ async function recover(ctx: Context): Promise<void> {
   )
 }
 
-/** When the rate limit allows the next e-mail. */
+/** Returns the time at which the rate limit allows the next e-mail. */
 async function freeAt(ctx: Context): Promise<Date> {
   const row = await ctx.db
     .selectFrom('campaign_sends')
@@ -97,8 +102,8 @@ async function freeAt(ctx: Context): Promise<Date> {
 }
 
 /**
- * The next due e-mail of each active campaign, earliest first. E-mails of inactive campaigns are
- * not read, because there may be many.
+ * Selects the next due e-mail of each active campaign, earliest first. E-mails of inactive
+ * campaigns are not read, because there may be many.
  */
 const queued = ({ db }: Context) =>
   db
@@ -126,9 +131,9 @@ async function nextDue(ctx: Context): Promise<Date | null> {
 }
 
 /**
- * Whether the campaign was inactive on the day of this e-mail and became active later. E-mails
- * queued on the day go out however long they take, and a campaign run after its day is sent too
- * (DOMAIN 20.2).
+ * Returns whether the campaign was inactive on the day of this e-mail and became active later. An
+ * e-mail queued on its day is sent however late, and so is an e-mail of a run that was started
+ * after its day (DOMAIN 20.2).
  */
 function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
   if (occurrence === undatedOccurrence) return false
@@ -136,7 +141,7 @@ function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send 
   return dayOf(created_at) <= occurrence && occurrence < dayOf(active_since ?? created_at)
 }
 
-/** Claims the next due e-mail; null when none is due. */
+/** Claims the next due e-mail. Returns null when none is due. */
 const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
   transaction(ctx, async (ctx) => {
     const row = await queued(ctx)
@@ -157,7 +162,9 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
 
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
-/** The text of a finished e-mail is deleted. An uncertain one may be sent again. */
+/**
+ * A finished e-mail loses its text. An uncertain one keeps it, because a user may send it again.
+ */
 const ended = { subject: null, content: null, run_at: null }
 const hasEnded = ({ state }: Change): boolean => state !== undefined && state !== 'uncertain'
 
@@ -170,14 +177,17 @@ async function skip(ctx: Context, { id }: Send, change: Change): Promise<'skippe
   return 'skipped'
 }
 
-/** Hands over one e-mail and stores the result, unless another claim has taken the e-mail. */
+/**
+ * Hands one e-mail to the mail server and stores the result, unless the e-mail has a new claim
+ * since.
+ */
 async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
   const settle = async (change: Change): Promise<void> => {
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      // Another worker may have marked the e-mail uncertain.
+      // The state may be `uncertain` by now: another worker may have taken this one for dead.
       .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)
@@ -200,10 +210,10 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
     log.warn({ sends: [id], count: 1 }, 'The mail server did not confirm an e-mail of a campaign. It is uncertain.')
     return { state: 'uncertain', error: `${cause.message} It may have arrived.` }
   }
-  // An unexpected error is thrown before the handover: the mailer reports later ones as
+  // An unexpected error happens before the handover: the mailer reports errors after it as
   // MailDeferred.
   if (!isKnown) log.error({ err: cause, send: id }, 'An e-mail of a campaign failed unexpectedly.')
-  // An attempt that the shutdown aborted does not count.
+  // An attempt that a server shutdown aborted does not count.
   if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }
   const error = isKnown ? cause.message : 'It could not be sent.'
   const delay = ladder[attempts - 1]
@@ -229,7 +239,7 @@ function messageOf(ctx: Context, { address, message_id, subject, content }: Send
     headers: {
       'List-Unsubscribe': `<${url}>`,
       'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
-      // Suppresses automatic replies.
+      // Asks mail servers not to send automatic replies.
       Precedence: 'bulk',
     },
     attachments: [],

@@ -1,6 +1,6 @@
 // The ledger of campaign e-mails (DOMAIN 20.2): one row per campaign, occurrence and address, so
-// that no address gets the same e-mail twice. A caller sees the rows of visible persons; rows of
-// deleted persons need a global view.
+// that no address gets the same e-mail twice. A caller sees the rows of visible persons. Only
+// callers who see all records see rows of deleted persons.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -61,8 +61,8 @@ const rowsInSight = (ctx: Context) =>
     .where(visible(ctx, 'persons.user_id'))
 
 /**
- * Events of a send are visible to callers who see its row; after the campaign is deleted, only to
- * global views.
+ * A caller who sees a ledger row sees its events. After the campaign is deleted, only callers who
+ * see all records see them.
  */
 export const sendSight: Sight = {
   lists: operations.listCampaignSends,
@@ -74,7 +74,7 @@ export const sendSight: Sight = {
   },
 }
 
-/** The ledger rows of a campaign that the caller sees. */
+/** Selects the ledger rows of a campaign that the caller may see. */
 const sendsOf = (ctx: Context, campaign: number) =>
   rowsInSight(ctx)
     .leftJoin('users', 'users.id', 'campaign_sends.resent_by_id')
@@ -97,7 +97,7 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
   })
 }
 
-/** One ledger row that the caller sees. Throws 404. */
+/** Returns one ledger row. Throws 404 when it does not exist or the caller may not see it. */
 export async function loadSend(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
   const row = await sendsOf(ctx, campaign).where('campaign_sends.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('e-mail of this campaign', id)

@@ -1,4 +1,4 @@
-// The numbers of a campaign's e-mails by state, with one query for a page of campaigns.
+// Counts the e-mails of campaigns by state, with one query for a page of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 
@@ -23,7 +23,7 @@ export async function loadStats({ db }: Context, campaigns: readonly Campaign[])
   }
 }
 
-/** Whether the campaign has queued e-mails. */
+/** Returns whether the campaign has queued e-mails. */
 export const hasQueued = async ({ db }: Context, id: number): Promise<boolean> =>
   (await db
     .selectFrom('campaign_sends')

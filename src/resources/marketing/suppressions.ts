@@ -1,5 +1,5 @@
-// Suppressed addresses, which get no campaigns (DOMAIN 20.2). Each is stored once, in the form in
-// which addresses are compared.
+// Suppressed addresses, which get no campaigns (DOMAIN 20.2). Each address is stored once, in the
+// form in which addresses are compared.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -20,7 +20,8 @@ type NewSuppression = Pick<Schema<'Suppression'>, 'address' | 'reason'>
 const entity = 'suppressions'
 
 /**
- * Suppressions are visible to all callers who may list them: an address has no owner (DOMAIN 7.4).
+ * Every caller who may list suppressions sees all of them, because an address has no owner (DOMAIN
+ * 7.4).
  */
 export const suppressionSight: Sight = {
   lists: operations.listSuppressions,
@@ -42,14 +43,17 @@ const present = (row: Row): Schema<'Suppression'> => ({
 const withAddress = ({ db }: Context, address: string) =>
   db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
 
-/** The suppressed ones among the addresses. */
+/** Returns those of the addresses that are suppressed. */
 export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
   const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
   return new Set(rows.map(({ address }) => address))
 }
 
-/** Suppresses an address; null when it already is, for whatever reason. */
+/**
+ * Suppresses an address. Returns null when it is already suppressed, for the same or another
+ * reason.
+ */
 export const suppress = (
   ctx: Context,
   { address: sent, reason }: NewSuppression,

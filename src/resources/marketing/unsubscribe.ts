@@ -1,6 +1,6 @@
-// The unsubscribe link of every campaign e-mail (RFC 8058). It contains the encrypted address, so
-// it works without login, without expiry, and after the campaign is deleted. Opening it changes
-// nothing, because mail programs open links on their own.
+// The unsubscribe link of every campaign e-mail (RFC 8058). The link contains the encrypted
+// address, so it needs no login, never expires, and works after the campaign is deleted. Opening it
+// changes nothing, because mail programs open links on their own.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -11,7 +11,9 @@ import type { Gates, Handler } from '../../kernel/handler.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { suppress } from './suppressions.ts'
 
-/** Tells tokens apart from other texts encrypted with the same key. */
+/**
+ * The prefix that distinguishes an unsubscribe token from other texts encrypted with the same key.
+ */
 const purpose = 'unsubscribe:'
 
 export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: string): string =>
@@ -20,18 +22,20 @@ export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: stri
 export const unsubscribeUrl = (ctx: Context, address: string): string =>
   urlWith(ctx, unsubscribeToken(ctx.services, address))
 
-/** A link without effect for previews, whose reader is not the recipient. */
+/**
+ * Returns a link without effect for previews, because the reader of a preview is not the recipient.
+ */
 export const exampleUrl = (ctx: Context): string => urlWith(ctx, 'example')
 
 const urlWith = (ctx: Context, token: string): string => `${ctx.baseUrl}${pathTo(operations.unsubscribe, token)}`
 
 /**
- * The address in a token. Throws 404 for any other text; the authentication tag is compared in
- * constant time.
+ * Returns the address in a token. Throws 404 for any other text. The authentication tag is compared
+ * in constant time.
  */
 function addressIn({ services: { seal } }: Context, token: string): string {
   const bytes = Buffer.from(token, 'base64url')
-  // Only the canonical encoding is a token; decoding would ignore extra characters.
+  // Only the canonical encoding is accepted, because base64 decoding ignores extra characters.
   const text = bytes.toString('base64url') === token ? opened(seal, bytes.toString('base64')) : undefined
   if (!text?.startsWith(purpose)) throw new Problem('not_found', 'This unsubscribe link is not valid.')
   return text.slice(purpose.length)
@@ -51,7 +55,7 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas
 main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-wrap:anywhere}
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
-/** The form posts to its own address with the body that mail programs send. */
+/** The HTML form posts to the URL of its own page, with the same body that mail programs send. */
 const question = (address: string, app: string): string => `
 <h1>Unsubscribe</h1>
 <p>Should <strong>${address}</strong> no longer receive mailings from ${app}?</p>
@@ -82,11 +86,14 @@ function page({ services: { config } }: Context, address: string, main: typeof q
   })
 }
 
-/** Calls a minute from one IP address; a mail service calls for many users. */
+/**
+ * Calls per minute from one IP address. The limit is high because a mail service calls for many
+ * users.
+ */
 const maxCalls = 120
 const minuteMs = 60_000
 
-/** Runs before the body is read: requires a valid link and limits the rate. */
+/** Throws 404 for an invalid link and 429 beyond the rate limit. Runs before the body is read. */
 async function admit(ctx: Context): Promise<void> {
   addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
   await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)

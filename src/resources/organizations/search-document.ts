@@ -1,4 +1,4 @@
-// What `q` and the search find an organization by (DOMAIN 5.4).
+// The texts of an organization that `q` and the search match (DOMAIN 5.4).
 import { joinLine, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -1,5 +1,5 @@
-// Contact points of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3): cleaned on input, and
-// unique among records of the same entity through the table unique_values.
+// Contact points of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3). Input is cleaned. The
+// table unique_values keeps them unique among records of the same entity.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -15,7 +15,7 @@ import { hasPhoneNumber } from './phone-numbers.ts'
 type Point = Schema<'ContactPoint'>
 type Sent = readonly { value: string | null; label?: string | null }[]
 
-/** How the values of each contact field are normalized for comparison. */
+/** Maps each contact field to the function that normalizes its values for comparison. */
 export const contactFields = { emails: fold, contact_emails: fold, contact_numbers: phoneKey } as const
 export type ContactField = keyof typeof contactFields
 type Owner = 'persons' | 'warehouses'
@@ -23,8 +23,8 @@ type Owner = 'persons' | 'warehouses'
 const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 
 /**
- * Drops entries without a value, sets the label `work` where it is missing, and finds duplicate
- * values.
+ * Returns the entries that have a value, with the label `work` where none was sent. Adds an error
+ * for each duplicate value.
  */
 export function cleanContactPoints(
   field: ContactField,
@@ -37,7 +37,7 @@ export function cleanContactPoints(
   return points
 }
 
-/** The PersonRef of a stored person. */
+/** Returns the reference to a person (PersonRef) from its stored columns. */
 export const personRef = (id: number, name: string, emails: string): Schema<'PersonRef'> => ({
   id,
   name,
@@ -45,7 +45,8 @@ export const personRef = (id: number, name: string, emails: string): Schema<'Per
 })
 
 /**
- * The built-in attribute of a contact field, which says whether its values are unique (DOMAIN 8.1).
+ * Returns the built-in attribute of a contact field, which defines whether the values are unique
+ * (DOMAIN 8.1).
  */
 async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Promise<Attribute> {
   const found = (await attributeSet(ctx)).system.get(owner)?.find(({ code }) => code === field)
@@ -54,8 +55,8 @@ async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Pro
 }
 
 /**
- * Finds values that another record has. The id of that record is included only if the caller may
- * see it.
+ * Adds an error for each value that another record has. The error contains the id of that record
+ * only if the caller may see the record.
  */
 export async function checkUniquePoints(
   ctx: Context,
@@ -75,7 +76,7 @@ const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] 
     value === null ? [] : [{ key: contactFields[field](value), at: `${index}.value` }],
   )
 
-/** Replaces the record's rows of unique_values. */
+/** Replaces the rows of a record in unique_values. */
 export async function saveUniquePoints(
   ctx: Context,
   owner: Owner,
@@ -90,8 +91,8 @@ export async function saveUniquePoints(
 }
 
 /**
- * Checks the unique values of a restored person: a value that another person has by now is refused
- * (DOMAIN 17.4).
+ * Checks the unique values of a restored person. Throws 422 when another person has one of them by
+ * now (DOMAIN 17.4).
  */
 export const mendPerson: Mend = async (ctx, { row }) => {
   const id = Number(row.id)
@@ -108,8 +109,8 @@ export const mendPerson: Mend = async (ctx, { row }) => {
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const
 
 /**
- * The filters `email=` and `phone=`, if the query has them. They look up whole values in an index,
- * unless addresses are not unique.
+ * Returns the filters `email=` and `phone=` if the query has them. They look up whole values in a
+ * database index, unless addresses are not unique.
  */
 export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
   const { dialect } = ctx.services.store

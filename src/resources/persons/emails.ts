@@ -1,5 +1,5 @@
 // The e-mail that a new record is created from (`email_id`, DOMAIN 9.1, 10.1), and the e-mail
-// counts of leads. The slice of e-mails imports persons, so it is reached through the services.
+// counts of leads. The e-mails resource imports persons, so persons reach it through the services.
 import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { pruneJoins } from '../../kernel/query/join-pruning.ts'
@@ -16,8 +16,8 @@ function emailsOf({ services }: Context): Resource<unknown, Link> {
 }
 
 /**
- * Finds an e-mail that does not exist or is not visible. Throws 403 when the caller may not change
- * e-mails.
+ * Adds an error for an e-mail that does not exist or is not visible. Throws 403 when the caller may
+ * not change e-mails.
  */
 export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
   if (id === undefined) return
@@ -25,14 +25,14 @@ export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | 
   else found.invalid('email_id', `No e-mail has id ${id}.`)
 }
 
-/** Links the e-mail to the new record, with the events of the e-mail. */
+/** Links the e-mail to the new record. The change emits the usual events of the e-mail. */
 export async function linkEmail(ctx: Context, id: number | undefined, link: Link): Promise<void> {
   if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
 }
 
 /**
- * Counts the visible e-mails of a page of leads with one query. A lead with 0 has none and is
- * skipped.
+ * Replaces `emails_count` of a page of leads by the number of visible e-mails, with one query. A
+ * count of 0 stays.
  */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {

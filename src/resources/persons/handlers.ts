@@ -1,5 +1,5 @@
-// Handlers of persons besides the standard ones: mass operations, export, tags, and the list of
-// persons below an organization.
+// Handlers of persons besides the standard ones: mass operations, export, tags, and the list of an
+// organization's persons.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -12,7 +12,8 @@ import { persons } from './resource.ts'
 const tagged = createTagHandlers('persons', persons)
 
 export const handlers = {
-  // The contract has only `changes`, because persons have no single value for a mass update.
+  // The contract allows only `changes` here, because a person has no single value to set in a mass
+  // update.
   massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),
   exportPersons: exportOf(persons, personColumns),

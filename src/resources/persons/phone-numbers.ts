@@ -20,16 +20,16 @@ export async function savePhoneNumbers(
     .execute()
 }
 
-/** Matches persons with one of the normalized numbers. */
+/** Returns the condition that a person has one of these normalized numbers. */
 export const hasPhoneNumber = (keys: readonly string[]): RawBuilder<SqlBool> =>
   sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where stored.number in (${sql.join(keys)}))`
 
-/** Shorter digit sequences match by text only. */
+/** A shorter sequence of digits is not compared with phone numbers. */
 const minDigits = 3
 
 /**
- * Matches persons with a number that contains the searched digits; null when the text cannot be a
- * number.
+ * Returns the condition that a phone number of the person contains the searched digits. Null when
+ * the text cannot be a phone number.
  */
 export function hasPhoneNumberLike(search: string): RawBuilder<SqlBool> | null {
   const digits = phoneKey(search)

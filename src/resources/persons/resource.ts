@@ -26,8 +26,9 @@ type Row = { id: number; organization_id: number | null; user_id: number | null 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * The organization to store: an id, or a name, which is found among all organizations or created.
- * An unchanged id counts as not sent, so that a new name can be sent with a fetched person.
+ * Returns the organization to store: an id, or the name of one to create. A name is first looked up
+ * among all organizations. An unchanged id counts as not sent, so that a client can send a new name
+ * with a person it has read.
  */
 async function organizationOf(
   writing: Writing<Row>,
@@ -58,8 +59,8 @@ async function organizationOf(
 }
 
 /**
- * Plans a person without writing: the columns with all findings, and an organization still to be
- * created.
+ * Plans a person without writing: returns the columns and the organization still to create, and
+ * adds all errors to `found`.
  */
 async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, found } = writing
@@ -115,7 +116,8 @@ export const persons = defineResource(
           sql<number>`(select count(*) from quotes where quotes.person_id = persons.id and ${visible(ctx, 'quotes.user_id')})`.as(
             'quotes_count',
           ),
-          // An activity linked to a visible person is visible (DOMAIN 7.4).
+          // Counts all linked activities: an activity linked to a visible person is visible (DOMAIN
+          // 7.4).
           sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
             'activities_count',
           ),
@@ -170,8 +172,8 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // References show only id and name of a record that the caller may not read (DOMAIN
-                // 3.5).
+                // A reference to a record that the caller may not read contains only its id and
+                // name (DOMAIN 3.5).
                 address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,
@@ -212,7 +214,10 @@ export const persons = defineResource(
   }),
 )
 
-/** The first records that refer to a person, with ids only where the caller may see them. */
+/**
+ * Returns the first records that refer to a person. An entry has an id only where the caller may
+ * see the record.
+ */
 async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   const rows = await ctx.db
     .selectFrom(entity)
@@ -228,7 +233,10 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   }))
 }
 
-/** Checks a person that another record creates inline, where the contract cannot require fields. */
+/**
+ * Adds the errors of a person that another record creates inline. The contract cannot require
+ * fields there.
+ */
 export async function checkPerson(ctx: Context, body: Body, found: ValidationErrors): Promise<void> {
   if (body.name === undefined) found.invalid('name', 'The field is required.')
   await checkValues(ctx, 'persons', body, found)

@@ -1,4 +1,4 @@
-// What `q` and the search find a person by (DOMAIN 5.4).
+// The texts of a person that `q` and the search match (DOMAIN 5.4).
 import {
   joinLine,
   joinText,

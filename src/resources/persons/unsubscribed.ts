@@ -1,5 +1,5 @@
 // `unsubscribed_at` of a person (DOMAIN 10.1): when the first of the person's addresses was
-// suppressed. It follows from the suppressions, so it is read and not stored.
+// suppressed. It is computed from the suppressions and not stored.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
@@ -8,7 +8,7 @@ import { contactFilters } from './contacts.ts'
 
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>
 
-/** Fills `unsubscribed_at` of a page of persons with one query. */
+/** Fills in `unsubscribed_at` of a page of persons with one query. */
 export async function loadUnsubscribedAt({ db }: Context, people: readonly Person[]): Promise<void> {
   const addresses = [...new Set(people.flatMap(({ emails }) => emails.map(({ value }) => fold(value))))]
   if (addresses.length === 0) return
@@ -22,7 +22,10 @@ export async function loadUnsubscribedAt({ db }: Context, people: readonly Perso
     person.unsubscribed_at = person.emails.flatMap(({ value }) => since.get(fold(value)) ?? []).sort()[0] ?? null
 }
 
-/** Raises the version of persons with the address, because their replies change. */
+/**
+ * Raises the version of persons with the address, because suppressing it changes their
+ * `unsubscribed_at`.
+ */
 export async function touchPersonsWithAddress(ctx: Context, address: string): Promise<void> {
   const query = { email: [address] }
   let changed = ctx.db

@@ -32,9 +32,9 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
     .orderBy('sort_order')
     .execute()
 
-/** The pipeline of leads that name none. */
+/** Returns the id of the pipeline for leads whose request names none. */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  // A literal, so that SQLite can use the partial index.
+  // `is_default` is compared with a literal, so that SQLite can use the partial database index.
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
   const name = 'pipelines: default'
   const [holder] = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
@@ -42,7 +42,9 @@ export async function defaultPipelineId(ctx: Context): Promise<number> {
   return holder.id
 }
 
-/** The stages of several pipelines in order, with their lead totals, in two queries. */
+/**
+ * Returns the stages of several pipelines in order, with the totals of their leads, in two queries.
+ */
 async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
   const rows = await ctx.db
     .selectFrom('lead_pipeline_stages')
@@ -97,7 +99,8 @@ async function saveStages(
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
-  // Stages may swap names, so renamed stages first get a placeholder key to avoid collisions.
+  // Stages may swap names. Renamed stages first get a placeholder in name_key, so that no two have
+  // the same.
   for (const { id, name } of plan.stages) {
     if (id !== null && present.get(id)?.name !== name) {
       await ctx.db
@@ -199,7 +202,8 @@ export const pipelines = defineResource({
     )
     for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
   },
-  // The stored totals count the leads that the author of the event saw; the reader may see fewer.
+  // The totals in the event count the leads that its author saw. Readers with a limited view may
+  // see fewer, so they get no totals.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   afterSave: async (ctx, id, body) =>
@@ -227,7 +231,7 @@ function withoutSums(stages: unknown): unknown {
   )
 }
 
-/** Clears the flag of the current default pipeline, as a change of its own with events. */
+/** Clears the flag of the current default pipeline, as a separate change with its own events. */
 async function clearDefault(ctx: Context): Promise<void> {
   const holder = await ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1).executeTakeFirst()
   if (!holder) return

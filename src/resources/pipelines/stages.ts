@@ -1,5 +1,5 @@
 // Rules for the stages of a pipeline (DOMAIN 15.1), as a plan computed from the stored and the sent
-// stages. Pure: the plan is computed once for validation and once for saving.
+// stages. Pure. The plan is computed twice, for validation and for saving.
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold, slug } from '../../kernel/values/format.ts'
@@ -13,7 +13,7 @@ export interface StageRow {
 }
 
 export interface PlannedStage extends Omit<StageRow, 'id'> {
-  /** Null for a stage to add. */
+  /** The id of a stored stage; null for a new stage. */
   id: number | null
 }
 
@@ -43,7 +43,10 @@ const maxStages = 50
 
 export const isFixedStage = (code: string): boolean => fixed.has(code)
 
-/** Without `sent`, the stages stay, or a new pipeline gets the default ones. */
+/**
+ * Plans the stages of a pipeline. Without `sent`, stored stages stay, and a new pipeline gets the
+ * default ones.
+ */
 export function planStages(
   present: readonly StageRow[],
   sent: readonly StageInput[] | undefined,
@@ -99,7 +102,10 @@ function addFixed(planned: PlannedStage[]): void {
   }
 }
 
-/** Finds duplicate codes and names, on the field that was sent: a code may come from the name. */
+/**
+ * Adds an error for each duplicate code or name. The error is on the field that was sent, because a
+ * code may be derived from the name.
+ */
 function refuseDuplicates(
   planned: readonly PlannedStage[],
   inputs: readonly StageInput[],
@@ -118,8 +124,8 @@ function refuseDuplicates(
 }
 
 /**
- * Orders `new` first, `won` and `lost` last, the others by sort_order and position; numbers without
- * gaps.
+ * Sorts the stages: `new` first, `won` and `lost` last, the others by sort_order and position.
+ * Numbers them without gaps.
  */
 function sortStages(planned: readonly PlannedStage[]): PlannedStage[] {
   const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1

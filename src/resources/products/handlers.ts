@@ -32,7 +32,9 @@ const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { pa
     return { data: await loadInventories(ctx, scope), message: 'Inventories updated.' }
   })
 
-/** The products of a warehouse, with the quantities in that warehouse instead of the totals. */
+/**
+ * Lists the products of a warehouse. Their quantities are those in the warehouse, not the totals.
+ */
 const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { params, query }) => {
   await warehouses.assertVisible(ctx, params.id)
   const list = await products.list(ctx, query, (rows) =>

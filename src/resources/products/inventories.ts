@@ -1,5 +1,5 @@
 // Inventories (DOMAIN 11.2): one row per product and location. The product row holds the sums, so
-// that lists can filter and sort by them; all writes of inventories go through this file.
+// that lists can filter and sort by them. Only this file writes inventories.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -15,7 +15,7 @@ interface Where {
   locationId?: number
 }
 
-/** Inventories with their warehouse and location, sorted by both names. */
+/** Returns inventories with their warehouse and location, sorted by the names of both. */
 export async function loadInventories(ctx: Context, where: Where): Promise<Inventory[]> {
   if (where.productIds?.length === 0 || where.warehouseIds?.length === 0) return []
   let rows = ctx.db
@@ -46,7 +46,7 @@ export async function loadInventories(ctx: Context, where: Where): Promise<Inven
   )
 }
 
-/** The inventories of a product grouped by warehouse. */
+/** Returns the inventories of a product grouped by warehouse. */
 export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
   const found = new Map<number, Schema<'ProductStock'>>()
   for (const { warehouse, location, in_stock, allocated, on_hand } of inventories) {
@@ -60,7 +60,7 @@ export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'Pro
   return [...found.values()]
 }
 
-/** Changes the inventories of a product in one write; an unchanged result is not logged. */
+/** Changes the inventories of a product and writes one event, or none when nothing changed. */
 export async function writeInventories(
   ctx: Context,
   productId: number,
@@ -81,7 +81,7 @@ export async function writeInventories(
   })
 }
 
-/** Updates the sums in the product row and its version. */
+/** Updates the sums in the product row, and raises its version. */
 async function recount(ctx: Context, productId: number): Promise<void> {
   const sum = (column: string) =>
     sql<number>`(select coalesce(sum(${sql.raw(column)}), 0) from product_inventories where product_id = ${productId})`

@@ -1,4 +1,4 @@
-// The name, SKU and price of products for product lines and quote items when they are written.
+// Loads the name, SKU and price of products that product lines and quote items copy.
 import type { Context } from '../../kernel/context.ts'
 
 export interface PricedProduct {
@@ -9,8 +9,8 @@ export interface PricedProduct {
 }
 
 /**
- * The named products by id, with one query. A caller who may edit leads or quotes may use any
- * product.
+ * Returns the products of these lines by id, with one query. A caller who may edit leads or quotes
+ * may use any product.
  */
 export async function loadPricedProducts(
   ctx: Context,

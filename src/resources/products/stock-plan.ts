@@ -1,5 +1,5 @@
-// Plans a new list of inventories (DOMAIN 11.2): the rows to change, add and delete. The plan is
-// applied in one write.
+// Plans a new list of inventories (DOMAIN 11.2): which rows to change, add and delete. The plan is
+// stored in one write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -16,8 +16,8 @@ interface Planned {
 }
 
 /**
- * Plans all rows of a body against the stored ones in its scope. Throws 422 for findings, 409 when
- * the stock has changed.
+ * Plans all rows of a body; `present` are the stored rows that the body replaces. Throws 422 for
+ * invalid rows, and 409 when the stock has changed meanwhile.
  */
 export async function planStock(
   ctx: Context,
@@ -64,7 +64,7 @@ export async function planStock(
   return plan
 }
 
-/** Stores the plan; stored rows that it lacks are deleted. */
+/** Stores the plan, and deletes stored rows that the plan does not contain. */
 export async function applyStockPlan(
   ctx: Context,
   productId: number,
@@ -75,8 +75,8 @@ export async function applyStockPlan(
   const gone = present.filter(({ id }) => !kept.has(id)).map(({ id }) => id)
   if (gone.length > 0) await ctx.db.deleteFrom('product_inventories').where('id', 'in', gone).execute()
   const at = now(ctx)
-  // Rows may swap locations, so moved rows are deleted first and inserted again to avoid the unique
-  // key.
+  // Rows may swap locations. Moved rows are deleted and inserted again, so that no two have the
+  // same location.
   const moving = plan.filter(({ row, ...to }) => row && row.warehouse_location_id !== to.warehouse_location_id)
   if (moving.length > 0)
     await ctx.db
@@ -110,7 +110,7 @@ export async function applyStockPlan(
   }
 }
 
-/** The warehouse of each named location. */
+/** Maps the id of each location in the rows to its warehouse id. */
 async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise<Map<number, number>> {
   const ids = inventories.flatMap(({ warehouse_location_id: id }) => id ?? [])
   if (ids.length === 0) return new Map()
@@ -122,7 +122,7 @@ async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise
   return new Map(rows.map(({ id, warehouse_id }) => [id, warehouse_id]))
 }
 
-/** The existing ones among the warehouses. */
+/** Returns those of the warehouse ids that exist. */
 async function warehousesOf(ctx: Context, ids: readonly (number | undefined)[]): Promise<ReadonlySet<number>> {
   const wanted = [...new Set(ids.flatMap((id) => id ?? []))]
   if (wanted.length === 0) return new Set()

@@ -1,5 +1,5 @@
 // The layout of a printed quote. Pure. `Typesetter` (typeset.ts) sets texts from users and settings
-// in fonts that have their characters; labels are English.
+// in fonts that have glyphs for them. Labels are English.
 import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdfmake/interfaces.js'
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,10 +11,10 @@ type Settings = Pick<Config, 'appName' | 'locale' | 'currency'>
 
 export interface PrintedQuote {
   quote: Quote
-  /** The creation date, YYYY-MM-DD. */
+  /** The creation date of the quote, YYYY-MM-DD. */
   date: string
   seller: Company
-  /** The customer's organization; null for a person without one. */
+  /** The name of the customer's organization. Null when the person has none. */
   organization: string | null
   config: Settings
 }
@@ -23,7 +23,7 @@ const ink = '#1f2937'
 const pale = '#6b7280'
 const rule = '#d1d5db'
 
-/** Regions that print on Letter; all others use A4. */
+/** Countries whose printouts use the Letter format; all others use A4. */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
 export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumentDefinitions {
@@ -76,12 +76,12 @@ function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter) 
   return { stack }
 }
 
-/** Left-aligned below its label, also for right-to-left text. */
+/** Aligns a text left below its label, even a right-to-left text. */
 const atLeft = { alignment: 'left' } as const
 
 type Margin = [number, number, number, number]
 
-/** The description of the quote, line by line. */
+/** Returns the description of the quote, line by line, or nothing when it is empty. */
 function terms({ description }: Quote, type: Typesetter): Content[] {
   const lines = (description ?? '').split('\n')
   if (lines.every((line) => line.trim() === '')) return []
@@ -93,7 +93,7 @@ function terms({ description }: Quote, type: Typesetter): Content[] {
   ]
 }
 
-/** pdfmake's time grows with the square of the length, so a long paragraph is split. */
+/** Splits a long paragraph, because the time of pdfmake grows with the square of the length. */
 const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
 
 function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, write: Writers): Content {
@@ -165,7 +165,7 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     right(write.money(item.total)),
   ])
   const none: TableCell[] = [{ text: 'No items.', colSpan: 6, style: 'small' }, '', '', '', '', '']
-  // Amounts do not wrap; very long ones use a smaller font.
+  // Amounts do not wrap, so very long ones get a smaller font.
   const longest = Math.max(
     0,
     ...items.flatMap(({ price, total }) => [write.price(price).length, write.money(total).length]),
@@ -226,8 +226,9 @@ const lines = (width: (row: number, count: number) => number): NonNullable<Conte
 type Writers = ReturnType<typeof writers>
 
 /**
- * Formats numbers and dates for the locale, in Latin digits. Amounts have the decimals of the
- * currency; a unit price may have more, so that the printed amount can be recomputed.
+ * Returns functions that format numbers and dates for the locale, with Latin digits. Amounts have
+ * the decimals of the currency. A unit price may have more, so that readers can recompute the
+ * printed amount.
  */
 function writers({ locale, currency }: Settings, type: Typesetter) {
   const digits = { numberingSystem: 'latn', maximumFractionDigits: 4 }

@@ -1,6 +1,6 @@
-// The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic; Arabic and
-// Hebrew have a font each. Chinese, Japanese and Korean fonts come in about a hundred slices each,
-// and only the needed slices are read.
+// The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic. Arabic and
+// Hebrew have one font each. Each Chinese, Japanese or Korean font is split into about a hundred
+// slices, and only the needed slices are read.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -25,7 +25,7 @@ export type Dictionary = Record<string, Faces>
 
 /** Chooses the font of each character. */
 export interface Fonts {
-  /** Returns the name of the font; `current` if it has the character. */
+  /** Returns the name of the font for a character: `current` if that font has the character. */
   of(point: number, current?: string): string
   has(text: string): boolean
   dictionary: Dictionary
@@ -36,7 +36,7 @@ export const latin = 'Roboto'
 const placeOf = (path: string): string => require.resolve(path)
 const roboto = (style: string): string =>
   join(dirname(placeOf('pdfmake/package.json')), 'fonts', 'Roboto', `Roboto-${style}.ttf`)
-/** The packages export only code; their fonts are beside it. */
+/** The packages export only code, so the path to their fonts is relative to the code. */
 const script = (name: string, family: string) => (style: string) =>
   join(dirname(placeOf(`@embedpdf/fonts-${name}`)), '..', 'fonts', `${family}-${style}.ttf`)
 
@@ -59,7 +59,10 @@ function openedAt(path: string): Font {
   return known
 }
 
-/** Font families in slices, and per character the slice that may have it. */
+/**
+ * The font families that are split into slices. `slicesOf` maps each character to the slice that
+ * may have it.
+ */
 type Family = 'sc' | 'tc' | 'jp' | 'kr'
 const slicesOf = new Map<Family, Map<number, string>>()
 
@@ -80,8 +83,8 @@ function slices(family: Family): Map<number, string> {
 }
 
 /**
- * The four families draw many characters differently. The locale's language decides, else the
- * script of the other characters.
+ * Returns the families in order of preference, because they draw many characters differently. The
+ * locale's language decides, else the script of the other characters.
  */
 function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()
@@ -119,12 +122,13 @@ function slice(virtual: VirtualFileSystem, family: Family, name: string, weight:
 }
 
 /**
- * Stores a slice where pdfmake reads it. PDF readers tell fonts apart by PostScript name, which all
- * slices of a family share, so each copy gets its own.
+ * Stores a slice in the virtual file system that pdfmake reads. PDF readers distinguish fonts by
+ * PostScript name, and all slices of a family share one, so each stored slice gets a name of its
+ * own.
  */
 async function load(virtual: VirtualFileSystem, family: Family, slice: string, weight: Weight): Promise<Slice> {
   const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
-  // pdfmake cannot embed variable fonts.
+  // Fixes the weight, because pdfmake cannot embed variable fonts.
   const bytes = await subsetFont(readFileSync(path), undefined, {
     targetFormat: 'truetype',
     keepAllGlyphs: true,
@@ -135,7 +139,7 @@ async function load(virtual: VirtualFileSystem, family: Family, slice: string, w
   return { font: fontkit.create(bytes), file }
 }
 
-/** A copy of the font whose PostScript name ends in `mark`, with the length unchanged. */
+/** Returns a copy of the font whose PostScript name ends in `mark`. The name keeps its length. */
 function renamed(font: Buffer, mark: string): Buffer {
   const copy = Buffer.from(font)
   const tables = Array.from({ length: copy.readUInt16BE(4) }, (_, index) => 12 + 16 * index)
@@ -146,7 +150,7 @@ function renamed(font: Buffer, mark: string): Buffer {
   for (let index = 0; index < copy.readUInt16BE(start + 2); index++) {
     const at = start + 6 + 12 * index
     if (copy.readUInt16BE(at + 6) !== postScriptName) continue
-    // Only the Macintosh platform uses one byte per character.
+    // In a font's name table, only the Macintosh platform uses one byte per character.
     const wide = copy.readUInt16BE(at) !== macintosh
     const bytes = Buffer.from(mark, wide ? 'utf16le' : 'latin1')
     if (wide) bytes.swap16()
@@ -157,13 +161,13 @@ function renamed(font: Buffer, mark: string): Buffer {
 const postScriptName = 6
 const macintosh = 1
 
-/** The characters of a document; `bold` are those also set in bold. */
+/** The code points of a document. `bold` are those that are also set in bold. */
 export interface CharacterSets {
   all: Set<number>
   bold: Set<number>
 }
 
-/** Loads the fonts for these characters. */
+/** Loads the fonts that these characters need. */
 export async function loadFonts(
   virtual: VirtualFileSystem,
   { all: points, bold }: CharacterSets,

@@ -1,5 +1,5 @@
 // Handlers of quotes besides the standard ones: mass deletion, export, tags, links to leads, the
-// PDF, and the lists of quotes below leads and persons.
+// PDF, and the lists of a lead's or person's quotes.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -24,7 +24,7 @@ export const handlers = {
   ...linkHandlers,
 } satisfies Partial<Handlers>
 
-/** Lists of quotes below another record; the parent must be visible (DOMAIN 7.3). */
+/** Lists of the quotes of another record, which must be visible to the caller (DOMAIN 7.3). */
 export const subLists = {
   listLeadQuotes: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)

@@ -1,5 +1,6 @@
-// The items of a quote (DOMAIN 12.1): SKU, name and price are kept as they were when the item was
-// written. The plan is computed once for validation and once for saving inside the quote's write.
+// The items of a quote (DOMAIN 12.1). An item keeps the SKU, name and price at the time it was
+// written. The plan is computed twice: for validation, and for saving in the transaction of the
+// quote.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -10,7 +11,7 @@ import { lineTotals } from './totals.ts'
 type Input = Schema<'QuoteItemInput'>
 
 export interface PlannedItem {
-  /** Null for a new item. */
+  /** The id of a stored item; null for a new item. */
   id: number | null
   product_id: number | null
   sku: string
@@ -28,7 +29,7 @@ export interface PlannedItem {
 
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
-/** The items of the quotes, in their order. */
+/** Returns the items of these quotes in the order of the quote. */
 export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
   ctx.db
     .selectFrom('quote_items')
@@ -40,7 +41,7 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
-/** Plans all items of a body. Stored items that the body omits are deleted. */
+/** Plans all items of a body. Saving the plan deletes stored items that the body omits. */
 export async function planItems(
   ctx: Context,
   quoteId: number | null,
@@ -90,7 +91,7 @@ function planItem(
   return { ...planned, ...totalsOf(planned, found) }
 }
 
-/** The stored fixed amount. An amount computed from a percentage is dropped with the percentage. */
+/** Returns the stored fixed amount, or 0 when the stored amount was computed from a percentage. */
 const fixedAmount = (row: Item | undefined, what: 'discount' | 'tax'): number =>
   row && row[`${what}_percent`] === 0 ? row[`${what}_amount`] : 0
 

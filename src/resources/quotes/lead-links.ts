@@ -1,5 +1,5 @@
-// Links between leads and quotes (DOMAIN 9.5, 12.3). A link has one pair of events, whether the
-// caller makes it from the lead or from the quote, and it changes both records.
+// Links between leads and quotes (DOMAIN 9.5, 12.3). A link emits the same pair of events whether
+// it is made from the lead or from the quote, and it changes both records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { write } from '../../kernel/write/write.ts'
@@ -31,8 +31,8 @@ export async function describeLink(ctx: Context, { leadId, quoteId }: LeadQuote)
 }
 
 /**
- * Links the two and raises the lead's version; the caller of this function touches the quote.
- * Returns whether the link is new.
+ * Links a lead and a quote and raises the version of the lead. The calling function raises the
+ * version of the quote. Returns whether the link is new.
  */
 export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Promise<boolean> {
   if (await isLinked(ctx, { leadId, quoteId })) return false
@@ -46,8 +46,8 @@ export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Pr
 }
 
 /**
- * Fills `leads` of a page of quotes with one query. The references do not depend on the owner of
- * the lead.
+ * Fills in `leads` of a page of quotes with one query. The caller gets the references also of leads
+ * that it may not see.
  */
 export async function loadLeadRefs(ctx: Context, replies: readonly Schema<'Quote'>[]): Promise<void> {
   const rows = await ctx.db

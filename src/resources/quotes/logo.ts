@@ -1,13 +1,17 @@
-// Checks the seller's logo before it is drawn: a damaged or huge picture must not prevent printing.
+// Checks the seller's logo before it is drawn, because a damaged or huge picture must not prevent
+// printing.
 import { inflateSync } from 'node:zlib'
 
-/** A decoded pixel takes at most eight bytes. */
+/** The most pixels of a logo. A decoded pixel takes at most eight bytes. */
 const maxPixels = 4_000_000
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-/** Samples per pixel, by PNG color type. */
+/** The number of samples per pixel for each PNG color type. */
 const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
-/** Whether it is a PNG with all its pixels. Any JPEG passes: its data is embedded unchanged. */
+/**
+ * Returns true for a PNG that contains all its pixels, and for every JPEG. A JPEG needs no further
+ * check, because the PDF embeds its bytes unchanged.
+ */
 export function isDrawable(bytes: Uint8Array): boolean {
   const png = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!png.subarray(0, 8).equals(signature)) return png[0] === 0xff && png[1] === 0xd8

@@ -1,4 +1,4 @@
-// Internals of pdfmake that its types lack.
+// Types of pdfmake internals that its own types lack.
 import { createRequire } from 'node:module'
 
 export interface VirtualFileSystem {
@@ -11,7 +11,9 @@ export interface PdfInline {
   width: number
   trailingCut: number
   leadingCut: number
-  /** The direction level, set by typeset.ts on the pieces of a text. */
+  /**
+   * The direction level of the text (even: left to right, odd: right to left), set by typeset.ts.
+   */
   level?: number
 }
 
@@ -26,7 +28,10 @@ interface Builder {
   prototype: { buildNextLine(node: unknown): PdfLine | null }
 }
 
-/** Calls `order` on each filled line, because pdfmake lays out left to right only. */
+/**
+ * Calls `order` on each line that pdfmake has filled, because pdfmake itself lays out only left to
+ * right.
+ */
 export function afterEachLine(order: (line: PdfLine) => void): void {
   const module = createRequire(import.meta.url)('pdfmake/js/LayoutBuilder.js') as { default: Builder }
   const { prototype } = module.default

@@ -1,5 +1,5 @@
-// Draws a quote as a PDF in a subprocess (kernel/runtime/offload.ts), because the libraries are
-// large. They may read only the fonts of their packages.
+// Draws a quote as a PDF in a subprocess (kernel/runtime/offload.ts), because the PDF libraries are
+// large. The libraries may read only the fonts in their packages.
 import { createRequire } from 'node:module'
 import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
@@ -25,7 +25,7 @@ export async function run(given: PrintedQuote): Promise<Buffer> {
   try {
     return await drawn(printed)
   } catch (error) {
-    // The logo may be a file that only looks like a JPEG; print without it.
+    // The logo may be a file that only looks like a JPEG, so a second attempt prints without it.
     if (printed.seller.logo === null) throw error
     return drawn({ ...printed, seller: { ...printed.seller, logo: null } })
   }

@@ -12,7 +12,7 @@ import { quotes } from './resource.ts'
 
 const print = programAt<typeof Entry>(import.meta.url, './print.entry')
 
-/** The most bytes of the subject that fit into a file name. */
+/** The most bytes of the quote's subject in the file name of the PDF. */
 const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
@@ -25,7 +25,10 @@ export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
   return download({ mediaType: 'application/pdf', body, name: `Quote_${shortened(quote.subject)}_${date}.pdf` })
 }
 
-/** The name of the customer's organization. References do not depend on the owner of the record. */
+/**
+ * Returns the name of the customer's organization. A reference shows the name whether or not the
+ * caller sees the organization.
+ */
 async function organizationOf({ db }: Context, personId: number): Promise<string | null> {
   const row = await db
     .selectFrom('persons')

@@ -1,5 +1,5 @@
-// Quotes, the offers to persons (DOMAIN 12). items.ts has the items, totals.ts the totals,
-// lead-links.ts the leads, print.ts the PDF.
+// Quotes: offers to persons (DOMAIN 12). items.ts has the items, totals.ts the totals,
+// lead-links.ts the links to leads, print.ts the PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -39,14 +39,17 @@ interface Row {
 
 const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.timezone)
 
-/** A quote has an owner until the owner's account is deleted. */
+/** Returns the owner to store. A quote has an owner until the owner's account is deleted. */
 async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
   if (sent !== null) return resolveOwnerId(writing, sent)
   if (writing.current?.user_id !== null) writing.found.invalid('user_id', 'The field must not be null.')
   return undefined
 }
 
-/** The billing address must be complete; the shipping address may lack parts or be missing. */
+/**
+ * Returns the address columns. Adds an error unless the billing address is complete; the shipping
+ * address may be incomplete or missing.
+ */
 function addresses({ billing_address, shipping_address }: Body, { current, found }: Writing<Row>) {
   const billing = mergeAddress(current?.billing_address ?? null, billing_address)
   if (billing === null) found.invalid('billing_address', 'The field is required.')
@@ -59,7 +62,7 @@ function addresses({ billing_address, shipping_address }: Body, { current, found
   }
 }
 
-/** The columns of all totals, if the body changes one of their inputs. */
+/** Returns the columns of all totals, or none when the body changes none of their inputs. */
 async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
   if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
@@ -75,7 +78,7 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
     tax_amount: BigInt(tax_amount),
   }))
   const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
-  // Totals are not checked while an input has findings.
+  // Totals are not checked while one of their inputs has errors.
   const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => found.isRefused(each))
   if (!isRefused && found.size === before) checkTotals(totals, BigInt(adjustment), found)
   return {
@@ -133,7 +136,8 @@ export const quotes = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('quotes')
-        // A left join keeps quotes the first table of every plan; the person always exists.
+        // The person always exists. A left join nevertheless, so that SQLite reads quotes first in
+        // every plan.
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')

@@ -1,8 +1,11 @@
-// Computes the totals of a quote (DOMAIN 12.2). Pure, in integers of ten-thousandths: each step is
-// exact and rounded once, half away from zero, to 4 decimals.
+// Computes the totals of a quote (DOMAIN 12.2). Pure. Amounts are integers in ten-thousandths. Each
+// step is exact and rounded once to 4 decimals, half away from zero.
 import { divided } from '../../kernel/values/money.ts'
 
-/** Scaled as stored. A fixed amount counts only while the percentage beside it is zero. */
+/**
+ * All values in ten-thousandths, as stored. A fixed amount counts only while the percentage beside
+ * it is zero.
+ */
 export interface QuoteLine {
   price: bigint
   quantity: bigint
@@ -17,7 +20,7 @@ export type Totals = Record<'sub_total' | 'discount_amount' | 'tax_amount' | 'gr
 
 const one = 10_000n
 
-/** The percentage of an amount. */
+/** Returns the percentage of an amount. */
 const share = (amount: bigint, percent: bigint): bigint => divided(amount * percent, 100n * one)
 
 export function lineTotals(line: QuoteLine): LineTotals {
@@ -28,8 +31,8 @@ export function lineTotals(line: QuoteLine): LineTotals {
 }
 
 /**
- * The quote's discount applies to the subtotal after the line discounts. It does not reduce the
- * tax.
+ * Returns the totals of a quote. The quote's discount applies to the subtotal after the line
+ * discounts. It does not reduce the tax.
  */
 export function quoteTotals(lines: readonly LineTotals[], discountPercent: bigint, adjustment: bigint): Totals {
   const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)

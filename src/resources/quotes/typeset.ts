@@ -1,5 +1,5 @@
-// Prepares text for pdfmake: pieces of one font and one direction each (Unicode Bidirectional
-// Algorithm), which are put in visual order after pdfmake has filled a line.
+// Prepares text for pdfmake: splits it into pieces of one font and one direction (Unicode
+// Bidirectional Algorithm). When pdfmake has filled a line, the pieces are put in visual order.
 import { createRequire } from 'node:module'
 import type { Content } from 'pdfmake/interfaces.js'
 import type { CharacterSets, Fonts } from './fonts.ts'
@@ -12,14 +12,14 @@ interface Bidi {
 const bidi = (createRequire(import.meta.url)('bidi-js') as () => Bidi)()
 
 export interface Typesetter {
-  /** Whether each character has a glyph. */
+  /** Returns whether each character of the text has a glyph in one of the fonts. */
   has(text: string): boolean
   /**
-   * One paragraph. A word longer than `longest` may break anywhere, unless its language already
-   * allows it.
+   * Sets one paragraph. A word of at least `longest` characters may break anywhere; Chinese,
+   * Japanese and Korean text does so anyway.
    */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
-  /** The same in bold. */
+  /** Sets one paragraph in bold. */
   setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
 }
 
@@ -29,13 +29,14 @@ interface Piece {
   level: number
 }
 
-/** A typesetter that only collects characters, so that the fonts for them can be loaded. */
+/** Returns a typesetter that only collects characters, so that the fonts for them can be loaded. */
 export function createCharacterCollector({ all, bold }: CharacterSets): Typesetter {
   const note = (text: string, into = all): void => {
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
   return {
-    // False, so that the alternative text is collected too.
+    // Returns false so that the layout also sets its alternative text, whose characters are needed,
+    // too.
     has: (text) => {
       note(text)
       return false
@@ -82,7 +83,10 @@ function levelsOf(text: string): { levels: Uint8Array; isRightToLeft: boolean } 
 /** Direction marks and variation selectors, which have no glyph. */
 const invisible = /\p{Bidi_Control}|\p{Variation_Selector}|[\u200b\u2060\ufeff]/gu
 
-/** The drawn characters of a text. Spaces, minus and yen signs become those of Roboto. */
+/**
+ * Returns the characters of a text that are drawn. Unusual spaces, minus signs and yen signs become
+ * those that Roboto has.
+ */
 const shown = (text: string): string =>
   text
     .replaceAll(invisible, '')
@@ -100,8 +104,8 @@ function piecesOf(text: string, levels: Uint8Array, fonts: Fonts): Piece[] {
     const drawn = shown(character)
     if (drawn === '') continue
     const point = drawn.codePointAt(0) ?? 0
-    // Marks and punctuation keep the font of the text before them; letters use the font of their
-    // script.
+    // Marks and punctuation outside ASCII keep the font of the text before them, if it has them.
+    // Letters use the font of their script.
     const font = fonts.of(point, last && neutral.test(drawn) && point >= 0x80 ? last.font : undefined)
     // Pieces are drawn left to right, so in right-to-left text each word and space is its own
     // piece.
@@ -122,8 +126,8 @@ const isLong = (text: string, longest: number): boolean =>
 const ideographic = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
 /**
- * fontkit reverses a text whose first letter is right-to-left and never mirrors brackets. This
- * returns the text that makes it draw the level correctly.
+ * fontkit reverses a text whose first letter is right-to-left, and it never mirrors brackets. This
+ * function returns the text for which fontkit draws the right result.
  */
 function toDrawnOrder(text: string, level: number): string {
   const isOdd = level % 2 === 1
@@ -133,7 +137,10 @@ function toDrawnOrder(text: string, level: number): string {
   return (isOdd === isDrawnRightToLeft ? mirrored : mirrored.reverse()).join('')
 }
 
-/** Puts the pieces of a line in visual order (rules L1 and L2 of the algorithm). */
+/**
+ * Puts the pieces of a line in visual order (rules L1 and L2 of the Unicode Bidirectional
+ * Algorithm).
+ */
 export function reorderLine(line: PdfLine): void {
   const levels = line.inlines.map(({ level = 0 }) => level)
   const highest = Math.max(0, ...levels)
@@ -156,7 +163,7 @@ export function reorderLine(line: PdfLine): void {
   }
 }
 
-/** Trailing space of a line takes no width, wherever it is drawn. */
+/** Removes the width of the trailing space of a line. */
 function trimEnd(line: PdfLine): void {
   const last: PdfInline | undefined = line.inlines.at(-1)
   if (!last || last.trailingCut === 0) return

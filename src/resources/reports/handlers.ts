@@ -1,5 +1,5 @@
-// Reports (DOMAIN 22.2): one function reads the period, computes the figures, and returns them as
-// JSON or, for a caller who prefers it, as a chart.
+// Reports (DOMAIN 22.2): one function reads the period and computes the figures. It returns them as
+// JSON, or as a chart for a caller that prefers an image.
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
@@ -43,7 +43,10 @@ const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.en
 
 const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 
-/** `present` reduces the figures to the reply, for reports whose chart needs more. */
+/**
+ * Returns the handler of a report. `present` reduces the figures to the JSON reply, for reports
+ * whose chart needs more.
+ */
 const report =
   <Figures, Statistics, Range = Schema<'ReportRange'>>(
     { figures, chart, period: readRange = readPeriod }: Report<Figures>,
@@ -64,7 +67,8 @@ const report =
       name: `${wanted.name}.svg`,
       disposition: 'inline',
       etag: textTag(body),
-      // The SVG contains names of records. If one were ever markup, this policy runs nothing.
+      // The SVG contains names of records. If a name were ever interpreted as markup, this policy
+      // would keep scripts from running.
       headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" },
     })
   }

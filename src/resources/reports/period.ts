@@ -1,5 +1,5 @@
-// The period of a report (DOMAIN 22.2): its default, its limits, the period before it, and its
-// division into days, weeks or months. Days are those of the installation's time zone; instants
+// The period of a report (DOMAIN 22.2): its default, its limits, the preceding period, and its
+// division into days, weeks or months. Days are those of the installation's time zone. Instants
 // have the stored form. Pure.
 import { DateTime } from 'luxon'
 import { dayBoundary, hasBoundaries } from '../../contract/input/formats.ts'
@@ -13,10 +13,10 @@ const maxWeeklyDays = 26 * 7
 
 export interface Period {
   range: Schema<'ReportRange'>
-  /** Number of days. */
+  /** The number of days in the period. */
   days: number
   zone: string
-  /** Whether the query names no period, so that the report covers everything. */
+  /** True when the query names no period, so that the report covers everything. */
   isAll?: boolean
 }
 
@@ -29,19 +29,24 @@ const dayOf = (text: string): DateTime => DateTime.fromISO(text, { zone: 'utc' }
 const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
-/** The period of the query; by default the last 30 days. Throws 422. */
+/**
+ * Returns the period of the query, by default the last 30 days. Throws 422 for an invalid period.
+ */
 export function readPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const end = query.end ?? today
   return checked(query, query.start ?? textOf(dayOf(end).minus({ days: defaultDays - 1 })), end, zone)
 }
 
-/** As `readPeriod`, but without a period in the query the report covers everything. */
+/** Like `readPeriod`, but without a period in the query the report covers everything. */
 export const readOptionalPeriod = (query: PeriodQuery, today: string, zone: string): Period => ({
   ...readPeriod(query, today, zone),
   isAll: query.start === undefined && query.end === undefined,
 })
 
-/** As `readPeriod`, but the end is by default a year after today or after the start. */
+/**
+ * Like `readPeriod`, but the default end is a year after the start in the query, else a year after
+ * today.
+ */
 export function readForecastPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const from = query.end !== undefined && query.end < today ? query.end : today
   const start = query.start ?? textOf(dayOf(from).minus({ days: defaultDays - 1 }))
@@ -49,7 +54,7 @@ export function readForecastPeriod(query: PeriodQuery, today: string, zone: stri
   return checked(query, start, end, zone)
 }
 
-/** A year later, but at most the last representable day in the time zone. */
+/** Returns the day a year later, but at most the last representable day in the time zone. */
 function yearAfter(day: string, zone: string): string {
   const later = dayOf(day).plus({ years: 1 })
   const days = later.year <= 9999 ? [textOf(later)] : ['9999-12-31']
@@ -76,13 +81,13 @@ function checked(query: PeriodQuery, start: string, end: string, zone: string): 
   return { range, days, zone }
 }
 
-/** The first and last instant of the period, in stored form. */
+/** Returns the first and the last instant of the period, in stored form. */
 export const periodBounds = ({ range, zone }: Period): [string, string] => [
   dayBoundary(range.start, zone, false),
   dayBoundary(range.end, zone, true),
 ]
 
-/** The first instant of the period before. */
+/** Returns the first instant of the preceding period. */
 export const previousStart = ({ range, zone }: Period): string => dayBoundary(range.previous_start, zone, false)
 
 export type BucketUnit = 'day' | 'week' | 'month'
@@ -93,8 +98,8 @@ export const bucketUnit = ({ days }: Period): BucketUnit =>
 const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 
 /**
- * The days, ISO weeks or months of the period in order. The period may cut the first and the last
- * one.
+ * Returns the days, ISO weeks or months of the period in order. The first and the last one may be
+ * incomplete.
  */
 export function splitPeriod({ range, zone }: Period, unit: BucketUnit): { label: string; from: string }[] {
   const last = dayOf(range.end)

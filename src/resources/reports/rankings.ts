@@ -10,7 +10,7 @@ import { type Period, periodBounds } from './period.ts'
 
 const maxRanked = 5
 
-/** Won revenue by source or by type. */
+/** Returns the won revenue by source or by type. */
 export async function revenueBy(
   ctx: Context,
   period: Period,
@@ -20,7 +20,7 @@ export async function revenueBy(
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
   const rows = await wonLeads(ctx, filters, periodBounds(period))
-    // Both tables have the selected columns.
+    // The cast names only one of the two tables, but both have the selected columns.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
     .groupBy(['named.id', 'named.name'])
@@ -81,8 +81,8 @@ export async function topPersons(
     .execute()
   return rows.map(({ id, name, emails, user_id, sum }) => {
     const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
-    // A caller who may not read the person gets only the first address, as in references (DOMAIN
-    // 3.5).
+    // A caller who may not read the person gets only the first address, as in every reference
+    // (DOMAIN 3.5).
     const isRead = canSeeOwner(ctx, user_id) && canCall(ctx, operations.getPerson)
     return { id, name, emails: isRead ? all : all.slice(0, 1), revenue: fromSum(sum) }
   })

@@ -22,14 +22,14 @@ interface Counted {
   count: number
 }
 
-/** The counts of the period before and of the period. */
+/** Returns the counts of the preceding period and of the period. */
 const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
   [0, 1].map((section) => scaledCount(Number(found.find((each) => each.section === section)?.count ?? 0))) as [
     bigint,
     bigint,
   ]
 
-/** The number of records created in the period before and in the period. */
+/** Returns how many records were created in the preceding period and in the period. */
 async function created(
   ctx: Context,
   table: 'quotes' | 'persons' | 'organizations',
@@ -84,7 +84,7 @@ export async function overAll(
   }
 }
 
-/** Won and lost leads by section of time. */
+/** Selects the counts and sums of won and lost leads by section of time. */
 const closed = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
   filteredLeads(ctx, filters)
     .select((eb) => [
@@ -146,7 +146,7 @@ export async function totalLeads(
   }
 }
 
-/** A stage with its pipeline: stages of several pipelines may share a name. */
+/** A stage with its pipeline, because stages of several pipelines may share a name. */
 export interface StageShare extends Schema<'ReportStage'> {
   pipeline: string
 }

@@ -1,5 +1,5 @@
-// Each report as a chart with its description in words. vega-specs.ts has the shapes, draw.ts
-// draws.
+// Builds the chart of each report with its description in words. vega-specs.ts defines the chart
+// shapes, draw.ts draws them.
 import type { Schema } from '../../../contract/types.ts'
 import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
@@ -26,8 +26,8 @@ export interface ChartContext {
 }
 
 /**
- * Title, subtitle and summary of a chart; `empty` is the sentence to show instead when there is no
- * data.
+ * Returns a chart with title, subtitle and summary. `empty` is the sentence to show instead when
+ * there is no data, else null.
  */
 function chart(
   { period, tongue }: ChartContext,
@@ -43,7 +43,7 @@ function chart(
 
 const maxBars = 24
 const emptyIf = (isEmpty: boolean, sentence: string): string | null => (isEmpty ? sentence : null)
-/** At most `maxBars` bars; the smallest or last ones are joined. */
+/** Returns at most `maxBars` bars. `joinRest` makes one bar of the items that do not fit. */
 function capped<Item>(
   items: readonly Item[],
   present: (item: Item) => Bar,

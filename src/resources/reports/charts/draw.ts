@@ -1,13 +1,13 @@
-// Draws a chart as SVG with Vega-Lite, in a subprocess (draw.entry.ts). It needs no DOM, its output
-// is deterministic, and it takes 25 MB on disk; ECharts takes 67 MB and numbers elements across
-// charts (measured).
+// Draws a chart as SVG with Vega-Lite, in a subprocess (draw.entry.ts). Vega-Lite needs no DOM, has
+// deterministic output, and takes 25 MB on disk. ECharts takes 67 MB, and its element numbers
+// continue from chart to chart (measured).
 import * as vega from 'vega'
 import { compile, type Config as Look, type TopLevelSpec } from 'vega-lite'
 import { escapeHtml } from '../../../kernel/values/format.ts'
 import { shortCount, shortMoney, textWidth } from './texts.ts'
 
 export interface Chart {
-  /** The prefix of the ids of title and description. */
+  /** The prefix of the element ids of title and description in the SVG. */
   name: string
   title: string
   subtitle: string
@@ -22,7 +22,7 @@ const { textMetrics } = vega as unknown as { textMetrics: { width(item: TextItem
 interface TextItem {
   fontSize?: number
   fontWeight?: string | number
-  /** The width at which Vega cuts the text off. */
+  /** The width in pixels at which Vega cuts the text off. */
   limit?: number
 }
 
@@ -31,7 +31,7 @@ textMetrics.width = ({ fontSize = 11, fontWeight, limit = 0 }, text) => {
   return limit > 0 ? Math.min(width, limit) : width
 }
 
-// Chart expressions call these with the installation's locale and currency.
+// Vega expressions call these functions with the installation's locale and currency.
 vega.expressionFunction('accordMoney', (value: number, locale: string, currency: string) =>
   shortMoney(value, { locale, currency }),
 )
@@ -45,7 +45,7 @@ const look: Look = {
   background: '#ffffff',
   padding: 20,
   font: 'Helvetica, Arial, sans-serif',
-  // Off, because the SVG as a whole has a title and a description.
+  // Vega's own ARIA attributes are off, because the SVG as a whole has a title and a description.
   aria: false,
   view: { stroke: null },
   title: {
@@ -76,7 +76,7 @@ const look: Look = {
   text: { fontSize: 12, color: ink },
 }
 
-/** Characters that XML does not allow; names of records may contain them. */
+/** Matches characters that XML does not allow. Names of records may contain them. */
 const notAllowedInXml = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu
 
 export async function drawSvg({ name, title, subtitle, summary, spec }: Chart): Promise<string> {

@@ -1,11 +1,11 @@
-// Numbers and dates of charts in the installation's locale and currency, and an estimate of text
-// widths, because a server cannot measure text.
+// Formats numbers and dates of charts in the installation's locale and currency. Also estimates
+// text widths, because a server cannot measure text.
 import type { Config } from '../../../config/config.ts'
 import type { BucketUnit } from '../period.ts'
 
 export type ChartLocale = Pick<Config, 'locale' | 'currency'>
 
-/** An amount beside its bar, with cents only for small fractions. */
+/** Returns the amount beside a bar, with decimals only for fractional amounts below 10,000. */
 export const moneyText = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
@@ -13,7 +13,7 @@ export const moneyText = (value: number, { locale, currency }: ChartLocale): str
     ...((Number.isInteger(value) || Math.abs(value) >= 10_000) && { maximumFractionDigits: 0 }),
   }).format(value)
 
-/** An amount at an axis, shortened. */
+/** Returns an amount for an axis, in short form such as `1.2M`. */
 export const shortMoney = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
@@ -28,7 +28,7 @@ export const countText = (value: number, { locale }: Pick<ChartLocale, 'locale'>
 export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
   new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value)
 
-/** A change such as `+25%`; a dash when the previous value is zero. */
+/** Returns a change such as `+25%`, or a dash for null, when the previous value is zero. */
 export const progressText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
   percent === null
     ? '–'
@@ -46,7 +46,7 @@ export function rangeText(
   return format.formatRange(new Date(start), new Date(end))
 }
 
-/** The label of a day, week or month on an axis. */
+/** Returns the label of a day, week or month on an axis. */
 export function bucketText(label: string, unit: BucketUnit, { locale }: Pick<ChartLocale, 'locale'>): string {
   if (unit === 'week') return label
   const parts =
@@ -75,7 +75,7 @@ function widthOf(character: string): number {
   return width
 }
 
-/** The estimated width of a text in pixels. */
+/** Returns the estimated width of a text in pixels. */
 export function textWidth(text: string, fontSize: number, isBold: boolean): number {
   const hundredths = [...text].reduce((sum, character) => sum + widthOf(character), 0)
   return (hundredths / 100) * fontSize * (isBold ? 1.08 : 1)

@@ -1,8 +1,8 @@
-// Chart shapes as Vega-Lite specifications. Plain data: names of records are values, never
-// expressions.
+// Chart shapes as Vega-Lite specifications. They are plain data: names of records appear as values,
+// never in expressions.
 import { type ChartLocale, countText, moneyText, textWidth } from './texts.ts'
 
-/** Distinguishable with color blindness and in grayscale. */
+/** These colors can be distinguished with color blindness and in grayscale. */
 export const colors = { plain: '#2f6fb2', won: '#1b9e77', lost: '#d9663a', before: '#8496a9', weighted: '#17406b' }
 
 const plotWidth = 720
@@ -12,7 +12,7 @@ export type Measure = 'money' | 'count'
 export const measureText = (value: number, measure: Measure, tongue: ChartLocale): string =>
   measure === 'money' ? moneyText(value, tongue) : countText(value, tongue)
 
-/** An axis of amounts or of counts. */
+/** Returns an axis of amounts or of counts. */
 export const valueAxis = (title: string, measure: Measure, { locale, currency }: ChartLocale): object => ({
   title: measure === 'money' ? `${title} (${currency})` : title,
   labelExpr:
@@ -24,7 +24,10 @@ export const valueAxis = (title: string, measure: Measure, { locale, currency }:
   ...(measure === 'count' && { tickMinStep: 1 }),
 })
 
-/** Names at positions 0, 1, 2 … of an axis, because two records may share a name. */
+/**
+ * Names at the positions 0, 1, 2 … of an axis. Names alone cannot be positions, because two records
+ * may share one.
+ */
 const nameAxis = { title: null, labelExpr: 'names[datum.value]', ticks: false, domain: false, labelPadding: 8 }
 
 export interface Bar {
@@ -33,7 +36,7 @@ export interface Bar {
   text: string
 }
 
-/** One horizontal bar per name in the given order, with its text at the end. */
+/** Returns one horizontal bar per name in the given order, with its text at the end of the bar. */
 export const barChart = (all: readonly Bar[], axis: object): object => ({
   params: [{ name: 'names', value: all.map(({ name }) => name) }],
   data: { values: all.map((bar, place) => ({ place, value: bar.value, text: bar.text })) },
@@ -70,7 +73,10 @@ const placeAxis = {
   grid: false,
 }
 
-/** Evenly thinned labels that fit into the width; the others are empty. */
+/**
+ * Returns the labels with every label emptied except each n-th, so that the rest fits into the
+ * width.
+ */
 function thinned(names: readonly string[], width: number): string[] {
   const widest = Math.max(...names.map((name) => textWidth(name, 12, false)))
   const step = Math.ceil(((widest + 14) * names.length) / width)
@@ -90,7 +96,7 @@ const colorEncoding = (series: readonly Series[]): object => ({
 
 const shapes = ['circle', 'square', 'triangle-up']
 
-/** Line charts over the same positions, one panel below the other, with one legend. */
+/** Returns line charts over the same positions, one panel below the other, with one legend. */
 export const lineChart = (
   names: readonly string[],
   panels: readonly { series: readonly Series[]; axis: object }[],
@@ -116,7 +122,7 @@ export const lineChart = (
   })),
 })
 
-/** Grouped bars at each position. */
+/** Returns grouped bars at each position. */
 export const groupedBarChart = (
   names: readonly string[],
   series: readonly Series[],
@@ -152,7 +158,7 @@ export const groupedBarChart = (
 
 export interface Panel {
   name: string
-  /** The change as text. */
+  /** The change between the two values as text. */
   change: string
   previous: number
   current: number
@@ -161,7 +167,7 @@ export interface Panel {
 
 const periods = ['Before', 'Period']
 
-/** Small pairs of bars, each with its own scale, for figures of different kinds. */
+/** Returns small pairs of bars, each pair with its own scale, for figures of different kinds. */
 export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): object => ({
   columns: 3,
   spacing: { row: 30, column: 48 },
@@ -196,7 +202,7 @@ export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): objec
         field: 'value',
         type: 'quantitative',
         axis: null,
-        // Leaves room for the numbers, also when both are zero.
+        // Leaves room for the numbers, also when both values are zero.
         scale: { domain: [0, Math.max(previous, current) * 1.2 || 1] },
       },
     },
@@ -212,7 +218,7 @@ export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): objec
   })),
 })
 
-/** A sentence instead of an empty chart. */
+/** Returns a chart that shows a sentence instead of data. */
 export const emptyChart = (sentence: string): object => ({
   data: { values: [{}] },
   width: plotWidth,
