@@ -16,7 +16,7 @@ import { emails } from './resource.ts'
 /** Calls per minute from one IP address without the secret, when the configuration allows them. */
 const maxCalls = 60
 const minuteMs = 60_000
-/** The number of e-mails that may wait to be parsed. A mail service retries after a 503. */
+/** The most e-mails that may wait to be parsed. A mail service retries after a 503. */
 const maxWaiting = 4
 
 /**

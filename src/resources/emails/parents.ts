@@ -7,8 +7,7 @@ import type { Context, Services } from '../../kernel/context.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 
 /**
- * The number of addresses and Message-IDs checked per e-mail. An e-mail with more is likely an
- * attack.
+ * The most addresses and Message-IDs checked per e-mail. An e-mail with more is likely an attack.
  */
 const maxCandidates = 100
 
@@ -75,8 +74,8 @@ async function findByMessageIds(
 }
 
 /**
- * Returns the first stored e-mail that refers to one of these Message-IDs, for the case that the
- * e-mail they both answer was never received.
+ * Returns the oldest stored e-mail that refers to one of these Message-IDs, or null. The two
+ * e-mails then share a parent that was never received.
  */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null

@@ -138,8 +138,8 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )
-    // An answer moves the thread back to the inbox, unless we sent the answer or it is trash or
-    // spam.
+    // An answer moves the thread back to the inbox, unless a user or this installation sent the
+    // answer, or it is trash or spam.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
       await tryMoveThreadToInbox(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }

@@ -12,8 +12,8 @@ import { readEntries } from './read-log.ts'
 import { joinStreams } from './streams.ts'
 
 /**
- * Events per batch. The stream reads the next batch when the reader has received this one, so
- * batches are small.
+ * The most events per batch. The stream reads the next batch when the reader has received this one,
+ * so a small batch keeps little in memory.
  */
 const atOnce = 25
 

@@ -1,4 +1,4 @@
-// Checks for jobs, which act on events later, whether a caller may see an event.
+// Jobs that act on events later check here whether a caller may see an event.
 import type { Context } from '../../kernel/context.ts'
 import { filterVisible } from './event-visibility.ts'
 

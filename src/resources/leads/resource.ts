@@ -48,8 +48,8 @@ export const leads = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('leads')
-        // The first four rows always exist. Left joins nevertheless, so that SQLite reads leads
-        // first in every plan.
+        // Left joins, although the first four rows always exist: SQLite then reads leads first in
+        // every plan.
         .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
         .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
         .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')

@@ -69,9 +69,9 @@ export const sendMails = defineJob<Record<string, never>>({
 })
 
 /**
- * Marks e-mails as uncertain whose handover has no result: their worker died or lost its lease, and
- * the mail server may have accepted them. A worker that is still alive stores its result later (see
- * `hand`).
+ * Marks e-mails without a result of their handover as uncertain: their worker died or lost its
+ * lease, and the mail server may have accepted them. A worker that is still alive stores its result
+ * later (see `hand`).
  */
 async function recover(ctx: Context): Promise<void> {
   const left = await ctx.db

@@ -26,9 +26,9 @@ type Row = { id: number; organization_id: number | null; user_id: number | null 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * Returns the organization to store: an id, or the name of one to create. A name is first looked up
- * among all organizations. An unchanged id counts as not sent, so that a client can send a new name
- * with a person it has read.
+ * Returns the organization to store: an id, or the name of one to create. The name of any existing
+ * organization becomes its id. An unchanged id counts as not sent, so that a client can send a new
+ * name with a person it has read.
  */
 async function organizationOf(
   writing: Writing<Row>,

@@ -136,8 +136,8 @@ export const quotes = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('quotes')
-        // The person always exists. A left join nevertheless, so that SQLite reads quotes first in
-        // every plan.
+        // A left join, although the person always exists: SQLite then reads quotes first in every
+        // plan.
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')

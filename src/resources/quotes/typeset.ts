@@ -15,8 +15,8 @@ export interface Typesetter {
   /** Returns whether each character of the text has a glyph in one of the fonts. */
   has(text: string): boolean
   /**
-   * Sets one paragraph. A word of at least `longest` characters may break anywhere; Chinese,
-   * Japanese and Korean text does so anyway.
+   * Sets one paragraph. A word of at least `longest` characters may break anywhere. Chinese,
+   * Japanese and Korean text can already do so.
    */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
   /** Sets one paragraph in bold. */

@@ -73,10 +73,7 @@ const placeAxis = {
   grid: false,
 }
 
-/**
- * Returns the labels with every label emptied except each n-th, so that the rest fits into the
- * width.
- */
+/** Keeps every n-th label, so that the labels fit into the width, and empties the others. */
 function thinned(names: readonly string[], width: number): string[] {
   const widest = Math.max(...names.map((name) => textWidth(name, 12, false)))
   const step = Math.ceil(((widest + 14) * names.length) / width)
