@@ -23,8 +23,8 @@ const kind = 'campaigns.send'
  */
 const ladder = [60, 300, 1800, 7200]
 /**
- * The most e-mails per job. A job that crashes repeatedly is buried, and a small number leaves few
- * e-mails to the next one.
+ * The most e-mails per job. The job queue counts crashes per job, so a long list of e-mails does
+ * not use up the attempts of one job.
  */
 const maxMails = 250
 const minuteMs = 60_000
@@ -141,7 +141,10 @@ function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send 
   return dayOf(created_at) <= occurrence && occurrence < dayOf(active_since ?? created_at)
 }
 
-/** Claims the next due e-mail. Returns null when none is due. */
+/**
+ * Claims the next due e-mail. Returns null when none is due, and 'skipped' when that e-mail must
+ * not be sent.
+ */
 const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
   transaction(ctx, async (ctx) => {
     const row = await queued(ctx)
@@ -178,8 +181,8 @@ async function skip(ctx: Context, { id }: Send, change: Change): Promise<'skippe
 }
 
 /**
- * Hands one e-mail to the mail server and stores the result, unless the e-mail has a new claim
- * since.
+ * Hands one e-mail to the mail server and stores the result, unless another worker has claimed the
+ * e-mail since.
  */
 async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
@@ -187,7 +190,7 @@ async function hand(current: () => Context, mail: Send, late: AbortSignal): Prom
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      // The state may be `uncertain` by now: another worker may have taken this one for dead.
+      // The state may be `uncertain` by now: another worker may have considered this worker dead.
       .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)
