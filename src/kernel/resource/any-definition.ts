@@ -22,12 +22,12 @@ export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, st
   operations: Record<'list' | 'get' | 'create' | 'update' | 'delete', OperationId>
 }
 
-/** What the functions of one resource share. */
+/** The parts of one resource that its functions share. */
 export interface Parts {
   d: AnyDefinition
-  /** What the contract says about it. */
+  /** The facts about the resource that the contract states. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
-  /** `GET /…/{id}/history` and `POST /…/{id}/restore`, where the contract has them. */
+  /** The ids of `GET /…/{id}/history` and `POST /…/{id}/restore`, where the contract has them. */
   below: { history: OperationId | undefined; restore: OperationId | undefined }
   /** Rows as the caller sees them. */
   rows: VisibleRows

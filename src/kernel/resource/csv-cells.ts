@@ -14,7 +14,9 @@ export type Columns<Reply> = Column<Reply>[]
 export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
-/** A list as one cell; as JSON when an entry contains the separator. */
+/**
+ * Returns a column with a list as one cell. The cell is JSON when an entry contains the separator.
+ */
 export const listColumn = <Reply>(
   name: string,
   texts: (reply: Reply) => readonly (string | number)[],
@@ -31,7 +33,10 @@ interface Point {
   label: string
 }
 
-/** Contact points with their labels; as JSON when the text form would be ambiguous. */
+/**
+ * Returns contact points with their labels as one text, or as JSON when the text would be
+ * ambiguous.
+ */
 export const points = (list: readonly Point[]): string =>
   list.some(
     ({ value, label }) =>
@@ -43,11 +48,11 @@ export const points = (list: readonly Point[]): string =>
 export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
   names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
-/** Lists of ids. */
+/** Returns columns of lists of ids. */
 export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
-/** Lines of a record: the named values of each, separated by commas. */
+/** Returns one line item as text: its named values, separated by commas. */
 export const line = (parts: Record<string, Cell>): string =>
   Object.entries(parts)
     .map(([name, value]) => `${name}=${value ?? ''}`)
@@ -56,7 +61,7 @@ export const line = (parts: Record<string, Cell>): string =>
 const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
 type Address = Record<(typeof addressParts)[number], string | null> | null
 
-/** A column for each part of an address. */
+/** Returns a column for each part of an address. */
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 
@@ -64,9 +69,9 @@ export const addressColumns = <Reply>(name: string, address: (reply: Reply) => A
 export const bookkeeping = plain('created_at', 'updated_at', 'version')
 
 /**
- * The places where a spreadsheet would begin a formula: the start of a text, and any place where a
- * reader with another delimiter than the comma sees a cell begin. Existing apostrophes count, so
- * none is lost.
+ * Matches the places where a spreadsheet would start a formula: the start of a text, and any place
+ * that would start a cell for a program with another delimiter than the comma. Apostrophes already
+ * there also match, so that removing the added ones restores the text.
  */
 const formulas =
   /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g

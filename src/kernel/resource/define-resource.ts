@@ -79,7 +79,7 @@ function resourceOf(d: AnyDefinition) {
   return { ...resource, handlers: crudHandlers(parts, resource) }
 }
 
-/** What the contract says about a resource. */
+/** Returns the facts about a resource that the contract states. */
 function factsOf({ noun, operations: { list, get, create, update, delete: remove } }: AnyDefinition): Parts['facts'] {
   const factOf = (id: OperationId): OperationFact => operations[id]
   const eventOf = (id: OperationId): EventBase => factOf(id).events[0] as EventBase

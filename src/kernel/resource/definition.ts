@@ -1,5 +1,5 @@
-// The two types around `defineResource`: what a slice says about its table (Definition), and what
-// the slice and other slices get back (Resource).
+// The two types around `defineResource`: the description of a table by its slice (Definition), and
+// the functions that the slice and other slices get back (Resource).
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
@@ -14,7 +14,10 @@ import type { Fields, Query, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
-/** What the rules of a write may use. `current` is the row before an update, null on creation. */
+/**
+ * The values that the rules of a write may use. `current` is the row before an update, null on
+ * creation.
+ */
 export interface Writing<Row> {
   ctx: Context
   current: Row | null
@@ -25,55 +28,70 @@ export type Sorts<Name extends string> = Record<Name, SortColumn>
 
 /** The part of a definition that does not name the table or the operations. */
 export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
-  /** As in "No lead has id 7." */
+  /** The singular name in messages, as in "No lead has id 7." */
   noun: string
-  /** The columns that replies need, one row per record. Visibility is applied here. */
+  /**
+   * Returns a query of the columns that replies need, one row per record. It applies visibility.
+   */
   rows: (ctx: Context, db: Db) => Rows<Row>
   /**
    * A column for each sort name of the contract; a function when some are known only at run time.
    */
   sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
-  /** The columns of the filters. */
+  /** Returns the filters of the list, each with the column that it reads. */
   filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
   /** The fields that `q` searches. */
   search: readonly SearchField[]
-  /** What `GET /search` finds a record by; it holds the text of every field in `search`. */
+  /**
+   * The text by which `GET /search` finds a record. It contains the text of every field in
+   * `search`.
+   */
   searchDocument?: SearchDocumentSource
   /**
-   * Body to row. Checks the rules beyond the schema and returns only the columns that were sent.
+   * Turns a body into columns of the row. Checks the rules beyond the schema and returns only the
+   * columns that were sent.
    */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
-  /** Fields that decide what others mean: while one of them is invalid, no rule of `toRow` runs. */
+  /**
+   * Fields that determine the meaning of other fields. While one of them is invalid, no rule of
+   * `toRow` runs.
+   */
   governs?: readonly WriteField[]
   /** Masks the secrets of a body before listeners see it. */
   maskInput?: (body: Write) => Write
-  /** Row to reply, every property written out. */
+  /** Turns a row into the reply, with every property written out. */
   toReply: (row: Row, ctx: Context) => Reply
-  /** Loads children and references for a whole page: one query each, never one per row. */
+  /**
+   * Loads children and references for a whole page, with one query for each kind and never one per
+   * row.
+   */
   loadRelated?: (ctx: Context, replies: Reply[], include: Include) => Promise<void>
-  /** Saves children, in the same transaction. */
+  /** Saves child rows in the same transaction. */
   afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
-  /** Names of bare events that follow the pair of an update. */
+  /** Returns the names of the bare events that follow the events of an update. */
   followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
-  /** Refuses a deletion, or deletes what belongs to the record (DOMAIN 23). */
+  /** Refuses a deletion by throwing, or deletes the rows that belong to the record (DOMAIN 23). */
   beforeDelete?: (ctx: Context, row: Row) => Promise<void>
   /**
-   * Saves links that have events of their own, after the record's pair (DOMAIN 17.1 Nesting).
-   * Returns whether anything changed: if not, the row is not read again. Must not change the row.
+   * Saves links that have events of their own, after the record's own events (DOMAIN 17.1 Nesting).
+   * Returns whether anything changed; if not, the row is not read again. Must not change the row.
    */
   saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
   /**
-   * Columns to set when a record is restored and the records it referred to are gone (DOMAIN 17.4).
+   * Returns the columns to set when a record is restored but records it referred to no longer exist
+   * (DOMAIN 17.4).
    */
   onRestore?: Mend
   /**
-   * What the caller must fulfil, besides seeing the owner, to know of a deleted record: a condition
-   * on `known` (event-visibility.ts).
+   * Returns a further SQL condition, besides the visible owner, under which the caller may see a
+   * deleted record. It reads the alias `known` (event-visibility.ts).
    */
   wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
-  /** A stored snapshot as the caller may read it (event-visibility.ts). */
+  /**
+   * Returns a stored snapshot reduced to the fields that the caller may read (event-visibility.ts).
+   */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
-  /** Longer texts are left out of the event log (DOMAIN 17.3). */
+  /** The maximum length of texts in the event log; longer ones are omitted (DOMAIN 17.3). */
   maxLoggedTextLength?: number
 }
 
@@ -87,7 +105,7 @@ export interface Definition<
   Row,
 > extends RecordRules<Row, Body<U>, Data<G>, SortName<L>, keyof Body<C> | keyof Body<U>> {
   table: Table
-  /** operationIds; events, statuses and permissions follow from the contract. */
+  /** The operationIds; events, statuses and permissions are derived from the contract. */
   operations: { list: L; get: G; create: C; update: U; delete: D }
 }
 
@@ -107,7 +125,8 @@ export interface RecordList<Reply> {
 }
 
 /**
- * What other slices use: records by id, through the same visibility, events and rules as the API.
+ * The functions of a resource for other slices: records by id, with the same visibility, events and
+ * rules as the API.
  */
 export interface Resource<Reply, Write> {
   noun: string
@@ -119,37 +138,42 @@ export interface Resource<Reply, Write> {
   /** The operation that lists records: its permission and ability decide who may find one. */
   listOperation: OperationFact
   searchDocument?: SearchDocumentSource | undefined
-  /** Names of its events. */
+  /** The base names of its events. */
   events: { create: EventBase; update: EventBase; delete: EventBase }
-  /** Throws 404 for a record out of sight, 412 for another version than If-Match names. */
+  /**
+   * Throws 404 for a record that the caller may not see, 412 when If-Match names another version.
+   */
   assertVisible(ctx: Context, id: number): Promise<void>
-  /** Which of the ids exist and are visible. */
+  /** Returns the ids whose records exist and are visible. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   /**
-   * The ids of the records whose files the caller sees, where files hold more than the record
-   * shows.
+   * Returns a query of the records whose files the caller may see. Set where files contain more
+   * than the record shows.
    */
   withFiles?(ctx: Context): Rows<{ id: number }>
-  /** Whether the record exists, visible or not. */
+  /** Returns whether the record exists, visible or not. */
   exists(ctx: Context, id: number): Promise<boolean>
-  /** The rule that says who may see the record's events. */
+  /** The visibility rule for the record's events. */
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
   list(ctx: Context, query: Query, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
-  /** Every row of the list that `query` selects, in its order and without pages. */
+  /**
+   * Returns a query of every row that the list parameters in `query` select, in their order and
+   * without pages.
+   */
   query(ctx: Context, query: Query): Promise<Rows<object>>
   create(ctx: Context, body: Write): Promise<Reply>
   /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
   /**
-   * By operation: what the rules say about the valid rest of a body whose fields `refused` were
+   * By operation: checks the rules for the valid fields of a body after the fields `refused` were
    * removed.
    */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
-  /** Brings a deleted record back. */
+  /** Restores a deleted record. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
   /** Raises the version and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>

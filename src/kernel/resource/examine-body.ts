@@ -1,4 +1,4 @@
-// What the rules of a write say about a body that its schema refuses already, so that one reply
+// Checks the rules of a write for a body that its schema has already refused, so that one reply
 // lists every error (DOMAIN 4.3).
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
@@ -18,7 +18,7 @@ export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): 
     if (d.governs?.some((field) => found.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
-      // Some rules create records on the way; a dry run makes sure that they do not here.
+      // Some rules create records while they check; a dry run prevents that here.
       await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
       return found.all
     } catch (error) {

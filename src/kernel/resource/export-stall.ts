@@ -1,12 +1,12 @@
-// Ends exports that the client does not read. An open export keeps SQLite from restarting the
-// write-ahead log. A client that stopped reading is cut off after a minute, or as soon as the log
-// is too long.
+// Ends exports whose client has stopped reading. An open export keeps SQLite from restarting the
+// write-ahead log. A stalled client is disconnected after a minute, or as soon as the log is too
+// long.
 import type { Context } from '../context.ts'
 
 /** A client that reads nothing for this long counts as stalled. */
 export const stallMs = 2_000
 const patienceMs = 60_000
-/** How long the log may become for a stalled client. */
+/** The maximum bytes of the write-ahead log while a client is stalled. */
 export const maxHeldLogBytes = 64 * 1024 * 1024
 /**
  * Commits of this process check at once; this interval covers commits of other processes and the

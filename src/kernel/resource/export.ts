@@ -19,7 +19,7 @@ type Query = { format?: 'ndjson' | 'csv' }
 const formats = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const
 
 const batch = 200
-/** The smallest batch: each query has a fixed cost. */
+/** The number of rows in the smallest batch, because each query has a fixed cost. */
 const fewest = 10
 const first = 50
 const maxMsLength = 15 * 60_000
@@ -29,13 +29,13 @@ const maxAtOnce = 4
 const running = new WeakMap<Services, Set<object>>()
 
 /**
- * The handler of an export. `columns` is called once per CSV, because some are known only at run
- * time.
+ * Returns the handler of an export. `columns` is called once per CSV file, because some columns are
+ * known only at run time.
  */
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
-    // Errors in the query are reported before the first byte.
+    // Building the query here reports its errors before the first byte is sent.
     await resource.query(ctx, query)
     const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
     const release = takePlace(ctx.services)
@@ -103,7 +103,9 @@ async function* csv<Reply>(
   yield* batches(ctx, resource, query, write, release)
 }
 
-/** RFC 4180. Cells that a spreadsheet would compute begin with an apostrophe. */
+/**
+ * Returns CSV lines (RFC 4180). Cells that a spreadsheet would compute begin with an apostrophe.
+ */
 export const lines = (rows: readonly (readonly Cell[])[]): string =>
   stringify(rows as Cell[][], {
     record_delimiter: '\r\n',
@@ -112,8 +114,8 @@ export const lines = (rows: readonly (readonly Cell[])[]): string =>
   })
 
 /**
- * The records in the order of the query, as `get` shows them. The snapshot is closed when the
- * export ends, fails, takes too long or is no longer read.
+ * Yields the records in the order of the query, in the form that `get` returns. The snapshot is
+ * closed when the export ends, fails, takes too long or its client stops reading.
  */
 async function* batches<Reply>(
   ctx: Context,
@@ -138,12 +140,13 @@ async function* batches<Reply>(
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
   try {
-    // Opening the connection and reading its schema was a slice of work of its own.
+    // Opening the connection and reading its schema already took a whole time slice.
     await yieldToEventLoop()
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.query(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
-      // Breaks the connection, so that the client does not take a part for the whole.
+      // The error breaks the connection, so that the client does not take a partial export for a
+      // complete one.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
       let text = ''
       for (let from = 0, to = 0; from < ids.length; from = to) {

@@ -1,6 +1,6 @@
-// Mass operations (DOMAIN 3.4): the single operation for each record in its own transaction, or
-// with `atomic` for all records in one. Under an Idempotency-Key each transaction also stores the
-// records that are done, so that a repeated request continues after a crash.
+// Mass operations (DOMAIN 3.4): run the single operation for each record in a transaction of its
+// own, or with `atomic` for all records in one. Under an Idempotency-Key each transaction also
+// stores the ids of the finished records, so that a repeated request continues after a crash.
 
 import type { Failure } from '../../contract/output/problems.ts'
 import type { Reply } from '../../contract/types.ts'
@@ -19,11 +19,13 @@ interface Work {
   atomic?: boolean | undefined
   /** Handles one record, in a transaction. */
   each: (ctx: Context, id: number) => Promise<unknown>
-  /** Whether one record may take so long that other writers must not wait for it (write.ts). */
+  /**
+   * Whether one record may take so long that other writers must not wait for its commit (write.ts).
+   */
   isLong?: boolean
 }
 
-/** Rolls an atomic operation back; its failures are recorded already. */
+/** Thrown to roll back an atomic operation whose failures are already recorded. */
 class Refused extends Error {}
 
 const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
@@ -38,7 +40,7 @@ interface Progress {
   failed: Failure[]
 }
 
-/** The records that an earlier try of the same request has handled (idempotency.ts). */
+/** Returns the records that an earlier try of the same request has handled (idempotency.ts). */
 function begun({ keyed }: Context): Progress {
   const { processed, failed } = (keyed?.progress ?? { processed: [], failed: [] }) as Progress
   return { processed: [...processed], failed: [...failed] }
@@ -60,7 +62,7 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
       if (work.atomic) throw new Refused('an atomic mass operation failed')
     }
   }
-  // If-Match names the version of one record.
+  // If-Match names the version of one record, so it does not apply to a mass operation.
   const plain: Context = { ...ctx, ifMatch: null }
   if (work.atomic) {
     try {

@@ -8,11 +8,11 @@ import type { AnyResource, AnyRow, Parts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
 export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
-  /** The row, if the caller sees it. Throws 404. */
+  /** Returns the row if the caller may see it. Throws 404. */
   findRow(ctx: Context, id: number): Promise<AnyRow>
-  /** The same for a change. Throws 412 too, for another version than If-Match names. */
+  /** Returns the row for a change. Throws 404, or 412 when If-Match names another version. */
   findCurrent(ctx: Context, id: number): Promise<AnyRow>
-  /** The row after a write, even if the write moved it out of the caller's sight. */
+  /** Returns the row after a write, even if the write made it invisible to the caller. */
   findWritten(ctx: Context, id: number): Promise<AnyRow>
   toReply(ctx: Context, row: AnyRow, include?: Include): Promise<Snapshot>
 }

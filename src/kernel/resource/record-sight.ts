@@ -9,7 +9,7 @@ import type { AnyResource, Parts } from './any-definition.ts'
 export function sightOfRecords({ d, facts, rows }: Parts): AnyResource['sight'] {
   const { table } = d
 
-  /** Whether the caller's view limits the rows no more than a global view does. */
+  /** Returns whether the caller's view limits the rows no more than a global view does. */
   const seesAll = (ctx: Context): boolean => {
     const condition = (ctx: Context): string => d.rows(ctx, ctx.db).clearSelect().compile().sql
     return condition(ctx) === condition(withoutVisibility(ctx))

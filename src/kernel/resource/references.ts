@@ -19,7 +19,9 @@ export async function checkReference(
   if (!(await resource.visibleIds(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
 }
 
-/** The same for a list of ids; an error names the index of its id. */
+/**
+ * Checks a list of ids like `checkReference`; an error names the position of its id in the list.
+ */
 export async function checkReferences(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   field: string,
@@ -33,8 +35,8 @@ export async function checkReferences(
 }
 
 /**
- * Adds an error when another row has this `_key` value. `owner` is its owner column: a row out of
- * sight stays unnamed.
+ * Adds an error when another row has this `_key` value. `owner` is the owner column: the error does
+ * not name a row that the caller may not see.
  */
 export async function unique<T extends keyof Tables>(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
@@ -61,7 +63,7 @@ export async function unique<T extends keyof Tables>(
   found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
 }
 
-/** The columns of a name that is unique without regard to case; nothing when none was sent. */
+/** Returns the columns of a name that is unique regardless of case; empty when no name was sent. */
 export async function uniqueName(
   writing: Pick<Writing<{ id: number }>, 'ctx' | 'found' | 'current'>,
   about: { table: keyof Tables; entity: string; noun: string },

@@ -10,7 +10,7 @@ import type { RecordReader } from './read-records.ts'
 
 type Columns = Record<string, unknown>
 
-/** Columns that no reply shows; changing one is a change all the same. */
+/** Columns that no reply shows. A change in one of them still counts as a change of the record. */
 const hiddenSuffix = /_(hash|sealed)$/
 
 export function createSaver(
@@ -28,7 +28,7 @@ export function createSaver(
     return columns
   }
 
-  /** Saves the links and returns whether any changed. The version is raised by the caller. */
+  /** Saves the links and returns whether any changed. The caller raises the version. */
   async function saveLinks(ctx: Context, id: number, body: AnyBody, isNew: boolean): Promise<boolean> {
     if (d.saveLinks === undefined) return false
     const { verifier } = ctx.services
@@ -61,7 +61,7 @@ export function createSaver(
   }
 
   /**
-   * Updates the row and its children. Returns what changed, and the row and reply as they are then.
+   * Updates the row and its children. Returns the changes, and the row and reply after the update.
    */
   async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
     const own = await stored.read(ctx, id)
@@ -105,7 +105,7 @@ export function createSaver(
         })
         if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, await reader.toReply(ctx, row)])
         const isLinked = await saveLinks(ctx, id, body, false)
-        // The version counts requests: one request raises it once.
+        // The version is raised once per request.
         if (isLinked && !isTouched) await stored.touch(ctx, id)
         return replyOf(ctx, id, row, isLinked)
       }),

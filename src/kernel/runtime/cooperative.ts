@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { fineStopwatch } from './clock.ts'
 
-/** The length of a slice, about that of a request. */
+/** The length of a time slice in milliseconds, about that of a request. */
 const sliceMs = 2
 
 let line: Promise<void> = Promise.resolve()
@@ -22,13 +22,13 @@ export function yieldToEventLoop(): Promise<void> {
   return line
 }
 
-/** Ends the slice if its time is over. Call it between two steps. */
+/** Ends the slice if its time is used up. Call it between two steps. */
 export const yieldIfDue = async (): Promise<void> => {
   if (held() >= sliceMs) await yieldToEventLoop()
 }
 
 export interface Portions {
-  /** The number of items for the next slice. */
+  /** Returns the number of items for the next slice. */
   size(): number
   /** Runs a slice of `count` items and adapts the size to the time it took. */
   taking<T>(count: number, work: () => Promise<T>): Promise<T>
@@ -43,7 +43,7 @@ export function adaptiveBatches(fewest: number, most: number, first: number): Po
       const took = fineStopwatch()
       const done = await work()
       const fitting = (count * sliceMs) / Math.max(took(), 0.01)
-      // Moves slowly, because one batch can be unusually cheap or wait for the CPU.
+      // The size changes slowly, because one batch can be unusually cheap or wait for the CPU.
       size = Math.min(most, Math.max(fewest, Math.round((3 * size + Math.min(fitting, 2 * size)) / 4)))
       return done
     },

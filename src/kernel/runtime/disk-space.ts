@@ -1,4 +1,4 @@
-// Whether the disk has room, found by writing a small file, at most every few seconds.
+// Reports whether the disk has room, by writing a small file at most every few seconds.
 import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Store } from '../../../db/store.ts'
@@ -22,7 +22,10 @@ export interface Volume {
 
 export interface Disk {
   state(): Promise<DiskState>
-  /** The folder with the least room; undefined where the system does not report it. */
+  /**
+   * Returns the room in the folder with the least free space; undefined where the system does not
+   * report it.
+   */
   room(): Promise<Room | undefined>
 }
 
@@ -52,10 +55,13 @@ export const realVolume: Volume = {
   },
 }
 
-/** The last write error of the database, and a new attempt. */
+/** The parts of the store that report its last write error and retry the write. */
 type Written = Pick<Store, 'health' | 'retryWrite'>
 
-/** `folders`: every folder that data is written to. The worst of them decides. */
+/**
+ * Returns the check of all folders that data is written to. The folder in the worst state
+ * determines the result.
+ */
 export function createDisk(
   folders: readonly string[],
   { clock, store, volume = realVolume }: { clock: Clock; store: Written; volume?: Volume | undefined },
@@ -65,7 +71,7 @@ export function createDisk(
   async function look(): Promise<DiskState> {
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
     const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
-    // The database can be unwritable although there is room.
+    // The database may refuse writes although there is room.
     if (states.includes('full') || (await store.retryWrite()) !== null) return 'full'
     return states.includes('low') ? 'low' : 'ok'
   }
@@ -74,7 +80,7 @@ export function createDisk(
     try {
       await volume.probe(folder, bytes)
     } catch (cause) {
-      // The folder is created with the first file.
+      // A missing folder is not an error: it is created with the first file.
       return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
     }
     const { free, size } = await volume.room(folder)

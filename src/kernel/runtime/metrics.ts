@@ -25,12 +25,12 @@ export interface Metrics {
   breached(): void
   /** Counts an attempt to deliver to a webhook. */
   delivered(outcome: DeliveryOutcome): void
-  /** The same mailer, with its mails counted. */
+  /** Returns the same mailer, but counts its mails. */
   counted(mailer: Mailer): Mailer
-  /** From here until `stop` the text includes the process and its connections. */
+  /** Adds the figures of the process and its connections to the text until `stop`. */
   start(connections: () => Promise<number>): void
   stop(): void
-  /** All metrics in the text format of Prometheus. */
+  /** Returns all metrics in the text format of Prometheus. */
   text(): Promise<string>
 }
 

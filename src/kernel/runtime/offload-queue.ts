@@ -15,11 +15,11 @@ export type Refusal = 'caller_busy' | 'queue_full' | 'waited_too_long' | 'closed
 
 export interface FairQueue {
   /**
-   * Resolves when the job may begin, with the function that ends it. Rejects with what `refused`
-   * makes of the reason.
+   * Resolves when the job may begin, with a function to call when it ends. Rejects with the error
+   * that `refused` returns for the reason.
    */
   enter(caller: Caller): Promise<() => void>
-  /** Refuses all that wait, and all that come. */
+  /** Rejects all waiting jobs and all later ones. */
   close(): void
 }
 

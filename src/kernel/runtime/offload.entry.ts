@@ -27,5 +27,6 @@ async function outcomeOf({ module, input }: Job): Promise<Outcome> {
 
 process.on('message', (job: Job) => void outcomeOf(job).then((outcome) => process.send?.(outcome)))
 process.on('disconnect', () => process.exit())
-// A terminal or a supervisor signals the whole group: the parent decides when its jobs are over.
+// Terminals and supervisors signal the whole process group, but only the parent decides when its
+// jobs end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)

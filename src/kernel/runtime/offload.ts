@@ -24,11 +24,11 @@ export interface Program<Input, Result> {
 
 export interface Offload {
   /**
-   * Throws `OffloadError` if the job was not done, and a plain Error with the stack if the module
-   * threw.
+   * Runs a job and returns its result. Throws `OffloadError` if the job was not done, and a plain
+   * Error with the stack if the module threw.
    */
   run<Input, Result>(program: Program<Input, Result>, input: Input, caller: Caller): Promise<Result>
-  /** Kills the subprocesses; what is running or waiting is rejected. */
+  /** Kills the subprocesses and rejects all running and waiting jobs. */
   close(): Promise<void>
 }
 
@@ -85,9 +85,10 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
     })
     all.add(child)
     child.once('exit', () => forget(child))
-    // Such as of a system without descriptors; the job that waits for the child hears of it, too.
+    // The error occurs, for example, when the system has no file descriptors left. The job that
+    // waits for the child gets it, too.
     child.on('error', () => forget(child))
-    // The timer of its job keeps the server alive, and nothing else does.
+    // Only the timer of a running job keeps the server process alive; an idle child does not.
     child.unref()
     child.channel?.unref()
     lowerPriority(child)
@@ -158,7 +159,7 @@ function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcom
       then()
     }
     child.on('message', answered).on('exit', crashed).on('error', crashed)
-    // Without a process there is no channel.
+    // A child that failed to start has no channel to send on.
     if (child.pid === undefined) return
     child.send(job, (error) => {
       if (error !== null) crashed()
@@ -174,6 +175,7 @@ function lowerPriority({ pid }: ChildProcess): void {
   try {
     setPriority(pid, Math.min(getPriority() + niceness, lowestPriority))
   } catch {
-    // It has ended already, or the system does not allow it; then all have the same.
+    // The child has already ended, or the system does not allow the change; it then keeps the
+    // normal priority.
   }
 }

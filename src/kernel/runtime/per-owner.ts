@@ -1,7 +1,7 @@
 // A value that belongs to an object and is collected together with it, such as the cache of a
 // store.
 
-/** Answers the value of an owner, which is created the first time. */
+/** Returns a function that returns the value of an owner, creating it on the first call. */
 export function perOwner<Owner extends object, Value>(create: (owner: Owner) => Value): (owner: Owner) => Value {
   const values = new WeakMap<Owner, Value>()
   return (owner) => {

@@ -5,7 +5,10 @@ interface Options {
   forgetsFailures?: boolean
 }
 
-/** Answers the result for `subject` if it is younger than `forMs`; else calls `ask`. */
+/**
+ * Returns a function that returns the result for `subject` if it is younger than `forMs`, else
+ * calls `ask`.
+ */
 export function ttlCache<T>(forMs: number, { forgetsFailures = false }: Options = {}) {
   const kept = new WeakMap<object, { at: number; answer: Promise<T> }>()
   return (subject: object, now: number, ask: () => Promise<T>): Promise<T> => {
