@@ -14,7 +14,7 @@ const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: strin
   damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 
-/** The 503 for a storage error; null for any other error and for a Problem. */
+/** Returns the 503 for a storage error; null for any other error and for a Problem. */
 export function toUnavailableProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return null
   const trouble = storageFaultOf(error)
@@ -39,7 +39,7 @@ export function writeAside(
   if (underWay.has(name)) return
   underWay.add(name)
   bestEffort(work)
-    // The database may be closed already.
+    // The database may already be closed.
     .catch((error: unknown) => log.warn({ err: error }, 'An optional write beside a request failed.'))
     .finally(() => underWay.delete(name))
 }

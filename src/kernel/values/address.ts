@@ -32,7 +32,7 @@ export function mergeAddress(
   return Object.values(merged).every((part) => part === null) ? null : JSON.stringify(merged)
 }
 
-/** The parts of a required address (DOMAIN 3.2); the state stays optional. */
+/** The parts that a required address must have (DOMAIN 3.2); the state is optional. */
 export const needed = ['address', 'city', 'country', 'postcode'] as const satisfies readonly (keyof Address)[]
 
 /** Reports the missing parts of a required address, as it will be stored. */

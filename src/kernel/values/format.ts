@@ -1,4 +1,4 @@
-// Forms of values for people and for comparisons.
+// Formats values for display, and normalizes them for comparisons.
 import { createHash } from 'node:crypto'
 import { DateTime } from 'luxon'
 import type { Config } from '../../config/config.ts'
@@ -11,7 +11,7 @@ import { caseFold as fold } from '../../../db/schema/case-folding.ts'
 export const currencyText = (value: number, { locale, currency }: Pick<Config, 'locale' | 'currency'>): string =>
   new Intl.NumberFormat(locale, { style: 'currency', currency }).format(value)
 
-/** Today's date in the installation's time zone. */
+/** Returns today's date in the installation's time zone. */
 export const today = (now: Date, zone: string): string => DateTime.fromJSDate(now, { zone }).toFormat('yyyy-MM-dd')
 
 export const slug = (name: string): string =>
@@ -35,11 +35,15 @@ const entities: Readonly<Record<string, string>> = {
 /** Escapes text for HTML and XML, attributes included. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 
-/** A script or style of our own pages as a content security policy names it. */
+/**
+ * Returns the hash by which a content security policy allows a script or style of this server's own
+ * pages.
+ */
 export const sourceHash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
 
 /**
- * Text for Markdown on one line, with every character escaped that could begin markup or a link.
+ * Returns text for one line of Markdown, with every character escaped that could start markup or a
+ * link.
  */
 export const plainMarkdown = (text: string): string =>
   text.replace(/\s+/g, ' ').replace(/[\\`*<>[\]!|~]/g, (char) => `\\${char}`)
@@ -47,8 +51,8 @@ export const plainMarkdown = (text: string): string =>
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /**
- * A text for a mail header, such as its subject: any white space becomes one space. Null and
- * undefined stay.
+ * Returns a text for a mail header, such as the subject, with each run of white space as one space.
+ * Null and undefined stay.
  */
 export const oneLine = <Text extends string | null | undefined>(text: Text): Text =>
   (typeof text === 'string' ? text.replace(/\s+/g, ' ') : text) as Text

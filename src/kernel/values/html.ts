@@ -65,7 +65,9 @@ function place(sent: string, contentIdOf: ContentIdOf): Attributes {
   return /^https?:\/\//i.test(src) && URL.canParse(src) ? { 'data-remote': src } : {}
 }
 
-/** No stored style contains blocks, at-rules or escapes. */
+/**
+ * Returns whether a style may be stored: it is short and contains no blocks, at-rules or escapes.
+ */
 const isStyle = (style: string): boolean => style.length <= maxStyles.each && !/[{}\\@]/.test(style)
 
 const only = (attributes: Attributes, names: readonly string[]): Attributes =>
@@ -75,13 +77,14 @@ const only = (attributes: Attributes, names: readonly string[]): Attributes =>
 export type ContentIdOf = (src: string) => string | undefined
 
 /**
- * The sanitized body; sanitizing it again changes nothing. Null for a body that is too large or too
- * costly.
+ * Returns the sanitized body; sanitizing it again changes nothing. Null for a body that is too
+ * large or too costly.
  */
 export function clean(html: string, contentIdOf: ContentIdOf = () => undefined): string | null {
   const once = cleanOnce(html, contentIdOf)
   if (once === null || !once.lost) return once?.cleaned ?? null
-  // `<p><x><p>`: a dropped element stood between two that cannot be nested, and now are.
+  // `<p><x><p>`: dropping `<x>` leaves two elements nested that must not be, so a second pass
+  // repairs them.
   return cleanOnce(once.cleaned, contentIdOf)?.cleaned ?? null
 }
 
@@ -95,7 +98,7 @@ function sanitizer(): typeof sanitizeHtml {
   return loaded
 }
 
-/** `lost`: elements around others were dropped. */
+/** Sanitizes once. `lost`: whether elements with others inside were dropped. */
 function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; lost: boolean } | null {
   let elements = 0
   let depth = 0
@@ -139,7 +142,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
             : rest,
         }),
       },
-      // A text of many `<` comes in as many pieces, each of which is escaped.
+      // The parser splits a text with many `<` into many pieces, each of which is escaped.
       textFilter: (text) => {
         length += text.length
         if (length > most.length || ++found.pieces > most.pieces) throw new TooMuch()
@@ -149,7 +152,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
       onOpenTag: (tag, attributes) => {
         lost ||= !keptTags.has(tag)
         for (const _name in attributes) if (++found.attributes > most.attributes) throw new TooMuch()
-        // A URL is parsed, the most expensive part of an element.
+        // Parsing the URL is the most expensive part of an element.
         if ((attributes.href ?? attributes.src) !== undefined && ++found.links > most.links) throw new TooMuch()
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
         // The result is at least as long as its text and tags, so a too long body is refused early.

@@ -6,8 +6,8 @@ const scale = 10_000
 const largest = 99_999_999_999_9999
 
 /**
- * The stored integer of a number with at most 4 decimals. Parsed from its text, so 0.1 is exactly
- * 1000.
+ * Returns the stored integer of a number with at most 4 decimals. It parses the number's text, so
+ * 0.1 is exactly 1000.
  */
 export function toScaled(value: number): number {
   const text = String(value)
@@ -18,49 +18,52 @@ export function toScaled(value: number): number {
   return sign ? -scaled : scaled
 }
 
-/** The same for an optional field. */
+/** Returns the stored integer of an optional field, or undefined. */
 export const scaled = (sent: number | undefined): number | undefined =>
   sent === undefined ? undefined : toScaled(sent)
 
-/** The number of a stored integer; the nearest double prints as the same decimal. */
+/** Returns the number of a stored integer; the nearest double prints as the same decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 
-/** The number of a sum of stored integers, exact beyond 2^53. */
+/** Returns the number of a sum of stored integers. The sum is exact beyond 2^53. */
 export const totalOf = (scaled: readonly number[]): number =>
   fromBig(scaled.reduce((sum, each) => sum + BigInt(each), 0n))
 
-/** price × quantity, or undefined when the product exceeds the largest amount. */
+/** Returns price × quantity, or undefined when the product exceeds the largest amount. */
 export function times(scaledPrice: number, quantity: number): number | undefined {
   const product = BigInt(scaledPrice) * BigInt(quantity)
   return product > BigInt(largest) ? undefined : Number(product)
 }
 
-/** Whether an integer of any size is an amount that can be stored and shown. */
+/** Returns whether a scaled integer of any size is an amount that can be stored and shown. */
 export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
 
 /**
- * A sum that cannot overflow: whole units and ten-thousandths are added separately, as text
- * `units|parts`.
+ * Returns the SQL of a sum that cannot overflow: it adds whole units and ten-thousandths separately
+ * and returns the text `units|parts`.
  */
 export const sumOf = (ref: string): RawBuilder<string> =>
   sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
 
-/** Orders by a `sumOf` of non-negative amounts: by its whole units, then by the rest. */
+/**
+ * Returns the sort expressions for a `sumOf` of non-negative amounts: its whole units, then the
+ * rest.
+ */
 export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
   sql<number>`sum(${sql.ref(ref)} / 10000) + sum(${sql.ref(ref)} % 10000) / 10000`,
   sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
 ]
 
-/** The number of a `sumOf`. */
+/** Returns the number of a `sumOf` text. */
 export const fromSum = (text: string): number => fromBig(scaledSum(text))
 
-/** The exact scaled integer of a `sumOf`, for further arithmetic. */
+/** Returns the exact scaled integer of a `sumOf` text, for further arithmetic. */
 export function scaledSum(text: string): bigint {
   const [units = '0', parts = '0'] = text.split('|')
   return BigInt(units) * BigInt(scale) + BigInt(parts)
 }
 
-/** Each sum times its percent, added up and rounded once to 4 decimals. */
+/** Returns the total of each sum times its percentage, rounded once to 4 decimals. */
 export const weighted = (parts: readonly { scaled: bigint; percent: number }[]): number =>
   fromBig(
     divided(
@@ -69,7 +72,7 @@ export const weighted = (parts: readonly { scaled: bigint; percent: number }[]):
     ),
   )
 
-/** A quotient rounded to the nearest integer, halves away from zero. */
+/** Returns a quotient rounded to the nearest integer, halves away from zero. */
 export function divided(dividend: bigint, divisor: bigint): bigint {
   const [above, below] = divisor < 0n ? [-dividend, -divisor] : [dividend, divisor]
   const twice = 2n * (above < 0n ? -above : above)
@@ -77,7 +80,7 @@ export function divided(dividend: bigint, divisor: bigint): bigint {
   return above < 0n ? -rounded : rounded
 }
 
-/** The number of a scaled integer of any size. */
+/** Returns the number of a scaled integer of any size. */
 export function fromBig(scaled: bigint): number {
   const absolute = scaled < 0n ? -scaled : scaled
   const parts = String(absolute % BigInt(scale)).padStart(4, '0')

@@ -6,7 +6,7 @@ import { Problem } from '../errors.ts'
 
 export const versionTag = (version: number): string => `"${version}"`
 
-/** The tag of a reply without a version: the hash of its text. */
+/** Returns the ETag of a reply without a version: the hash of its text. */
 export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 const own = new WeakMap<object, string>()
@@ -17,7 +17,9 @@ export function withTag<R extends object>(reply: R, etag: string): R {
   return reply
 }
 
-/** The ETag of a reply body, or undefined for replies that have none (messages, mass results). */
+/**
+ * Returns the ETag of a reply body, or undefined for replies without one (messages, mass results).
+ */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
   const given = own.get(reply)
@@ -29,10 +31,12 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
   return textTag(text)
 }
 
-/** The ETag of the compressed form of a reply. */
+/** Returns the ETag of the compressed form of a reply. */
 export const encodedTag = (etag: string, encoding: string): string => etag.replace(/"$/, `-${encoding}"`)
 
-/** The tags of a header; those of compressed replies also without their ending. */
+/**
+ * Returns the ETags in a header. An ETag of a compressed reply is also returned without its suffix.
+ */
 const tagsOf = (header: string): string[] =>
   header.split(',').flatMap((each) => {
     const tag = each.trim()
@@ -42,7 +46,7 @@ const tagsOf = (header: string): string[] =>
 export const matches = (header: string, etag: string): boolean =>
   header.trim() === '*' || tagsOf(header.replaceAll(/(^|,)\s*W\//g, '$1')).includes(etag)
 
-/** Whether a record shows progress, which changes without its version. */
+/** Returns whether a record shows progress figures, which change without raising its version. */
 function isMoving(reply: unknown): boolean {
   const { data } = reply as { data?: { stats?: unknown } | null }
   const stats = Object.values(data?.stats ?? {})
@@ -50,9 +54,9 @@ function isMoving(reply: unknown): boolean {
 }
 
 /**
- * Whether a GET with this ETag can be answered with 304. A version covers the record as shown by
- * its own path, but not a selection of its keys, progress, or the account, which shows the role's
- * permissions too.
+ * Returns whether a GET with this ETag can be answered with 304. A version identifies the whole
+ * record at its own path. It does not identify a selection of its keys, its progress figures, or
+ * the account, which also shows the role's permissions.
  */
 export function speaksForAll(
   etag: string,
@@ -69,7 +73,7 @@ export function checkIfMatch(ctx: Context, version: number): void {
     throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
 }
 
-/** The same for a reply with an ETag but without a version. */
+/** Throws 412 like `checkIfMatch`, for a reply with an ETag but without a version. */
 export function checkTag(ctx: Context, etag: string): void {
   if (!isMatched(ctx, etag)) throw new Problem('version_mismatch')
 }

@@ -5,7 +5,7 @@ import { sightOf } from '../query/event-visibility.ts'
 import { insert } from '../query/statement-cache.ts'
 import type { AccordEvent, Snapshot } from './events.ts'
 
-/** Keys that are never stored. */
+/** Keys whose values are never stored in the event log. */
 const secrets = new Set([
   'password',
   'password_confirmation',
@@ -15,15 +15,20 @@ const secrets = new Set([
   'secret_hash',
   'token',
 ])
-/** The keys as they appear in JSON. Inside a string value the quotes would be escaped. */
+/**
+ * The keys in JSON syntax. They cannot match inside a string value, where the quotes are escaped.
+ */
 const secretKeys = [...secrets].map((key) => `"${key}":`)
-/** No change of a record: each write sets the first two, and tag links have events of their own. */
+/**
+ * Keys that never count as changed: each write sets the first two, and tag links have events of
+ * their own.
+ */
 const neverChanged: ReadonlySet<string> = new Set(['updated_at', 'version', 'tags'])
 
-/** A snapshot as JSON, without secrets and without texts longer than `maxLength`. */
+/** Returns a snapshot as JSON, without secrets and without texts longer than `maxLength`. */
 function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   if (snapshot === null) return null
-  // Checking each key takes ten times as long, and a snapshot hardly ever has one to leave out.
+  // Checking each key takes ten times as long, and a snapshot rarely has a key to omit.
   const whole = maxLength < Number.POSITIVE_INFINITY ? null : JSON.stringify(snapshot)
   if (whole !== null && !secretKeys.some((key) => whole.includes(key))) return whole
   const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > maxLength
@@ -35,21 +40,22 @@ function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   })
 }
 
-/** A body without secrets, for `before` listeners. */
+/** Returns a body without secrets, for `before` listeners. */
 export function withoutSecretKeys(input: unknown): unknown {
   if (typeof input !== 'object' || input === null || !Object.keys(input).some((key) => secrets.has(key))) return input
   return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
 }
 
 /**
- * Keys of an entity's records that follow from other fields, other records or the clock
- * (x-derived).
+ * Returns the keys of an entity's records whose values are derived from other fields, other records
+ * or the clock (x-derived).
  */
 export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
   services.resources.get(entity)?.getOperation.derivedKeys ?? []
 
 /**
- * Top-level keys (and `custom_attributes.<code>`) whose value differs; all keys of a new record.
+ * Returns the top-level keys (and `custom_attributes.<code>`) whose values differ; all keys of a
+ * new record.
  */
 export function changedKeys(before: Snapshot | undefined, after: Snapshot, derivedKeys: readonly string[]): string[] {
   const ignored = (key: string): boolean => neverChanged.has(key) || derivedKeys.includes(key)
@@ -69,7 +75,7 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot, deriv
   return keys
 }
 
-/** The id of the newest event, 0 when the log is empty. */
+/** Returns the id of the newest event, 0 when the log is empty. */
 export async function newestEvent({ db }: Pick<Context, 'db'>): Promise<number> {
   const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
   return row?.id ?? 0

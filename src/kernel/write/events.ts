@@ -30,11 +30,14 @@ export interface AccordEvent {
   before?: Snapshot | null
   changed?: string[]
   related?: { type: string; id: number }
-  /** A deleted record came back: `<base>.create` says so here. */
+  /** Set on `<base>.create` when a deleted record was restored. */
   restored?: true
 }
 
-/** The last words of bare events that repeat a change after its pair (DOMAIN 17.2). */
+/**
+ * The last words of bare event names. These events repeat a change after its create or update event
+ * (DOMAIN 17.2).
+ */
 export const followUps = ['restore', 'won', 'lost', 'reopened'] as const
 
 /**
@@ -60,15 +63,18 @@ export type Listener = (event: AccordEvent) => void | Promise<void>
 export interface Emitter {
   on(pattern: string, listener: Listener): () => void
   emit(event: AccordEvent): void
-  /** Whether any listener matches this name. */
+  /** Returns whether any listener matches this event name. */
   isHeard(name: string): boolean
   Veto: typeof Veto
 }
 
-/** Prefixes of event names that stand for other prefixes. */
+/** Prefixes of event names, each with the prefix that replaces it. */
 export type EventAliases = readonly (readonly [RegExp, string])[]
 
-/** Tests names against a pattern: `*` stands for one segment, or alone for every event. */
+/**
+ * Returns a test for event names by a pattern: `*` stands for one segment, or alone for every
+ * event.
+ */
 export function matcher(pattern: string, aliases: EventAliases): (name: string) => boolean {
   if (pattern === '*') return () => true
   const name = aliases.reduce<string>((text, [from, to]) => text.replace(from, to), pattern)

@@ -202,7 +202,7 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
   try {
     return { ...(await (work.isInSteps ? inSeveral() : inOne())), replayed: false }
   } catch (error) {
-    // A refused request changed nothing and frees its key. After a commit the key stays taken.
+    // A refused request changed nothing, so its key is freed. After a commit the key stays taken.
     const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
     abandoned.set(holder, true)
     await bestEffort(() => mineOnly.where('state', '=', 'in_flight').execute())
@@ -211,8 +211,8 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
 }
 
 /**
- * Keys of failed requests of this process, in case a full disk kept it from freeing them. Only the
- * newest.
+ * The keys that failed requests of this process may still hold, because a full disk can keep them
+ * from being freed. Only the newest are kept.
  */
 const maxAbandoned = 1000
 const abandoned = new LRUCache<string, true>({ max: maxAbandoned })
@@ -222,14 +222,14 @@ const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, 
 type Row = Selectable<DB['idempotency_keys']>
 type Changes = Updateable<DB['idempotency_keys']>
 
-/** Whether the request that holds the key has ended or takes too long. */
+/** Returns whether the request that holds the key has ended or exceeded its lease. */
 function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): boolean {
   return (
     since < stamp(new Date(ctx.time.getTime() - leaseMs)) || abandoned.has(holder ?? '') || isProcessGone(holder ?? '')
   )
 }
 
-/** Throws 409 when another request was faster. */
+/** Takes the key over. Throws 409 when another request took it first. */
 async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { hash: string; holder: string }) {
   const { numUpdatedRows } = await db
     .updateTable('idempotency_keys')
@@ -246,7 +246,10 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
   if (numUpdatedRows === 0n) throw inFlight()
 }
 
-/** The owner of the keys; undefined for callers who could not be recognized on a retry. */
+/**
+ * Returns the token or session that owns the keys; undefined for callers that a retry could not
+ * identify.
+ */
 function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
   if (token) return { column: 'token_id', id: token.id }
   return session ? { column: 'session_id', id: session.id } : undefined

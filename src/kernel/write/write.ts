@@ -20,9 +20,9 @@ export interface Unit {
   firstEventId?: number
   /** The records archived so far (archive.ts), in order. */
   readonly archived: { entity: string; id: number; event: number }[]
-  /** The records whose search documents may have changed. */
+  /** The records whose search documents must be updated. */
   readonly stale: RecordRef[]
-  /** Whether a job was enqueued. */
+  /** Whether the transaction enqueued a job, so that the worker must be notified. */
   wakes: boolean
 }
 
@@ -31,12 +31,15 @@ export interface About {
   entity: string
   input: unknown
   id?: number
-  /** The record before the change; left out on creation. */
+  /** The record before the change; omitted on creation. */
   before?: Snapshot
   related?: { type: string; id: number }
-  /** A deleted record comes back. */
+  /** Set when the change restores a deleted record. */
   restored?: true
-  /** The event is emitted once more without a suffix, and logged without one (DOMAIN 17.2). */
+  /**
+   * Whether the event is also emitted and logged under its bare name, without a suffix (DOMAIN
+   * 17.2).
+   */
   isAlsoBare?: boolean
 }
 
@@ -45,7 +48,7 @@ export interface Outcome<Id extends number | null = number> {
   id: Id
   /** The record after the change; null after a deletion. */
   entity: Snapshot | null
-  /** Changes that no reply shows, such as a password. */
+  /** Names of changed fields that no reply shows, such as a password. */
   hidden?: string[]
 }
 
@@ -58,10 +61,10 @@ class DryRun extends Error {
 }
 
 /**
- * Runs `work` in a transaction, or joins the one `ctx` is in. Events are emitted after the
- * outermost commit. A dry run rolls everything back and returns the result all the same. Concurrent
- * writers may share the commit, unless `isLong`: then earlier writers do not wait for it. `inParts`
- * promises that the large changes are split into savepoints that change little each.
+ * Runs `work` in a transaction, or joins the transaction of `ctx`. Events are emitted after the
+ * outermost commit. A dry run is rolled back but returns its result. Concurrent writers may share
+ * one commit; with `isLong`, earlier writers do not wait for this commit. `inParts` promises that
+ * large changes are split into savepoints with few changes each.
  */
 export async function transaction<T>(
   ctx: Context,
@@ -128,8 +131,8 @@ const part = {
 }
 
 /**
- * Runs a part of a transaction that may fail alone. On an error its rows and its waiting events are
- * undone and the error is thrown; the transaction can continue. Savepoints do not nest.
+ * Runs a part of a transaction that may fail alone. On an error it undoes the part's rows and
+ * pending events and throws the error; the transaction can continue. Savepoints do not nest.
  */
 export async function savepoint<T>(
   { db, unit, services }: Context & { unit: Unit },
@@ -164,7 +167,7 @@ export async function write<Id extends number | null = number>(
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
-      // Copies, because a listener may refuse a change but not alter it (DOMAIN 17.1).
+      // Listeners get copies, because they may refuse a change but not alter it (DOMAIN 17.1).
       event.input = structuredClone(withoutSecretKeys(about.input))
       if (about.before) event.entity = structuredClone(about.before)
       offer(ctx, event)
@@ -241,12 +244,15 @@ export function actorOf(ctx: Context): AccordEvent['actor'] {
   return user ? { type: 'user', id: user.id, name: user.name } : { type: 'system', id: null, name: 'system' }
 }
 
-/** Whether a listener refused the write. A failed listener did not refuse; a retry may succeed. */
+/**
+ * Returns whether a listener refused the write. A failed listener did not refuse it, so a retry may
+ * succeed.
+ */
 export const isVeto = (error: unknown): error is Problem => error instanceof Problem && error.code === 'event_vetoed'
 
 /**
- * Whether a listener refused the write or failed. For changes that record an external fact, such as
- * a sent mail.
+ * Returns whether a listener refused the write or failed. For changes that record an external fact,
+ * such as a sent mail.
  */
 export const isOfListener = (error: unknown): error is Problem =>
   isVeto(error) || (error instanceof Problem && error.cause instanceof ListenerFailed)
