@@ -29,7 +29,8 @@ const isBuilt =
   existsSync(join('dist', 'src', 'cli.js')) && existsSync(stamp) && readFileSync(stamp, 'utf8') === sources
 if (!isBuilt || !process.argv.includes('--if-changed')) {
   console.log('Building…')
-  // An interrupted build leaves no stamp, so the next one starts over.
+  // Removes the stamp first. An interrupted build then leaves no stamp, and the next build runs in
+  // full.
   rmSync(stamp, { force: true })
   run(join('node_modules', 'typescript-native', 'bin', 'tsc'), '-p', 'tsconfig.json')
   run(join('codegen', 'pack.mjs'), 'dist')

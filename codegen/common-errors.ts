@@ -1,13 +1,17 @@
-// Replaces `default` of an operation by the exact statuses of the errors that operations share.
-// openapi.yaml stays short, and generated clients still get one type for each status.
+// Replaces the `default` response of each operation by the exact statuses of the errors that many
+// operations share. This keeps openapi.yaml short, and generated clients still get one type for
+// each status.
 import type { ContractDocument, Operation } from './read.ts'
 
-/** The component that `default` of an operation refers to. It is not in the served contract. */
+/**
+ * The name of the shared response that each operation in openapi.yaml refers to as `default`. The
+ * document that the server publishes does not contain it.
+ */
 export const commonErrors = 'CommonErrors'
 
 const isPublic = ({ security }: Operation): boolean => Array.isArray(security) && security.length === 0
 
-/** The shared component of each common error, and which operations can answer it. */
+/** By status: the shared response of the error, and whether an operation can answer with it. */
 const rules: Record<string, { component: string; applies: (method: string, operation: Operation) => boolean }> = {
   400: { component: 'BadRequest', applies: () => true },
   401: { component: 'Unauthenticated', applies: (_method, operation) => !isPublic(operation) },
@@ -19,7 +23,7 @@ const rules: Record<string, { component: string; applies: (method: string, opera
   503: { component: 'Unavailable', applies: () => true },
 }
 
-/** The responses that `default` stands for, by status. */
+/** Returns the responses that replace `default` of the operation, by status. */
 export function commonErrorsOf(method: string, operation: Operation): Record<string, { $ref: string }> {
   return Object.fromEntries(
     Object.entries(rules)
@@ -28,7 +32,7 @@ export function commonErrorsOf(method: string, operation: Operation): Record<str
   )
 }
 
-/** The document with exact statuses; the one given stays as it is. */
+/** Returns a copy of the document in which exact statuses replace each `default`. */
 export function withCommonErrors(document: ContractDocument): ContractDocument {
   const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
   const components = mapValues(document.components, (section, parts) =>
@@ -45,8 +49,8 @@ function withExactStatuses(method: string, part: unknown): unknown {
 }
 
 /**
- * Changes each entry; undefined removes it. Other types pass unchanged, because the lint refuses
- * them.
+ * Returns a copy with each value changed. Drops an entry when `change` returns undefined. Returns
+ * anything but an object as it is, because the lint reports it.
  */
 function mapValues<Value>(entries: Record<string, Value> | undefined, change: (key: string, value: Value) => unknown) {
   if (typeof entries !== 'object' || entries === null || Array.isArray(entries)) return entries

@@ -17,7 +17,10 @@ let server: ChildProcess | undefined
 let timer: NodeJS.Timeout | undefined
 let work = Promise.resolve()
 
-/** False if the contract has findings; the running server then stays up. */
+/**
+ * Lints and regenerates. Returns false if the contract has findings; the running server then stays
+ * up.
+ */
 async function refresh(): Promise<boolean> {
   try {
     const { written, findings } = await regenerate({ root, check: false })

@@ -1,5 +1,6 @@
-// src/contract/document.gen.json: the contract that the server, the docs UI and openapi-backend
-// read. The hash lets a starting server detect that openapi.yaml has changed since.
+// Writes src/contract/document.gen.json, the contract that the server, the docs UI and
+// openapi-backend read. It holds the hash of openapi.yaml, so that a starting server detects a
+// later change of openapi.yaml.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 

@@ -1,14 +1,16 @@
-// One table of the keys that OpenAPI 3.1 and our vocabulary allow in each kind of object, and a
-// walk over a contract that follows the table. Any other key is refused, because a misspelled key
-// would silently do nothing.
+// A table of the keys that OpenAPI 3.1 and our vocabulary allow in each kind of object, and a
+// function that visits each object of a contract by that table. The lint refuses any other key,
+// because a misspelled key would silently do nothing.
 import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
 const valued = 'schema:schema content:{mediaType} example! examples:{example}'
 
 /**
- * `name` a value · `name!` data that the walk skips · `name:kind` one part · `name:[kind]` a list ·
- * `name:{kind}` a map. The order of the keys here is their order in openapi.yaml (rules/style.ts).
+ * Lists the keys of each kind of object. The suffix of a key tells what its value is. No suffix: a
+ * plain value. `!`: data whose keys are not checked. `:kind`: an object of that kind. `:[kind]`: a
+ * list of such objects. `:{kind}`: a map from names to such objects. openapi.yaml must use the
+ * order of the keys in this table (rules/style.ts).
  */
 const table = {
   document: `openapi jsonSchemaDialect info:info servers:[server] security! tags:[tag] paths:{pathItem}
@@ -22,7 +24,8 @@ const table = {
   components: `securitySchemes:{scheme} headers:{header} x-headers:{header} responses:{response} parameters:{parameter}
     requestBodies:{requestBody} examples:{example} schemas:{schema}`,
   scheme: '$ref type scheme bearerFormat in name flows! openIdConnectUrl description',
-  // No parameters: some generators drop those of a path, so operations list them.
+  // `parameters` is missing, because some generators ignore the parameters of a path. Each
+  // operation lists its own.
   pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
   operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
@@ -50,7 +53,7 @@ export type PartKind = keyof typeof table
 
 interface Key {
   name: string
-  /** Whether the value is data, one part, a list of parts or a map of parts. */
+  /** Whether the value of the key is plain, one object, a list of objects or a map of objects. */
   holds: 'value' | 'one' | 'list' | 'names'
   kind: PartKind | undefined
 }
@@ -80,8 +83,8 @@ export interface ContractPart {
 }
 
 /**
- * Every object of the contract that the grammar knows, with its kind and path. Does not follow
- * $refs.
+ * Yields every object of the contract whose kind is in the table, with its kind and path. Does not
+ * follow $refs.
  */
 export function* partsOf(document: ContractDocument): Generator<ContractPart> {
   yield* walk('document', document, [])
@@ -102,7 +105,10 @@ export function* walk(kind: PartKind, node: unknown, at: Path): Generator<Contra
   }
 }
 
-/** Keys that the grammar does not know. The names of properties and headers are not keys. */
+/**
+ * Yields the keys of the object that the table does not list. Names of properties and headers in a
+ * map do not count as keys.
+ */
 export function* unknownKeys({ kind, node, at }: ContractPart): Generator<{ name: string; at: Path }> {
   const keys = grammar.get(kind)
   for (const [name, value] of Object.entries(node)) {

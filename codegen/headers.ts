@@ -1,6 +1,6 @@
-// Declares the headers of components.x-headers in the responses that carry them. `x-carried-by`
-// names those responses by status, by operationId or by one of the words below. Written by hand,
-// the declarations would be a quarter of openapi.yaml.
+// Adds the headers of components.x-headers to the responses that carry them. `x-carried-by` of a
+// header names those responses by status, by operationId or by one of the words in `carriers`.
+// Writing the headers into each response by hand would take a quarter of openapi.yaml.
 import {
   type BodyOrResponse,
   type ContractDocument,
@@ -32,16 +32,23 @@ const propertiesOf = ({ document, reply }: Reply): Record<string, SchemaObject> 
 const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
 const lists = (status: number, { operation }: Reply): boolean => operation.responses?.[String(status)] !== undefined
 
-/** Neither JSON, nor a page, a script or a text for programs. */
+/**
+ * Whether the media type is a download: neither JSON nor a page, a script or a text for programs.
+ */
 const isFile = (type: string): boolean => !/json$|^text\/(html|plain|javascript|event-stream)$|yaml$/.test(type)
 const isFileOrLines = (type: string): boolean => isFile(type) || type === 'application/x-ndjson'
 
-/** The words of `x-carried-by`. */
+/**
+ * The words allowed in `x-carried-by`, each with a test of whether a response carries the header.
+ */
 export const carriers: Record<string, (reply: Reply) => Carried> = {
   every: () => 'always',
-  /** Responses of operations that count calls. */
+  /** Responses of operations with a rate limit. */
   limited: (reply) => (lists(429, reply) ? 'always' : false),
-  /** Responses of GET except streams, and records with a version. */
+  /**
+   * Successful responses of GET except event streams, and successful responses with a record that
+   * has a version.
+   */
   tagged(reply) {
     if (!isSuccess(reply)) return false
     if (lists(304, reply)) return types(reply).includes('text/event-stream') ? 'sometimes' : 'always'
@@ -49,7 +56,7 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     const isVersioned = resolve(reply.document, data)?.properties?.version !== undefined
     return data !== undefined && (reply.method === 'get' || isVersioned) ? 'always' : false
   },
-  /** The creation of a record that has its own path. */
+  /** Responses to the creation of a record that has a path of its own. */
   located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
   paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),
   keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
@@ -75,10 +82,7 @@ interface Header {
   [key: string]: unknown
 }
 
-/**
- * The served contract: each header is declared in the responses that carry it. Does not change the
- * input.
- */
+/** Returns a copy of the document in which each response declares the headers that it carries. */
 export function withHeaders(document: ContractDocument): ContractDocument {
   const made = structuredClone(document)
   const { 'x-headers': carried = {}, headers: others = {}, ...components } = made.components ?? {}
@@ -108,7 +112,7 @@ export function withHeaders(document: ContractDocument): ContractDocument {
       }
     }
   }
-  // Shared responses are errors: they carry the headers of their status and those of every
+  // Shared responses are errors. Each carries the headers of its status and the headers of every
   // response.
   for (const [component, reply] of Object.entries(
     (made.components?.responses ?? {}) as Record<string, BodyOrResponse>,
@@ -121,7 +125,9 @@ export function withHeaders(document: ContractDocument): ContractDocument {
   return made
 }
 
-/** The status of a shared response, taken from the first operation that uses it. */
+/**
+ * Returns the status of a shared response, taken from the first operation that uses the response.
+ */
 export function statusOf(document: ContractDocument, component: string): string | undefined {
   const $ref = `#/components/responses/${component}`
   for (const item of Object.values(document.paths ?? {}))

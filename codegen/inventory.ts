@@ -1,5 +1,5 @@
-// test/contract/inventory.txt: the whole API on one page, for reviewers. Each line is a promise to
-// clients.
+// Writes test/contract/inventory.txt, the whole API on one page for reviewers. Each line is a
+// promise to clients.
 import { type Contract, contractFile, listOperations } from './read.ts'
 
 export function renderInventory({ document }: Contract): string {

@@ -10,7 +10,10 @@ import * as paths from './rules/paths.ts'
 import * as shapes from './rules/shapes.ts'
 import * as style from './rules/style.ts'
 
-/** All findings from top to bottom, as `openapi.yaml:<line> <where>: <what, why, what to do>`. */
+/**
+ * Returns all findings from top to bottom, as `openapi.yaml:<line> <where>: <what, why, what to
+ * do>`.
+ */
 export function lint(contract: Contract, knowledge: Knowledge): string[] {
   if (contract.problems.length > 0) return contract.problems
   const found = new Map<string, number>()
@@ -29,7 +32,7 @@ export function lint(contract: Contract, knowledge: Knowledge): string[] {
   return [...found].sort(([, a], [, b]) => a - b).map(([finding]) => finding)
 }
 
-/** In the order in which a newcomer meets them; add yours here. */
+/** All rules, in the order in which a newcomer meets them. Add new rules here. */
 const rules: readonly Rule[] = [
   layout.topLevelOrder,
   layout.keysAreKnown,
@@ -60,7 +63,10 @@ const rules: readonly Rule[] = [
   examples.examplesAreTrue,
 ]
 
-/** Only for the file: the served document has no text, and the server appends keys. */
+/**
+ * Rules for the text of openapi.yaml. They cannot check the document in a running server, which has
+ * no text and has keys that the server adds.
+ */
 const styleRules: readonly Rule[] = [
   style.linesAreNarrow,
   style.descriptionsStandAlone,

@@ -1,6 +1,6 @@
-// src/contract/operations.gen.ts: the facts about each operation that the running server needs. One
-// of them is `ignorable`, the read-only keys that a client may send back, so that it can PUT what
-// it got.
+// Writes src/contract/operations.gen.ts, the facts about each operation that the running server
+// needs. One fact is `ignorable`: the read-only keys that a client may send back, so that it can
+// PUT the record that it got.
 import { isShown } from './headers.ts'
 import {
   type BodyOrResponse,
@@ -71,7 +71,7 @@ export interface OperationFact {
 export type OperationId = keyof typeof operations
 `
 
-/** TypeScript for the sources, or the JavaScript that a compiled server reads. */
+/** Returns the source of operations.gen.ts, or the JavaScript that a compiled server reads. */
 export function renderOperations(contract: Contract, language: 'ts' | 'js' = 'ts'): string {
   const { document } = contract
   const listed = listOperations(document)
@@ -153,11 +153,17 @@ function derivedKeysOf(document: ContractDocument, reply: BodyOrResponse | undef
   return derivedKeys.length > 0 ? { derivedKeys } : {}
 }
 
-/** The keys a role can hold, parents before children: the schema PermissionKey. */
+/**
+ * Returns the permission keys that a role can hold, parents before children, from the schema
+ * PermissionKey.
+ */
 export const permissionKeysOf = (document: ContractDocument): string[] =>
   ((document.components?.schemas?.PermissionKey as SchemaObject | undefined)?.enum ?? []) as string[]
 
-/** The areas of a token's abilities: `x-areas` of the abilities of a new token. */
+/**
+ * Returns the areas that the abilities of an API token can name, from `x-areas` in the schema of a
+ * new token.
+ */
 export const abilityAreasOf = (document: ContractDocument): string[] => {
   const { properties } = (document.components?.schemas?.TokenCreate ?? {}) as SchemaObject
   return (properties?.abilities?.['x-areas'] ?? []) as string[]
@@ -167,8 +173,9 @@ const KiB = 1024
 const MiB = 1024 * KiB
 
 /**
- * The maximum size of a multipart form in bytes: its largest file plus 1 MiB for the other fields.
- * A list of files shares the limit of one file. A form of enums only has a few KiB.
+ * Returns the maximum size of a multipart form in bytes: its largest file plus 1 MiB for the other
+ * fields. The files of a list share the limit of one file. A form that has only enums gets a few
+ * KiB.
  */
 function maxFormLength(document: ContractDocument, body: BodyOrResponse | undefined): number | null {
   if (body?.content?.['multipart/form-data'] === undefined) return null
@@ -187,7 +194,8 @@ function queryType(document: ContractDocument, schema: SchemaObject | undefined)
 }
 
 /**
- * The part of the response that corresponds to the body: the record, or the only list of the body.
+ * Returns the part of the response that corresponds to the body: the record, or the only list in
+ * the body.
  */
 function shownBy(
   document: ContractDocument,
@@ -201,8 +209,8 @@ function shownBy(
 }
 
 /**
- * Adds the keys that only the response to the creation has, such as a secret; they can be sent back
- * too.
+ * Adds the keys that only the response to the creation shows, such as a secret. A client may send
+ * them back, too.
  */
 function withCreated(document: ContractDocument, shown: SchemaObject | undefined, creation: Operation | undefined) {
   const [known, created] = [shown, creation && dataOf(document, successOf(document, creation)?.reply)].map((each) =>
@@ -212,10 +220,16 @@ function withCreated(document: ContractDocument, shown: SchemaObject | undefined
   return isMore ? { properties: { ...created, ...known } } : shown
 }
 
-/** Only these operations accept read-only keys. For a verb (moveLead, login) they are a mistake. */
+/**
+ * The names of operations that accept read-only keys. In any other operation (moveLead, login) such
+ * a key is a mistake.
+ */
 const returnsRecord = /^(create|update)[A-Z]/
 
-/** Keys that the response has and the body lacks, at any depth where both are objects or lists. */
+/**
+ * Returns the keys that the response has and the body lacks, at any depth at which both have
+ * objects or lists.
+ */
 export function ignorableOf(
   document: ContractDocument,
   body: SchemaObject | undefined,
@@ -240,7 +254,8 @@ export function ignorableOf(
 }
 
 /**
- * What to send instead of a read-only key: `x-hint`, else the key of the body with its id or ids.
+ * Returns the advice for a client that sends a read-only key: `x-hint`, or the key of the body that
+ * takes its id or ids.
  */
 function hintFor(
   key: string,
@@ -254,7 +269,10 @@ function hintFor(
   return name === undefined ? undefined : `send ${name}`
 }
 
-/** Properties of an object, of the items of a list, or of all object branches of a choice. */
+/**
+ * Returns the properties of an object, of the items of a list, or of all object branches of a
+ * choice.
+ */
 function propertiesOf(
   document: ContractDocument,
   schema: SchemaObject | undefined,

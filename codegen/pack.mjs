@@ -22,7 +22,7 @@ if (folder === undefined) throw new Error('Name the output folder: node codegen/
 const sources = join(root, 'src')
 const to = join(resolve(folder), 'src')
 
-/** Files that are read or started directly. */
+/** Files that the program reads or starts by path, so they are copied and not bundled. */
 const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'resources/data-transfer/sheet.mjs']
 const facts = /\/operations\.gen\.ts$/
 /**
@@ -52,20 +52,23 @@ const bundled = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Modules that a subprocess runs (kernel/runtime/offload.ts). */
+/** Whether the module is the entry of a subprocess (kernel/runtime/offload.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
 const entries = readdirSync(sources, { recursive: true })
   .filter(isEntry)
   .map((path) => ({ in: `src/${path}`, out: path.replace(/\.ts$/, '') }))
 
-/** Keeps `import.meta.url` of each module at its old place, and leaves other packages outside. */
+/**
+ * An esbuild plugin. Gives each module the `import.meta.url` of its unbundled file, and leaves all
+ * other packages outside the bundle.
+ */
 const keepPlaces = {
   name: 'keep-places',
   setup({ onLoad, onResolve }) {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const place = relative(sources, path).replace(/\.ts$/, '.js')
       const text = readFileSync(path, 'utf8')
-      // An entry stays a separate file at its place.
+      // An entry stays a separate file at its old path.
       if (isEntry(path)) return { contents: text, loader: 'ts' }
       return {
         contents: text.replaceAll('import.meta.url', `new URL(${JSON.stringify(`./${place}`)}, import.meta.url).href`),
@@ -83,7 +86,7 @@ const keepPlaces = {
   },
 }
 
-/** The time of the previous build: a server that runs from it may still load its chunks. */
+/** The time of the previous build. A server that runs from that build may still load its chunks. */
 const built = statSync(join(to, 'cli.js'), { throwIfNoEntry: false })?.mtimeMs ?? 0
 
 const common = {
@@ -93,7 +96,7 @@ const common = {
   platform: 'node',
   target: 'node20',
   logLevel: 'warning',
-  // CommonJS packages load the modules of Node with `require`.
+  // Defines `require`, with which CommonJS packages load the built-in modules of Node.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },
@@ -104,7 +107,7 @@ const { metafile } = await build({
   entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Beside cli.js, because `keepPlaces` resolves places from there.
+  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
   chunkNames: 'chunk-[hash]',
   sourcemap: true,
   // Smaller files start faster. Names stay, and lines are short enough for a useful stack trace.
@@ -126,7 +129,10 @@ for (const name of readdirSync(to))
     rmSync(join(to, name))
 writeFileSync(join(to, 'packages.LICENSES.txt'), collectLicenses(Object.keys(metafile.inputs)))
 
-/** The license text of a package that comes without one; a new such package needs a review. */
+/**
+ * Writes the license text of a package that ships none. A new package without a text needs a
+ * review.
+ */
 function writeLicense(name, license) {
   const author = { 'abstract-logging': 'James Sumners' }[name]
   if (author === undefined || license !== 'MIT')
@@ -135,7 +141,7 @@ function writeLicense(name, license) {
   return mit.replace(/^Copyright.*$/m, `Copyright (c) ${author}`).trim()
 }
 
-/** The license texts of all bundled packages. */
+/** Returns the license texts of all bundled packages. */
 function collectLicenses(inputs) {
   const folders = new Set(
     inputs.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]).filter(Boolean),

@@ -1,5 +1,5 @@
-// Reads openapi.yaml: its text, hash, parsed document and the line of each part. Also the helpers
-// that all generators use: follow a $ref, list the operations.
+// Reads openapi.yaml: its text, hash, parsed document and the line of each object. Also has the
+// helpers that all generators use, such as following a $ref and listing the operations.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -80,18 +80,18 @@ export interface ContractDocument {
 export interface Contract {
   text: string
   hash: string
-  /** The document as it is served, with the exact statuses of errors. */
+  /** The document that the server publishes, with the exact statuses of errors. */
   document: ContractDocument
-  /** The document as it is written. */
+  /** The document as openapi.yaml has it. */
   source: ContractDocument
   /** Errors of the YAML parser. If there are any, the document is unusable. */
   problems: string[]
-  /** Non-empty objects and lists that are written with braces or brackets. */
+  /** The non-empty objects and lists that the YAML text writes with braces or brackets. */
   flowParts: WeakSet<object>
   lineOf: (path: Path) => number
 }
 
-/** The folder with package.json and openapi.yaml, from the sources and from dist. */
+/** Finds the folder with package.json and openapi.yaml. Works from the sources and from dist. */
 export function findRoot(from = dirname(fileURLToPath(import.meta.url))): string {
   for (let folder = from; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && existsSync(join(folder, contractFile))) return folder
@@ -159,7 +159,8 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Where a local $ref points: `#/components/schemas/Lead` is `['components', 'schemas', 'Lead']`.
+ * Returns the path that a local $ref points to: `['components', 'schemas', 'Lead']` for
+ * `#/components/schemas/Lead`.
  */
 export function refPath($ref: string): string[] {
   return $ref
@@ -168,12 +169,15 @@ export function refPath($ref: string): string[] {
     .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The part itself, or the target of its $ref; undefined if the $ref is dangling or circular. */
+/**
+ * Returns the object itself, or the target of its $ref. Returns undefined if the $ref is dangling
+ * or circular.
+ */
 export function resolve<T extends Reference>(document: ContractDocument, part: T | undefined): T | undefined {
   return locate(document, part, [])?.part
 }
 
-/** Like resolve, with the path of the part found, so that a finding can point there. */
+/** Like `resolve`, but also returns the path of the target, so that a finding can point to it. */
 export function locate<T extends Reference>(
   document: ContractDocument,
   part: T | undefined,
@@ -198,12 +202,15 @@ export interface Listed {
   path: string
   operation: Operation
   at: Path
-  /** The definitions; $refs are followed. */
+  /**
+   * Each parameter with its $ref followed (`part`), the path of its definition (`at`) and the path
+   * of its use (`usedAt`).
+   */
   parameters: { part: Parameter; at: Path; usedAt: Path }[]
   isPublic: boolean
 }
 
-/** All operations in the order of the contract. */
+/** Returns all operations in the order of the contract. */
 export function listOperations(document: ContractDocument): Listed[] {
   const listed: Listed[] = []
   for (const [path, item] of Object.entries(document.paths ?? {})) {
@@ -235,7 +242,10 @@ function parametersOf(document: ContractDocument, parameters: unknown, at: Path)
   })
 }
 
-/** The response of success, with $refs followed. Besides 201 or 202, 200 is the dry run. */
+/**
+ * Returns the successful response with its $ref followed. If an operation has 201 or 202 besides
+ * 200, its 200 is the dry run and does not count.
+ */
 export function successOf(
   document: ContractDocument,
   operation: Operation,
@@ -246,24 +256,30 @@ export function successOf(
   return reply && { status: Number(status), reply }
 }
 
-/** The schema of the JSON body, or of the first media type if there is no JSON. */
+/** Returns the schema of the JSON body, or of the first media type if there is no JSON. */
 export function schemaOf(body: BodyOrResponse | undefined): SchemaObject | undefined {
   const content = body?.content ?? {}
   return (content['application/json'] ?? Object.values(content)[0])?.schema
 }
 
-/** The schema with most properties: the form, which has files besides the properties of JSON. */
+/**
+ * Returns the schema with the most properties. That is the schema of the multipart form, which has
+ * all properties of the JSON body and the files.
+ */
 export function widestOf(body: BodyOrResponse | undefined): SchemaObject | undefined {
   return body?.content?.['multipart/form-data']?.schema ?? schemaOf(body)
 }
 
-/** The schema of `data` in a response, or of its items if `data` is a list. */
+/** Returns the schema of `data` in a response, or of its items if `data` is a list. */
 export function dataOf(document: ContractDocument, reply: BodyOrResponse | undefined): SchemaObject | undefined {
   const data = resolve(document, schemaOf(reply))?.properties?.data
   return resolve(document, data)?.items ?? data
 }
 
-/** The name of a place for people: the operation, the component, or else the path. */
+/**
+ * Names a path of the contract for people: by its operation, else by its component, else by the
+ * path itself.
+ */
 export function namePlace(document: ContractDocument, at: Path): string {
   const [top, section, name] = at.map(String)
   if (top === 'components' && name !== undefined) return at.length > 3 ? `${name} ${at.slice(3).join('.')}` : name

@@ -30,7 +30,10 @@ export const outputs: readonly Output[] = [
   { path: 'db/tables.gen.ts', render: renderTableTypes },
 ]
 
-/** Files of a compiled server: a deployment can edit its contract without compiling. */
+/**
+ * The files that a compiled server reads. A deployment can edit its contract and regenerate them
+ * without compiling.
+ */
 const builtOutputs: readonly Output[] = [
   { path: 'dist/src/contract/operations.gen.js', render: (contract) => renderOperations(contract, 'js') },
   { path: 'dist/src/contract/document.gen.json', render: renderDocument },
@@ -42,7 +45,10 @@ export interface Regenerated {
   findings: string[]
 }
 
-/** Writes nothing if there are findings. With `check`, fills `stale` instead of `written`. */
+/**
+ * Lints the contract and writes the generated files that changed. Writes nothing if there are
+ * findings. With `check`, it lists the stale files in `stale` and writes nothing.
+ */
 export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
   const contract = readContract(root)
   const result: Regenerated = { written: [], stale: [], findings: lint(contract, knowledgeOf(contract.document)) }
@@ -66,7 +72,7 @@ function outputsOf(root: string): Output[] {
   return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
-/** The command. Prints the result and returns the exit code. */
+/** Runs the command, prints the result and returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const root = findRoot()
   const unknown = args.find((arg) => arg !== '--check')

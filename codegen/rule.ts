@@ -1,7 +1,10 @@
 // The type of a lint rule. It is not in lint.ts, because lint.ts imports the rules.
 import type { Contract, ContractDocument, Listed, Path } from './read.ts'
 
-/** The lists of the contract that its rules check: see `permissionKeysOf` and `abilityAreasOf`. */
+/**
+ * Lists that the contract defines and the rules look up: see `permissionKeysOf` and
+ * `abilityAreasOf`.
+ */
 export interface Knowledge {
   permissionKeys: readonly string[]
   abilityAreas: readonly string[]

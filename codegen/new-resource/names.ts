@@ -15,7 +15,7 @@ export interface Names {
   noun: string
   nouns: string
   tag: string
-  /** The noun of its events: `delivery_note`. */
+  /** The noun in the names of its events: `delivery_note`. */
   event: string
   /** Its permission key: `delivery_notes`. */
   key: string

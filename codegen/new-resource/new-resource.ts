@@ -1,5 +1,5 @@
-// `npm run new-resource -- parcels`: writes what a resource needs (contract, migration, slice,
-// test) and the lines that register it, then regenerates. Nothing is written when the name is
+// `npm run new-resource -- parcels`: writes the parts of a new resource (contract, migration,
+// slice, test) and the lines that register it, then regenerates. Writes nothing if the name is
 // taken.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type Names, namesOf } from './names.ts'
 
-/** Writes everything and returns the paths. */
+/** Writes the resource and returns the paths of the written files. */
 export function newResource(root: string, slug: string): string[] {
   const names = namesOf(slug)
   const migration = nextMigration(root, names)
@@ -28,7 +28,7 @@ export function newResource(root: string, slug: string): string[] {
   return [...files.keys()]
 }
 
-/** A template with the names in the place of `{{name}}`. */
+/** Returns the template with each `{{name}}` replaced by that name of the resource. */
 function fill(template: string, names: Names): string {
   const text = readFileSync(new URL(`templates/${template}.txt`, import.meta.url), 'utf8')
   return text
@@ -45,7 +45,9 @@ function nextMigration(root: string, { table }: Names): string {
   return `${String(Math.max(...numbers) + 1).padStart(4, '0')}_${table}`
 }
 
-/** The file with `line` behind the last line that matches. */
+/**
+ * Returns the text of the file with `line` inserted after the last line that matches the pattern.
+ */
 function withLineAfter(root: string, path: string, pattern: RegExp, line: string): string {
   const lines = readFileSync(join(root, path), 'utf8').split('\n')
   const last = lines.findLastIndex((each) => pattern.test(each))
@@ -54,8 +56,8 @@ function withLineAfter(root: string, path: string, pattern: RegExp, line: string
 }
 
 /**
- * The contract with the tag, the paths, the parameter, the schemas, the permission keys and the
- * event entity.
+ * Returns the text of the contract with the tag, paths, parameter, schemas, permission keys and
+ * event entity of the resource added.
  */
 function withResource(contract: Contract, names: Names): string {
   const { document } = contract
@@ -83,7 +85,7 @@ function withResource(contract: Contract, names: Names): string {
 const run = (root: string, args: string[]): number =>
   spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
 
-/** The command: what it prints, and its exit code. */
+/** Runs the command, prints the result and returns the exit code. */
 function main([slug = '', ...rest]: string[]): number {
   if (slug === '' || rest.length > 0) {
     console.error('Write the name in the plural: npm run new-resource -- parcels')
@@ -99,7 +101,7 @@ function main([slug = '', ...rest]: string[]): number {
     console.error((error as Error).message)
     return 1
   }
-  // A process of its own, because this one has loaded the old list of events.
+  // Regenerates in a new process, because this process has loaded the old list of events.
   const status = run(root, [...process.execArgv, 'codegen/regenerate.ts'])
   console.log('\nNext: add its fields, and give the slice its place in the order of test/contract/house.test.ts.')
   return status

@@ -38,7 +38,10 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
   }
 }
 
-/** Any read ability suffices: the operation itself checks the ability for each type of record. */
+/**
+ * With this ability an operation accepts a token with any read ability, because the operation
+ * itself checks the ability for each type of record.
+ */
 const anyReading = 'any:read'
 
 export const abilitiesAreSettled: Rule = ({ operations, abilityAreas, report }) => {

@@ -5,7 +5,10 @@ import { partsOf } from '../grammar.ts'
 import { isObject, namePlace, type Path, refPath, resolve } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
-/** Ajv ignores formats that it does not know, such as money, percent, password and binary. */
+/**
+ * Reports examples and defaults that Ajv rejects. Ajv accepts every value of a format that it does
+ * not implement, such as money, percent, password and binary.
+ */
 export const examplesAreTrue: Rule = ({ document, report }) => {
   const ajv = new Ajv2020({
     strict: false,

@@ -1,4 +1,5 @@
-// Rules about the whole file: its order, known keys, valid references, no unused components.
+// Rules about the whole file: the order of its parts, allowed keys, valid references and no unused
+// components.
 
 import { nearest } from '../../src/contract/input/did-you-mean.ts'
 import { extensionKeys, grammar, type PartKind, partsOf, unknownKeys, walk } from '../grammar.ts'

@@ -6,7 +6,10 @@ import { partsOf } from '../grammar.ts'
 import { type ContractDocument, isObject, type Path } from '../read.ts'
 import type { Rule } from '../rule.ts'
 
-/** Types of the standard libraries of Python, C# and Java, and helper classes of generators. */
+/**
+ * Names that generated code may not use: types of the standard libraries of Python, C# and Java,
+ * and helper classes of generators.
+ */
 const taken = new Set(
   `Any Attribute AttributeError BlockingIOError BufferError Callable ClassVar Collection Configuration ConnectionError Counter
    Decimal Dict EOFError Ellipsis Enum Exception False Field FileExistsError FileNotFoundError Final Generic HttpClient IOError
@@ -28,7 +31,7 @@ export const schemasShadowNothing: Rule = ({ document, report }) => {
   }
 }
 
-/** Global names of browsers and Node. */
+/** Returns the global names of browsers and Node. */
 function globalNames(): Set<string> {
   const names = new Set(Object.getOwnPropertyNames(globalThis))
   const declared = /^ {0,4}(?:declare )?(?:interface|type|var|const|function|class|namespace) ([A-Z]\w*)/gm
@@ -38,7 +41,10 @@ function globalNames(): Set<string> {
   return names
 }
 
-/** TypeScript is a development package: without it, only the globals of Node are known. */
+/**
+ * Returns the type libraries of TypeScript. A deployment without development packages has none, and
+ * then only the globals of Node count.
+ */
 function typeLibraries(): string[] {
   const folder = folderOfTypeScript()
   if (folder === undefined) return []
@@ -55,7 +61,10 @@ function folderOfTypeScript(): string | undefined {
   }
 }
 
-/** Generators make a type of every component, in any section. */
+/**
+ * Reports a shared parameter that has the name of a schema, because generators make one type for
+ * each component of any section.
+ */
 export const componentsHaveOneName: Rule = ({ document, report }) => {
   const { schemas = {}, parameters = {} } = document.components ?? {}
   for (const name of Object.keys(parameters)) {
@@ -70,7 +79,10 @@ export const componentsHaveOneName: Rule = ({ document, report }) => {
 
 const maxCopies = 2
 
-/** An inline enum is an unnamed type in each place, and the places drift apart. */
+/**
+ * Reports the same inline enum in many places. Each copy becomes an unnamed type, and the copies
+ * drift apart.
+ */
 export const enumsAreShared: Rule = ({ document, report }) => {
   const places = new Map<string, Path[]>()
   for (const { kind, node, at } of partsOf(document)) {
@@ -100,7 +112,7 @@ export const enumsAreShared: Rule = ({ document, report }) => {
   }
 }
 
-/** Custom attributes, whose enums are the ids of options. */
+/** Whether the path leads to a custom attribute, whose enum lists the ids of options. */
 function isCustomAttribute(document: ContractDocument, [section, part, name]: Path): boolean {
   const schema = section === 'components' && part === 'schemas' && document.components?.schemas?.[String(name)]
   return isObject(schema) && schema['x-entity'] !== undefined

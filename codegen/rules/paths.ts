@@ -31,7 +31,7 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
   }
 }
 
-/** A parameter must not accept a word that another path has in the same place. */
+/** Reports two paths that the same URL can match. */
 export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
   const paths = [...new Map(operations.map((each) => [each.path, each])).values()]
   for (const [index, one] of paths.entries()) {
@@ -54,8 +54,8 @@ function areAmbiguous(document: ContractDocument, one: Listed, other: Listed): b
     ([a, b]) =>
       a === b || (isTemplate(a) && accepts(document, one, a, b)) || (isTemplate(b) && accepts(document, other, b, a)),
   )
-  // Fixed words win over parameters. There is no winner if each path has a fixed word that the
-  // other lacks.
+  // A router prefers the path with a fixed word over the path with a parameter in that position.
+  // Neither path wins if each has a fixed word where the other has a parameter.
   const isCloser = (a: number, b: number): boolean =>
     pairs.some((pair) => !isTemplate(pair[a] ?? '') && isTemplate(pair[b] ?? ''))
   return isEither && isCloser(0, 1) === isCloser(1, 0)
@@ -63,7 +63,10 @@ function areAmbiguous(document: ContractDocument, one: Listed, other: Listed): b
 
 const isTemplate = (segment: string): boolean => segment.startsWith('{')
 
-/** Whether a parameter of the path accepts this word. Another parameter counts as any word. */
+/**
+ * Whether the parameter `template` of the path accepts this word. If the word is a parameter
+ * itself, it does.
+ */
 function accepts(document: ContractDocument, { parameters }: Listed, template: string, word: string): boolean {
   if (isTemplate(word)) return true
   const name = template.slice(1, -1)

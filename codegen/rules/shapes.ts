@@ -74,7 +74,8 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
     for (const { schema, at: place } of reachable(document, found)) {
       const isForm = schema.properties !== undefined
       if (!isForm && !typesOf(schema).includes('object')) continue
-      // A third-party program may send further keys if the contract describes them.
+      // The contract may allow further keys in a body that a third-party program sends, if it
+      // describes them.
       const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
       if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
         continue
@@ -144,7 +145,7 @@ export const bodiesAreNotReplies: Rule = ({ document, operations, report }) => {
   }
 }
 
-/** Generators fail on a type that contains itself. */
+/** Reports a schema that contains itself, because generators fail on such a type. */
 export const schemasEnd: Rule = ({ document, report }) => {
   const { schemas = {} } = document.components ?? {}
   const below = new Map(Object.entries(schemas).map(([name, schema]) => [name, referredTo(schema)]))
@@ -168,7 +169,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     const codes = Object.keys(operation.responses ?? {})
     const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
     const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
-    // 206 is a part of 200 and not a further success, and neither is a dry run.
+    // Neither 206, which is a part of 200, nor a dry run counts as a further success.
     const successes = codes.filter(
       (code) => /^2/.test(code) && !(code === '206' && codes.includes('200')) && code !== dryRun,
     )
@@ -236,7 +237,7 @@ function rawData(document: ContractDocument, reply: BodyOrResponse | undefined):
   return data?.items ?? data
 }
 
-/** Every schema in a body at any depth, each once. */
+/** Yields every schema in a body, at any depth, once. */
 function* reachable(
   document: ContractDocument,
   body: { part: BodyOrResponse; at: Path } | undefined,

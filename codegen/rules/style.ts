@@ -26,8 +26,8 @@ export const descriptionsStandAlone: Rule = ({ contract: { source, flowParts }, 
 }
 
 /**
- * People scan lists and maps of parts from top to bottom. `content` has one entry, so it may be one
- * line.
+ * Lists and maps of objects take one line for each entry, because people scan them from top to
+ * bottom. `content` may take one line, because it has one entry.
  */
 export const partsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
   for (const { kind, node, at } of partsOf(source)) {
@@ -55,7 +55,10 @@ export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
   }
 }
 
-/** Errors that `default` stands for are not listed by hand, or the two would drift apart. */
+/**
+ * Reports errors written by hand that `default` already stands for, because the copies would drift
+ * apart.
+ */
 export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
   for (const { id, method, operation, at } of listOperations(source)) {
     const statuses = Object.keys(operation.responses ?? {})
@@ -73,7 +76,9 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
 
 const minSharedParameters = 6
 
-/** The same long list of parameters in two operations is one list with an alias. */
+/**
+ * Reports a long list of parameters that two operations repeat, because a YAML alias can share it.
+ */
 export const longListsAreAliased: Rule = ({ contract: { source }, report }) => {
   const known = new Map<string, { id: string; list: unknown }>()
   for (const { id, operation, at } of listOperations(source)) {
