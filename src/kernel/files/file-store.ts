@@ -215,7 +215,10 @@ const partsOf = async (folder: string): Promise<string[]> =>
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
 
-/** Creates a folder and its parents, and syncs them, so that they survive a power failure. */
+/**
+ * Creates a folder and its missing parents, and syncs the folder above them, so that they survive
+ * a power failure.
+ */
 async function make(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first !== undefined) await settle(dirname(first))
