@@ -1,4 +1,4 @@
-// Writes src/contract/document.gen.json, the contract that the server, the docs UI and
+// Renders src/contract/document.gen.json, the contract that the server, the docs UI and
 // openapi-backend read. It holds the hash of openapi.yaml, so that a starting server detects a
 // later change of openapi.yaml.
 import { withHeaders } from './headers.ts'

@@ -1,4 +1,4 @@
-// Writes test/contract/inventory.txt, the whole API on one page for reviewers. Each line is a
+// Renders test/contract/inventory.txt, the whole API on one page for reviewers. Each line is a
 // promise to clients.
 import { type Contract, contractFile, listOperations } from './read.ts'
 

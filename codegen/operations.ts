@@ -1,4 +1,4 @@
-// Writes src/contract/operations.gen.ts, the facts about each operation that the running server
+// Renders src/contract/operations.gen.ts, the facts about each operation that the running server
 // needs. One fact is `ignorable`: the read-only keys that a client may send back, so that it can
 // PUT the record that it got.
 import { isShown } from './headers.ts'

@@ -130,7 +130,7 @@ for (const name of readdirSync(to))
 writeFileSync(join(to, 'packages.LICENSES.txt'), collectLicenses(Object.keys(metafile.inputs)))
 
 /**
- * Writes the license text of a package that ships none. A new package without a text needs a
+ * Returns the license text of a package that ships none. A new package without a text needs a
  * review.
  */
 function writeLicense(name, license) {

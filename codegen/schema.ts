@@ -1,6 +1,6 @@
-// Writes src/contract/schema.gen.ts, the contract as TypeScript types, with openapi-typescript. The
-// import of openapi-typescript is on demand, so that a deployment without development packages can
-// regenerate the files that it serves.
+// Renders src/contract/schema.gen.ts, the contract as TypeScript types, with openapi-typescript.
+// The import of openapi-typescript is on demand, so that a deployment without development packages
+// can regenerate the files that it serves.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 
