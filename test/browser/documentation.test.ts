@@ -2,7 +2,7 @@
 // and leads from a pasted token to a reply.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { problemCodes } from '../../src/contract/output/problems.ts'
+import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, resolve } from '../../codegen/read.ts'
-import { type ProblemCode, problemCodes, titles } from '../../src/contract/output/problems.ts'
+import { type ProblemCode, problemCodes, titles } from '../../src/contract/output/problem-codes.ts'
 import { document, fact, facts, follow, type SchemaObject } from '../support/schema.ts'
 import { request, schemaFindings, send, startWorld, type World } from './support.ts'
 

@@ -2,7 +2,7 @@
 // problem document, or hostile input repeated where it must not be.
 
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { problemCodes } from '../../src/contract/output/problems.ts'
+import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { schemaFindings } from '../contract/support.ts'
 import { headerChecker } from '../support/headers.ts'

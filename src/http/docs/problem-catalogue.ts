@@ -1,6 +1,6 @@
 // The page of problem codes. Every problem document links to its entry here.
 import type { Config } from '../../config/config.ts'
-import { problemCodes, titles } from '../../contract/output/problems.ts'
+import { problemCodes, titles } from '../../contract/output/problem-codes.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 
 const style = `
