@@ -13,6 +13,7 @@ import type { ContractDocument } from '../../codegen/read.ts'
 import { abilityAreas, permissionKeys } from '../../src/contract/operations.gen.ts'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { until } from '../support/until.ts'
 
 const cache = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url))
 
@@ -157,6 +158,9 @@ describe('a client generated from the running server', { timeout: 60_000 }, () =
       return `line ${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
     })
     program.emit()
+    // The compiler held the event loop that the server shares, so the server refuses requests until
+    // it next measures the delay.
+    await until(async () => (await call('GET', '/tags')).status === 200)
   })
 
   it('compiles with a right option and not with a wrong one', () => {
