@@ -28,8 +28,9 @@ export interface ForeignKey {
  * - `damaged`: the file is not a whole database.
  * - `uncertain`: the disk did not confirm a commit.
  * - `lost`: the database file is no longer where it was opened.
+ * - `unreachable`: the database server does not answer.
  */
-export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost'
+export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost' | 'unreachable'
 
 // biome-ignore lint/suspicious/noExplicitAny: any selection from any tables
 type AnyRows = SelectQueryBuilder<any, any, any>
@@ -59,6 +60,8 @@ export interface Dialect {
   readonly nullsAreLow: boolean
   /** Text at the end of every `create table`. */
   readonly tableOptions: string
+  /** Statements that run before the first migration, such as those that create SQL functions. */
+  readonly setUpStatements: readonly string[]
 
   /**
    * The case-insensitive form of a text expression or column, equal to `caseFold` in TypeScript.
@@ -100,6 +103,14 @@ export interface Dialect {
     key?: string,
   ): AliasedRawBuilder<{ key: number; value: string }, A>
 
+  /** The first seven characters, `YYYY-MM`, of a column of the kind `date`. */
+  monthOf(column: string): RawBuilder<string | null>
+  /**
+   * Locks the selected rows until the end of the transaction and skips rows that other transactions
+   * have locked. Unchanged where only one transaction can write.
+   */
+  skippingLocked<Query extends AnyRows>(query: Query): Query
+
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
   /** Null for errors that a later retry does not fix. */
@@ -124,6 +135,8 @@ export interface Dialect {
    */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
+  /** To be called after rows with given ids were inserted, so that the next generated id is free. */
+  resetSequences(db: Kysely<unknown>): Promise<void>
   /** Foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies

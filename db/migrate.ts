@@ -88,12 +88,11 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
   let current = ''
   try {
     // A commit of its own, because it may change the whole database.
-    return await store.db
-      .transaction()
-      .setIsolationLevel('serializable')
-      .execute(async (db) => {
+    return await store.transaction(
+      async (db) => {
         // Another process may have applied them since.
         const due = await pendingMigrations({ db }, known)
+        for (const statement of store.dialect.setUpStatements) await sql.raw(statement).execute(db)
         await createList(db, store.dialect)
         for (const { name, up } of known.filter(({ name }) => due.includes(name))) {
           current = name
@@ -103,7 +102,9 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
         // After the last migration, because documents are read from the newest tables.
         if (due.length > 0) await tools.rebuildSearch?.(db, store.dialect)
         return due
-      })
+      },
+      { isLong: true },
+    )
   } catch (cause) {
     if (current === '') throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)

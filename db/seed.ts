@@ -2,6 +2,7 @@
 // out. An installation that has a role is not seeded again, because users may have renamed or
 // deleted rows.
 
+import type { Kysely } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
 import type { Db, Store } from './store.ts'
 
@@ -106,7 +107,7 @@ const notices = [
 const administrator = 1
 
 export async function seed(store: Store, seeds: Seeds): Promise<void> {
-  await store.db.transaction().execute(async (db) => {
+  await store.transaction(async (db) => {
     const role = await db.selectFrom('roles').select('id').limit(1).executeTakeFirst()
     if (role !== undefined) return
     const stamps = { created_at: seeds.now, updated_at: seeds.now }
@@ -114,6 +115,7 @@ export async function seed(store: Store, seeds: Seeds): Promise<void> {
     await seedVocabulary(db, stamps)
     await seedAttributes(db, stamps)
     await seedAutomation(db, stamps)
+    await store.dialect.resetSequences(db as unknown as Kysely<unknown>)
   })
 }
 

@@ -4,6 +4,8 @@
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Dialect, StorageFault } from './dialect.ts'
+import { isPostgresUrl } from './postgres/dialect.ts'
+import { openPostgresStore } from './postgres/open.ts'
 import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
 import { checkpointSqliteIfUnused, sqliteSideFiles } from './sqlite/backup-copies.ts'
 import { maxBusyWaitMs } from './sqlite/busy-retry.ts'
@@ -35,8 +37,21 @@ export interface RecordRef {
 
 export type DeferredWork = (db: Db, records: readonly RecordRef[]) => Promise<void>
 
+export interface TransactionOptions {
+  /** It takes long, so other writers do not wait for its commit. */
+  readonly isLong?: boolean
+  /** With `isLong`: large changes are split into savepoints with few changes each. */
+  readonly inParts?: boolean
+}
+
 export interface Store {
   readonly db: Db
+  /**
+   * Runs `work` in a transaction and commits it; an error rolls it back. PostgreSQL runs `work`
+   * again after a conflict with another transaction, so `work` must not change anything but the
+   * database.
+   */
+  transaction<T>(work: (db: Db) => Promise<T>, options?: TransactionOptions): Promise<T>
   readonly dialect: Dialect
   readonly url: string
   close(): Promise<void>
@@ -87,8 +102,13 @@ export interface Store {
    * transaction, before its commit.
    */
   beforeGroupCommit(work: DeferredWork): void
-  /** Leaves these records to the work of `beforeGroupCommit`. Throws outside of a transaction. */
-  deferToCommit(records: readonly RecordRef[]): void
+  /**
+   * Leaves these records to the work of `beforeGroupCommit`. `db` is the transaction. The work runs
+   * at once where transactions do not share a commit. Throws outside of a transaction.
+   */
+  deferToCommit(db: Db, records: readonly RecordRef[]): Promise<void>
+  /** How many transactions ran again after a conflict with another one. */
+  retries(): number
   /** Length of the log (WAL) in bytes; 0 in memory. */
   walBytes(): number
   /**
@@ -111,6 +131,15 @@ export interface DatabaseCopy extends DatabaseSnapshot {
   readonly dialect: Dialect
 }
 
+export interface PostgresOptions {
+  /** Maximum number of connections of each of the two pools. */
+  max?: number
+  /** The server is behind a pooler in transaction mode, such as PgBouncer. */
+  isPooled?: boolean
+  /** Called before each commit; tests throw a serialization failure here. */
+  beforeCommit?: () => void
+}
+
 export interface StoreOptions {
   /**
    * How long writes wait for each other to share one commit, in milliseconds. 0: each has its own.
@@ -124,12 +153,14 @@ export interface StoreOptions {
   slowSyncMs?: number
   /** Folders that must stay the same too: once one is removed or replaced, writes are refused. */
   folders?: readonly string[]
+  postgres?: PostgresOptions
 }
 
 export function openStore(url: string, opening: StoreOptions = {}): Store {
+  if (isPostgresUrl(url)) return openPostgresStore(url, opening)
   if (!isSqliteUrl(url)) {
     const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0] ?? 'no scheme'
-    throw new Error(`Cannot open a database URL with ${scheme}; write sqlite:<path> or sqlite::memory:.`)
+    throw new Error(`Cannot open a database URL with ${scheme}; write sqlite:<path> or postgres://<host>/<database>.`)
   }
   return openSqliteStore(openSqlite(url), url, opening)
 }

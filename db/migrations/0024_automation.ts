@@ -27,7 +27,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect, means: Migration
   await sealValues(db, means)
   await maskEvents(db)
   await addColumn(db, dialect, 'workflows', 'changed_by_id', references('users', 'set null'))
-  await nameChangers(db)
+  await nameChangers(db, dialect)
   /** With whose rights a workflow called; null for subscriptions. No foreign key: a user who is gone must not look like none. */
   await addColumn(db, dialect, 'webhook_deliveries', 'acting_user_id', nullable(integer()))
 }
@@ -98,13 +98,14 @@ function maskSnapshot(text: string | null): string | null {
  * The user of the last change in the event log, nobody when that user is gone. Where the log does not say who it was, it is the first
  * administrator: until now workflows had every right.
  */
-async function nameChangers(db: Kysely<unknown>): Promise<void> {
+async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const yes = sql.raw(dialect.flagLiteral(true))
   const change = sql`events.entity_type = 'workflows' and events.entity_id = workflows.id
     and events.name in ('settings.workflow.create.after', 'settings.workflow.update.after')
     and events.actor_type = 'user'`
   const last = sql`select events.actor_id from events where ${change} order by events.id desc limit 1`
   const first = sql`select min(users.id) from users join roles on roles.id = users.role_id
-    where users.status = 1 and users.view_permission = 'global' and roles.permission_type = 'all'`
+    where users.status = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
   await sql`update workflows set changed_by_id = case when exists (select 1 from events where ${change})
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }

@@ -2,8 +2,10 @@
 // has the same from here on. What the records say is put into them when the last migration has run (db/search/search-index.ts).
 
 import { type Kysely, sql } from 'kysely'
+import type { Dialect } from '../dialect.ts'
 
-export async function up(db: Kysely<unknown>): Promise<void> {
+export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  if (dialect.name === 'postgres') return dialect.fullText.create(db, 'search_index')
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 

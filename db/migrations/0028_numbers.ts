@@ -20,11 +20,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { primaryKey: ['number', 'person_id'], indexes: [['person_id']] },
   )
   await fill(db)
-  const builtIn = sql`code = 'contact_numbers' and is_user_defined = 0`
+  const [no, yes] = [false, true].map((value) => sql.raw(dialect.flagLiteral(value)))
+  const builtIn = sql`code = 'contact_numbers' and is_user_defined = ${no}`
   await sql`delete from unique_values where attribute_id in (select id from attributes where ${builtIn})`.execute(db)
-  await sql`update attributes set is_unique = 0, version = version + 1 where ${builtIn} and is_unique = 1`.execute(db)
-  await sql`update attributes set is_required = 0, version = version + 1
-    where code = 'emails' and entity_type = 'persons' and is_user_defined = 0 and is_required = 1`.execute(db)
+  await sql`update attributes set is_unique = ${no}, version = version + 1
+    where ${builtIn} and is_unique = ${yes}`.execute(db)
+  await sql`update attributes set is_required = ${no}, version = version + 1
+    where code = 'emails' and entity_type = 'persons' and is_user_defined = ${no} and is_required = ${yes}`.execute(db)
   await dropSigns(db)
 }
 
@@ -49,8 +51,9 @@ async function fill(db: Kysely<unknown>): Promise<void> {
  */
 async function dropSigns(db: Kysely<unknown>): Promise<void> {
   const signed = sql`value like '+%' and attribute_id in (select id from attributes where type = 'phone')`
-  await sql`insert or ignore into unique_values (entity_type, attribute_id, value, entity_id)
-    select entity_type, attribute_id, substr(value, 2), entity_id from unique_values where ${signed}`.execute(db)
+  await sql`insert into unique_values (entity_type, attribute_id, value, entity_id)
+    select entity_type, attribute_id, substr(value, 2), entity_id from unique_values where ${signed}
+    on conflict do nothing`.execute(db)
   await sql`delete from unique_values where ${signed}`.execute(db)
 }
 

@@ -6,20 +6,21 @@ import { addColumn, references } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await addColumn(db, dialect, 'webhooks', 'changed_by_id', references('users', 'set null'))
-  await nameChangers(db)
+  await nameChangers(db, dialect)
 }
 
 /**
  * The user of the last change in the event log, nobody when that user is gone. Where the log does not say who it was, it is the first
  * administrator: until now webhooks were sent everything.
  */
-async function nameChangers(db: Kysely<unknown>): Promise<void> {
+async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
+  const yes = sql.raw(dialect.flagLiteral(true))
   const change = sql`events.entity_type = 'webhooks' and events.entity_id = webhooks.id
     and events.name in ('settings.webhook.create.after', 'settings.webhook.update.after')
     and events.actor_type = 'user'`
   const last = sql`select events.actor_id from events where ${change} order by events.id desc limit 1`
   const first = sql`select min(users.id) from users join roles on roles.id = users.role_id
-    where users.status = 1 and users.view_permission = 'global' and roles.permission_type = 'all'`
+    where users.status = ${yes} and users.view_permission = 'global' and roles.permission_type = 'all'`
   await sql`update webhooks set changed_by_id = case when exists (select 1 from events where ${change})
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }

@@ -7,7 +7,7 @@ import { searchIndex as table } from '../housekeeping-tables.ts'
 import type { Db, Store } from '../store.ts'
 
 /** Builds each full-text index beside the old one and then replaces it. */
-export async function renewFullText(store: Pick<Store, 'db' | 'dialect'>): Promise<void> {
+export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<void> {
   const { rebuild } = store.dialect.fullText
   const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
     inSteps(store, async (db) => {
@@ -71,20 +71,20 @@ const maxStepRows = 500
  * `stepMs`.
  */
 export async function inSteps(
-  { db }: Pick<Store, 'db'>,
+  store: Pick<Store, 'transaction'>,
   step: (db: Db, rows: number) => Promise<boolean>,
 ): Promise<void> {
   for (let size = firstStepRows; ; ) {
     let took = 0
-    const isMoreLeft = await db
-      .transaction()
-      .setIsolationLevel('serializable')
-      .execute(async (inside) => {
+    const isMoreLeft = await store.transaction(
+      async (inside) => {
         const since = performance.now()
         const answer = await step(inside, size)
         took = performance.now() - since
         return answer
-      })
+      },
+      { isLong: true },
+    )
     if (!isMoreLeft) return
     const fitting = Math.round((size * stepMs) / Math.max(took, 0.1))
     size = Math.max(1, Math.min(maxStepRows, fitting, size * 2))

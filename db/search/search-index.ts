@@ -23,7 +23,7 @@ export interface SearchIndex {
    * The same while others read and write, in transactions of some milliseconds. Returns the number
    * of records read.
    */
-  rebuildOnline(store: Pick<Store, 'db' | 'dialect'>): Promise<number>
+  rebuildOnline(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<number>
   /**
    * The problem of the index, in a sentence; null when every record has one document and full
    * text finds its words.
@@ -210,7 +210,10 @@ async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumen
  * bound the work; later writes update their documents themselves. Returns the number of records
  * read.
  */
-async function compareAll(store: Pick<Store, 'db'>, { entity, read }: SearchDocumentSource): Promise<number> {
+async function compareAll(
+  store: Pick<Store, 'db' | 'transaction'>,
+  { entity, read }: SearchDocumentSource,
+): Promise<number> {
   const last = await highestId(store.db, entity)
   let total = 0
   let after = 0
@@ -262,7 +265,7 @@ async function indexedIds(
 
 /** Removes documents of entities that are no longer indexed. */
 async function removeUnknownEntities(
-  store: Pick<Store, 'db'>,
+  store: Pick<Store, 'db' | 'transaction'>,
   sources: readonly SearchDocumentSource[],
 ): Promise<void> {
   const unknown = await store.db

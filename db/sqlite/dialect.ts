@@ -128,6 +128,7 @@ export const sqliteDialect: Dialect = {
   flagLiteral: (value) => (value ? '1' : '0'),
   nullsAreLow: true,
   tableOptions: 'strict',
+  setUpStatements: [],
 
   fold(text: Expression<string | null> | string): RawBuilder<string> {
     return sql<string>`fold(${typeof text === 'string' ? sql.ref(text) : text})`
@@ -160,6 +161,9 @@ export const sqliteDialect: Dialect = {
     return sql<{ key: number; value: string }>`json_each(${sql.ref(column)}, ${path})`.as(alias)
   },
 
+  monthOf: (column) => sql<string | null>`substr(${sql.ref(column)}, 1, 7)`,
+  skippingLocked: (query) => query,
+
   isUniqueViolation,
   isForeignKeyViolation,
   storageFault: sqliteStorageFault,
@@ -188,6 +192,8 @@ export const sqliteDialect: Dialect = {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0
   },
+  // An id that is inserted moves the counter of its table.
+  resetSequences: async () => undefined,
   relations: sqliteRelations,
   copies: sqliteCopies(sqliteFile),
 }

@@ -4,7 +4,7 @@
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndex } from '../housekeeping-tables.ts'
 import { createSnapshot, type DatabaseSnapshot } from '../snapshots.ts'
-import type { Db, DeferredWork, RecordRef, Store, StoreOptions } from '../store.ts'
+import type { Db, DeferredWork, RecordRef, Store, StoreOptions, TransactionOptions } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { maxBusyWaitMs, retryWhileBusy } from './busy-retry.ts'
 import { createForeignCommitCounter, walBytes } from './connection.ts'
@@ -100,7 +100,14 @@ class SqliteStore implements Store {
   maintain = () => this.#maintenance.run()
   commitGeneration = () => this.#health.commits + this.#foreignGeneration()
   renewReadTransaction = (agoMs?: number) => this.#reader?.transaction.end(agoMs)
-  deferToCommit = (records: readonly RecordRef[]) => this.#queue.defer(records)
+  deferToCommit = async (_db: Db, records: readonly RecordRef[]): Promise<void> => this.#queue.defer(records)
+  retries = () => 0
+  transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
+    const begun = this.db.transaction()
+    return (isLong ? begun.setIsolationLevel(inParts ? 'snapshot' : 'serializable') : begun).execute((db) =>
+      work(db as Db),
+    )
+  }
   walBytes = () => (this.#file === null ? 0 : walBytes(this.#file))
   image = () => this.#whileIdle(() => sqliteImage(this.#connection))
 

@@ -125,13 +125,13 @@ describe('what is put off', () => {
   })
 
   it('is refused outside of a transaction', async () => {
-    const putOff = () => store.deferToCommit([{ entity, id: 1 }])
-    expect(putOff).toThrow('outside of a transaction')
+    const putOff = () => store.deferToCommit(store.db, [{ entity, id: 1 }])
+    await expect(putOff()).rejects.toThrow('outside of a transaction')
     await write((db) => make(db, 'Amber'))
-    expect(putOff).toThrow('outside of a transaction')
+    await expect(putOff()).rejects.toThrow('outside of a transaction')
     await store.db.connection().execute(async (one) => {
       await records({ db: one as Db })
-      expect(putOff).toThrow('outside of a transaction')
+      await expect(putOff()).rejects.toThrow('outside of a transaction')
     })
   })
 })

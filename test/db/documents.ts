@@ -18,18 +18,18 @@ export async function insert(db: Pick<Db, 'insertInto'>, name: string): Promise<
 
 export async function make(db: Db, name: string, of: Pick<Store, 'deferToCommit'> = store): Promise<number> {
   const made = await insert(db, name)
-  of.deferToCommit([made])
+  await of.deferToCommit(db, [made])
   return made.id
 }
 
 export async function rename(db: Db, id: number, name: string): Promise<void> {
   await db.updateTable(entity).set(named(name)).where('id', '=', id).execute()
-  store.deferToCommit([{ entity, id }])
+  await store.deferToCommit(db, [{ entity, id }])
 }
 
 export async function remove(db: Db, id: number): Promise<void> {
   await db.deleteFrom(entity).where('id', '=', id).execute()
-  store.deferToCommit([{ entity, id }])
+  await store.deferToCommit(db, [{ entity, id }])
 }
 
 export const records = async ({ db }: Pick<Store, 'db'> = store): Promise<string[]> =>

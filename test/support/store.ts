@@ -22,10 +22,12 @@ export function storeOf(current: () => Store): Store {
     beforeGroupCommit: (work) => {
       deferredWork = work
     },
-    deferToCommit: (records) => {
+    transaction: (work, options) => current().transaction(work, options),
+    retries: () => current().retries(),
+    deferToCommit: (db, records) => {
       // The store may be another one by now.
       if (deferredWork) current().beforeGroupCommit(deferredWork)
-      current().deferToCommit(records)
+      return current().deferToCommit(db, records)
     },
     walBytes: () => current().walBytes(),
     onCommit: (listener) => current().onCommit(listener),

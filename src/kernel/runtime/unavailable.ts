@@ -11,6 +11,7 @@ const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: strin
   failing: ['The disk of this server does not answer as it should; nothing was written.', '10'],
   uncertain: ['The disk of this server does not answer as it should; whether the change is kept is not certain.', '10'],
   lost: ['The data folder or the database of this server was removed or replaced; nothing was written.', '30'],
+  unreachable: ['The database server does not answer; nothing was written.', '5'],
   damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 

@@ -72,18 +72,25 @@ export async function transaction<T>(
   { isLong = false, inParts = false } = {},
 ): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: Unit })
-  const unit: Unit = { after: [], archived: [], stale: [], wakes: false }
+  let unit = newUnit()
+  let isAgain = false
   let result: T
   try {
-    const begun = isLong
-      ? ctx.db.transaction().setIsolationLevel(inParts ? 'snapshot' : 'serializable')
-      : ctx.db.transaction()
-    result = await begun.execute(async (db) => {
-      const done = await work({ ...ctx, db: db as Db, unit })
-      if (ctx.dryRun) throw new DryRun(done)
-      await updateSearchIndex(ctx, db as Db, unit.stale, isLong)
-      return done
-    })
+    result = await ctx.services.store.transaction(
+      async (db) => {
+        // The work may run again after a conflict, and then it begins with nothing.
+        if (isAgain) {
+          unit = newUnit()
+          ctx.batch?.results.clear()
+        }
+        isAgain = true
+        const done = await work({ ...ctx, db, unit })
+        if (ctx.dryRun) throw new DryRun(done)
+        await updateSearchIndex(ctx, db, unit.stale, isLong)
+        return done
+      },
+      { isLong, inParts },
+    )
   } catch (error) {
     if (error instanceof DryRun) return error.result as T
     throw translate(ctx, error)
@@ -92,6 +99,8 @@ export async function transaction<T>(
   if (unit.wakes || unit.after.length > 0) ctx.services.wake()
   return result
 }
+
+const newUnit = (): Unit => ({ after: [], archived: [], stale: [], wakes: false })
 
 /** The option `inParts` of `transaction`, for long transactions. */
 export const inParts = { inParts: true } as const
@@ -117,7 +126,7 @@ async function updateSearchIndex(
   isLong: boolean,
 ): Promise<void> {
   const each = [...new Map(stale.map((one) => [`${one.entity} ${one.id}`, one])).values()]
-  if (!isLong && each.length <= freshAtOnce) return services.store.deferToCommit(each)
+  if (!isLong && each.length <= freshAtOnce) return services.store.deferToCommit(db, each)
   for (let from = 0; from < each.length; from += freshAtOnce) {
     await services.searchIndex.update(db, each.slice(from, from + freshAtOnce), isLong ? yieldIfDue : undefined)
     if (isLong) await yieldIfDue()

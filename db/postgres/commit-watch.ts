@@ -1,0 +1,56 @@
+// Counts commits, so that caches of committed data know when to read again. Commits of this process
+// count at once. Those of other processes are found by asking the server for its snapshot, whose
+// text changes whenever any transaction with a transaction id begins or ends.
+
+import type { Pools } from './connection.ts'
+
+export interface CommitWatch {
+  generation(): number
+  noteOwnCommit(): void
+  /** Something may have changed, such as after a lost connection. */
+  noteChange(): void
+  close(): Promise<void>
+}
+
+/** Caches of committed data are at most this old, so that a revoked token is refused in time. */
+const pollMs = 400
+
+export function watchCommits(pools: Pools): CommitWatch {
+  let generation = 0
+  let known = ''
+  let timer: NodeJS.Timeout | undefined
+  let polling: Promise<void> = Promise.resolve()
+  let isClosed = false
+
+  async function poll(): Promise<void> {
+    try {
+      const { rows } = await pools.read.query<{ state: string }>('select pg_current_snapshot()::text as state')
+      const state = rows[0]?.state ?? ''
+      if (state !== known) generation += 1
+      known = state
+    } catch {
+      // Without an answer nothing is known, so no cached result may be used.
+      generation += 1
+    }
+    if (!isClosed) timer = setTimeout(next, pollMs).unref()
+  }
+  const next = (): void => {
+    polling = poll()
+  }
+  timer = setTimeout(next, pollMs).unref()
+
+  return {
+    generation: () => generation,
+    noteOwnCommit: () => {
+      generation += 1
+    },
+    noteChange: () => {
+      generation += 1
+    },
+    close: async () => {
+      isClosed = true
+      clearTimeout(timer)
+      await polling
+    },
+  }
+}

@@ -1,0 +1,333 @@
+// Kysely over PostgreSQL. Reads outside of transactions use the pool that only reads. Every write
+// runs in a SERIALIZABLE transaction, which runs again after a serialization failure.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type CompiledQuery,
+  type ConnectionProvider,
+  type DatabaseConnection,
+  DefaultConnectionProvider,
+  DefaultQueryExecutor,
+  type Dialect,
+  type Driver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type QueryResult,
+} from 'kysely'
+import type { QueryResult as PgResult, Pool, PoolClient } from 'pg'
+import type { Pools } from './connection.ts'
+import { ConnectionLostError, endsConnection, mustRunAgain, sqlStateOf, UncertainCommitError } from './errors.ts'
+
+interface SqlQuery {
+  readonly sql: string
+  readonly parameters: readonly unknown[]
+}
+
+/** The most attempts of one transaction. */
+export const maxAttempts = 8
+const firstPauseMs = 4
+
+const reading = /^\s*(select|values|explain|show|with)\b/i
+/** A statement that begins with `with` or `select` can write too. */
+const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s+)?update|for\s+share)\b/i
+
+const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
+
+/** Runs a statement. Errors without an SQLSTATE become `ConnectionLostError`. */
+async function run<R>(client: PoolClient, { sql, parameters }: SqlQuery): Promise<QueryResult<R>> {
+  let result: PgResult
+  try {
+    result = await client.query(sql, parameters as unknown[])
+  } catch (error) {
+    throw asLost(error)
+  }
+  const { command, rowCount, rows } = result
+  const isWrite = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE' || command === 'MERGE'
+  return { rows: rows as R[], ...(isWrite && { numAffectedRows: BigInt(rowCount ?? 0) }) }
+}
+
+/** RangeError and TypeError come from the parsers of values and do not mean a lost connection. */
+const asLost = (error: unknown): unknown =>
+  sqlStateOf(error) !== '' || error instanceof RangeError || error instanceof TypeError
+    ? error
+    : new ConnectionLostError(error)
+
+async function take(pool: Pool): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    throw asLost(error)
+  }
+}
+
+/** Runs one read on a connection of the pool. */
+async function readOnce<R>(pool: Pool, query: SqlQuery): Promise<QueryResult<R>> {
+  const client = await take(pool)
+  let broken: Error | undefined
+  try {
+    return await run<R>(client, query)
+  } catch (error) {
+    if (error instanceof ConnectionLostError || endsConnection(error)) broken = error as Error
+    throw error
+  } finally {
+    client.release(broken)
+  }
+}
+
+export interface WriteEvents {
+  /** Called after each commit that changed the database, before the caller gets its result. */
+  onCommit(): void
+  /** Called with the error of each transaction that failed for good. */
+  onError(error: unknown): void
+  onRetry(): void
+  /** Called before a commit; tests throw a serialization failure here. */
+  beforeCommit?: () => void
+}
+
+/** A transaction on one connection. */
+export class PostgresTransaction {
+  readonly #client: PoolClient
+  readonly #beforeCommit: (() => void) | undefined
+  /** The first error that makes the whole transaction run again. */
+  failure: unknown
+  #isBroken = false
+  #isEnded = false
+
+  private constructor(client: PoolClient, beforeCommit: (() => void) | undefined) {
+    this.#client = client
+    this.#beforeCommit = beforeCommit
+  }
+
+  static async begin(pool: Pool, beforeCommit?: () => void): Promise<PostgresTransaction> {
+    const transaction = new PostgresTransaction(await take(pool), beforeCommit)
+    try {
+      await transaction.run({ sql: 'begin isolation level serializable read write', parameters: [] })
+    } catch (error) {
+      transaction.#release()
+      throw error
+    }
+    return transaction
+  }
+
+  async run<R>(query: SqlQuery): Promise<QueryResult<R>> {
+    try {
+      return await run<R>(this.#client, query)
+    } catch (error) {
+      if (mustRunAgain(error)) this.failure ??= error
+      if (error instanceof ConnectionLostError || endsConnection(error)) this.#isBroken = true
+      throw error
+    }
+  }
+
+  /** Throws when the server rolled the transaction back instead, as it does after an error. */
+  async commit(): Promise<void> {
+    try {
+      this.#beforeCommit?.()
+      const { command } = await this.#client.query('commit')
+      if (command !== 'COMMIT') throw new RolledBackError()
+    } catch (error) {
+      if (mustRunAgain(error)) this.failure ??= error
+      const isKnown = error instanceof RolledBackError || sqlStateOf(error) !== ''
+      this.#isBroken ||= !isKnown || endsConnection(error)
+      throw isKnown ? error : new UncertainCommitError(error)
+    }
+    this.#release()
+  }
+
+  /** Does nothing after a commit. */
+  async rollback(): Promise<void> {
+    if (this.#isEnded) return
+    try {
+      if (!this.#isBroken) await this.#client.query('rollback')
+    } catch {
+      this.#isBroken = true
+    } finally {
+      this.#release()
+    }
+  }
+
+  #release(): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    // A connection whose state is unknown is closed instead of used again.
+    this.#client.release(this.#isBroken)
+  }
+}
+
+class RolledBackError extends Error {
+  constructor() {
+    super('A transaction went on after a failed statement, so the server rolled it back.')
+  }
+}
+
+/**
+ * Runs `work` in a SERIALIZABLE transaction and commits it. After a serialization failure or a
+ * deadlock everything runs again, so `work` must not change anything but the database. Throws the
+ * error of `work`, or the serialization failure of the last attempt.
+ */
+export async function runTransaction<DB, T>(
+  pools: Pools,
+  events: WriteEvents,
+  work: (db: Kysely<DB>) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const transaction = await PostgresTransaction.begin(pools.write, events.beforeCommit).catch((error: unknown) => {
+      events.onError(error)
+      throw error
+    })
+    try {
+      const result = await work(kyselyInTransaction<DB>(transaction))
+      await transaction.commit()
+      events.onCommit()
+      return result
+    } catch (error) {
+      await transaction.rollback()
+      if (transaction.failure === undefined || attempt === maxAttempts) {
+        const final = transaction.failure ?? error
+        events.onError(final)
+        throw final
+      }
+      events.onRetry()
+    }
+    await sleep(firstPauseMs * 2 ** (attempt - 1) * (0.5 + Math.random()))
+  }
+}
+
+/** Kysely for `Store.db`. */
+export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB> {
+  return kyselyOf<DB>(
+    (query) =>
+      mayBeRead(query.sql)
+        ? readOnce(pools.read, query)
+        : runTransaction(pools, events, (db) => db.executeQuery(query as CompiledQuery) as Promise<QueryResult<never>>),
+    () => new PooledConnection(pools, events),
+  )
+}
+
+/** Kysely for a caller that has one connection or transaction to itself. */
+export const kyselyInTransaction = <DB>(transaction: Pick<PostgresTransaction, 'run'>): Kysely<DB> =>
+  kyselyOf<DB>(
+    (query) => transaction.run(query),
+    () => ({ executeQuery: (query) => transaction.run(query), streamQuery: noStream }),
+  )
+
+/** Kysely over one connection that the caller manages. */
+export const kyselyOnClient = <DB>(client: PoolClient): Kysely<DB> =>
+  kyselyInTransaction<DB>({ run: (query) => run(client, query) })
+
+type Execute = <R>(query: SqlQuery) => Promise<QueryResult<R>>
+
+function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
+  const ofPool = (connection: DatabaseConnection): PooledConnection => {
+    if (connection instanceof PooledConnection) return connection
+    throw new Error('A transaction cannot begin another one. Use savepoint() of kernel/write/write.ts.')
+  }
+  const driver: Driver = {
+    init: async () => undefined,
+    acquireConnection: async () => connect(),
+    beginTransaction: (connection) => ofPool(connection).begin(),
+    commitTransaction: (connection) => ofPool(connection).commit(),
+    rollbackTransaction: (connection) => ofPool(connection).rollback(),
+    releaseConnection: async () => undefined,
+    destroy: async () => undefined,
+  }
+  const executor = new DirectExecutor(execute, new DefaultConnectionProvider(driver))
+  return new Kysely<DB>({ config: { dialect }, dialect, driver, executor })
+}
+
+const dialect: Dialect = {
+  createAdapter: () => new PostgresAdapter(),
+  createDriver: () => {
+    throw new Error('A database is opened by db/store.ts.')
+  },
+  createIntrospector: (db) => new PostgresIntrospector(db),
+  createQueryCompiler: () => new PostgresQueryCompiler(),
+}
+
+const compiler = new PostgresQueryCompiler()
+const adapter = new PostgresAdapter()
+
+/** Runs statements outside of Kysely's transactions at once, on the right pool. */
+class DirectExecutor extends DefaultQueryExecutor {
+  readonly #execute: Execute
+  readonly #isBound: boolean
+
+  constructor(execute: Execute, provider: ConnectionProvider, isBound = false) {
+    super(compiler, adapter, provider)
+    this.#execute = execute
+    this.#isBound = isBound
+  }
+
+  override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return this.#execute<R>(query)
+  }
+
+  override withoutPlugins(): DefaultQueryExecutor {
+    return this
+  }
+
+  override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
+    if (this.#isBound) return this
+    let given: DatabaseConnection | undefined
+    void provider.provideConnection(async (connection) => {
+      given = connection
+    })
+    const connection = given as DatabaseConnection | undefined
+    if (connection === undefined) return super.withConnectionProvider(provider)
+    return new DirectExecutor((query) => connection.executeQuery(query as CompiledQuery), provider, true)
+  }
+}
+
+/**
+ * The connection of Kysely's `transaction()`. It does not run again after a serialization failure;
+ * `Store.transaction` does.
+ */
+class PooledConnection implements DatabaseConnection {
+  readonly #pools: Pools
+  readonly #events: WriteEvents
+  #transaction: PostgresTransaction | null = null
+
+  constructor(pools: Pools, events: WriteEvents) {
+    this.#pools = pools
+    this.#events = events
+  }
+
+  async begin(): Promise<void> {
+    this.#transaction = await PostgresTransaction.begin(this.#pools.write, this.#events.beforeCommit)
+  }
+
+  async commit(): Promise<void> {
+    const transaction = this.#open()
+    this.#transaction = null
+    try {
+      await transaction.commit()
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+    this.#events.onCommit()
+  }
+
+  async rollback(): Promise<void> {
+    const transaction = this.#transaction
+    this.#transaction = null
+    await transaction?.rollback()
+  }
+
+  executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    return this.#open().run<R>(query)
+  }
+
+  streamQuery = noStream
+
+  #open(): PostgresTransaction {
+    if (this.#transaction === null) throw new Error('This connection is only for transactions.')
+    return this.#transaction
+  }
+}
+
+const noStream = (): never => {
+  throw new Error('Rows can be streamed only from store.snapshot().')
+}

@@ -1,0 +1,57 @@
+// Classifies the errors of PostgreSQL by their SQLSTATE: violated constraints, storage faults, and
+// transactions that must run again.
+
+import type { StorageFault } from '../dialect.ts'
+
+/** The connection failed while a COMMIT was under way, so its outcome is unknown. */
+export class UncertainCommitError extends Error {
+  constructor(cause: unknown) {
+    super('The connection was lost during a commit.', { cause })
+    this.name = 'UncertainCommitError'
+  }
+}
+
+/** The server could not be reached, or the connection was lost. No commit was under way. */
+export class ConnectionLostError extends Error {
+  constructor(cause: unknown) {
+    super(`The connection to PostgreSQL failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    this.name = 'ConnectionLostError'
+  }
+}
+
+const sqlStatePattern = /^[0-9A-Z]{5}$/
+
+/** The SQLSTATE of an error that the server sent; an empty text for any other error. */
+export function sqlStateOf(error: unknown): string {
+  if (!(error instanceof Error) || !('code' in error) || !('severity' in error)) return ''
+  return typeof error.code === 'string' && sqlStatePattern.test(error.code) ? error.code : ''
+}
+
+export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505'
+export const isForeignKeyViolation = (error: unknown): boolean => ['23503', '23001'].includes(sqlStateOf(error))
+
+/** A serialization failure or a deadlock: the same transaction can succeed when it runs again. */
+export const mustRunAgain = (error: unknown): boolean => ['40001', '40P01'].includes(sqlStateOf(error))
+
+/** Classes of SQLSTATE, or whole states, and what they mean for a caller. */
+const faults: readonly [RegExp, StorageFault][] = [
+  [/^(40001|40P01|55P03|57014|25P03|53300|53400)$/, 'busy'],
+  [/^53100$/, 'full'],
+  [/^25006$/, 'readonly'],
+  [/^(08...|57P0[1-5]|53200)$/, 'unreachable'],
+  [/^(58...|F0000)$/, 'failing'],
+  [/^XX00[12]$/, 'damaged'],
+]
+
+export function postgresStorageFault(error: unknown): StorageFault | null {
+  if (error instanceof UncertainCommitError) return 'uncertain'
+  if (error instanceof ConnectionLostError) return 'unreachable'
+  const state = sqlStateOf(error)
+  return faults.find(([pattern]) => pattern.test(state))?.[1] ?? null
+}
+
+/** The server ended the connection, so it must not return to its pool. */
+export const endsConnection = (error: unknown): boolean => {
+  const state = sqlStateOf(error)
+  return state === '' || /^(08...|57P0[1-5]|25P03)$/.test(state)
+}

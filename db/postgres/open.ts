@@ -1,0 +1,115 @@
+// Composes a store of PostgreSQL: the pools, Kysely, the counter of commits and the listener for
+// commits of other processes.
+
+import type { StorageFault } from '../dialect.ts'
+import type { DatabaseSnapshot } from '../snapshots.ts'
+import type { Db, DeferredWork, RecordRef, Store, StoreOptions, WriteFault } from '../store.ts'
+import type { DB } from '../tables.gen.ts'
+import { type CommitWatch, watchCommits } from './commit-watch.ts'
+import { openPools, type Pools } from './connection.ts'
+import { postgresDialect } from './dialect.ts'
+import { kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
+import { postgresStorageFault } from './errors.ts'
+import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
+
+export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
+
+/** Faults that say something about the database and not about one transaction. */
+const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'readonly', 'failing', 'damaged', 'unreachable'])
+
+class PostgresStore implements Store {
+  readonly db: Db
+  readonly dialect = postgresDialect
+  readonly url: string
+  readonly #pools: Pools
+  readonly #events: WriteEvents
+  readonly #watch: CommitWatch
+  readonly #listeners = new Set<() => void>()
+  readonly #snapshots = new Set<DatabaseSnapshot>()
+  #health: WriteFault = null
+  #retries = 0
+  #deferredWork: DeferredWork = async () => {
+    throw new Error('No work is set with beforeGroupCommit.')
+  }
+
+  constructor(url: string, options: StoreOptions) {
+    this.url = url
+    this.#pools = openPools(url, { ...options.postgres, onLost: () => this.#watch.noteChange() })
+    this.#watch = watchCommits(this.#pools)
+    this.#events = {
+      onCommit: () => {
+        this.#health = null
+        this.#watch.noteOwnCommit()
+        for (const listener of this.#listeners) listener()
+      },
+      onError: (error) => {
+        const fault = postgresStorageFault(error)
+        if (lasting.has(fault)) this.#health = fault as WriteFault
+      },
+      onRetry: () => {
+        this.#retries += 1
+      },
+      ...(options.postgres?.beforeCommit && { beforeCommit: options.postgres.beforeCommit }),
+    }
+    this.db = kyselyPostgres<DB>(this.#pools, this.#events)
+    rememberPools(this.db as never, this.#pools)
+  }
+
+  transaction = <T>(work: (db: Db) => Promise<T>): Promise<T> => runTransaction<DB, T>(this.#pools, this.#events, work)
+
+  health = (): WriteFault => this.#health
+
+  retryWrite = async (): Promise<WriteFault> => {
+    if (this.#health === null) return null
+    try {
+      await this.dialect.tryWrite(this.db)
+      this.#health = null
+    } catch (error) {
+      const fault = postgresStorageFault(error)
+      if (fault === null) throw error
+      if (lasting.has(fault)) this.#health = fault as WriteFault
+    }
+    return this.#health
+  }
+
+  faults = () => []
+  retries = () => this.#retries
+  commitGeneration = () => this.#watch.generation()
+  renewReadTransaction = () => undefined
+  /** PostgreSQL answers a COMMIT once it is on the disk. */
+  whenDurable = () => null
+  verifyFiles = async () => undefined
+  lostFiles = () => null
+  assertFiles = () => undefined
+  onGroupCommit = () => undefined
+  beforeGroupCommit = (work: DeferredWork): void => {
+    this.#deferredWork = work
+  }
+  deferToCommit = (db: Db, records: readonly RecordRef[]): Promise<void> => this.#deferredWork(db, records)
+  walBytes = () => 0
+  onCommit = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+  maintain = async (): Promise<void> => undefined
+  image = (): Promise<Buffer> => Promise.reject(new Error('A PostgreSQL database has no image; use pg_dump.'))
+
+  snapshot = async (): Promise<DatabaseSnapshot> => {
+    const snapshot = await openPostgresSnapshot(this.#pools)
+    const tracked = {
+      ...snapshot,
+      close: () => {
+        this.#snapshots.delete(tracked)
+        return snapshot.close()
+      },
+    }
+    this.#snapshots.add(tracked)
+    return tracked
+  }
+
+  close = async (): Promise<void> => {
+    for (const each of [...this.#snapshots]) await each.close()
+    await this.#watch.close()
+    await this.#pools.close()
+  }
+}

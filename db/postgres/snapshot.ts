@@ -1,0 +1,81 @@
+// The database as it was at one moment, for long reads while others write.
+
+import { createRequire } from 'node:module'
+import { type Compilable, type Kysely, sql } from 'kysely'
+import type { PoolClient } from 'pg'
+import type { DatabaseSnapshot } from '../snapshots.ts'
+import type { DB } from '../tables.gen.ts'
+import type { Pools } from './connection.ts'
+import { kyselyOnClient } from './driver.ts'
+
+/** Rows that a stream fetches at once. */
+const rowsAtOnce = 500
+
+type CursorClass = typeof import('pg-cursor')
+const cursorClass = (): CursorClass => createRequire(import.meta.url)('pg-cursor') as CursorClass
+
+/** Opens connections for snapshots of a store, by its Kysely instance. */
+const poolsOf = new WeakMap<object, Pools>()
+export const rememberPools = (db: Kysely<never>, pools: Pools): unknown => poolsOf.set(db, pools)
+
+async function begin(pools: Pools): Promise<PoolClient> {
+  const client = await pools.connect()
+  // Long reads have no limit of time, but they keep PostgreSQL from removing old rows.
+  await client.query('begin isolation level repeatable read')
+  await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
+  // The snapshot is taken by the first query.
+  await client.query('select 1 from pg_class limit 1')
+  return client
+}
+
+const end = (client: PoolClient): Promise<void> => (client as unknown as { end(): Promise<void> }).end()
+
+export async function openPostgresSnapshot(pools: Pools): Promise<DatabaseSnapshot> {
+  const client = await begin(pools)
+  const Cursor = cursorClass()
+  let isClosed = false
+  return {
+    db: kyselyOnClient<DB>(client),
+    async *each<Row>(query: Compilable<Row>) {
+      const { sql: text, parameters } = query.compile()
+      const cursor = client.query(new Cursor<Row & object>(text, [...parameters]))
+      try {
+        for (;;) {
+          const rows = await cursor.read(rowsAtOnce)
+          if (rows.length === 0) break
+          yield* rows as Row[]
+        }
+      } finally {
+        if (!isClosed) await cursor.close()
+      }
+      // A closed snapshot must not look like the last row.
+      if (isClosed) throw new Error('The snapshot was closed while it was read.')
+    },
+    close: async () => {
+      if (isClosed) return
+      isClosed = true
+      await end(client)
+    },
+  }
+}
+
+/** Runs `work` over a snapshot that is rolled back, so it may create temporary tables. */
+export async function inSnapshot<Tables, T>(
+  db: Kysely<Tables>,
+  work: (snapshot: Kysely<Tables>) => Promise<T>,
+): Promise<T> {
+  const pools = poolsOf.get(db)
+  if (pools === undefined) throw new Error('Only the database of a store can be read as a snapshot.')
+  const client = await begin(pools)
+  try {
+    return await work(kyselyOnClient<Tables>(client))
+  } finally {
+    await end(client)
+  }
+}
+
+/** The size of the database in bytes. */
+export async function databaseSize(db: Kysely<unknown>): Promise<number> {
+  const { rows } = await sql<{ size: number }>`select pg_database_size(current_database()) as size`.execute(db)
+  return rows[0]?.size ?? 0
+}
