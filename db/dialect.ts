@@ -89,9 +89,9 @@ export interface Dialect {
 
   /**
    * The rows of a query with named columns as the JSON text of a list of objects, in the query's
-   * order.
+   * order. `timestamps` names the columns of that kind.
    */
-  jsonRows(rows: AnyRows): RawBuilder<string>
+  jsonRows(rows: AnyRows, timestamps?: readonly string[]): RawBuilder<string>
 
   /**
    * A table to join, with one row for each text of the array in a JSON column, or under a key of

@@ -28,6 +28,7 @@ const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
+    globalSetup: 'test/support/global-setup.ts',
     // The runner itself does next to nothing, so every core gets a worker.
     maxWorkers: '100%',
     projects: [

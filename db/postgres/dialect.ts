@@ -26,6 +26,10 @@ const textAt = (column: string, path: string): RawBuilder<string | null> =>
 const listOr = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`case when json_typeof(${json}) = 'array' then ${json} end`
 
+/** The text form of a timestamp, `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+const isoText = (timestamp: RawBuilder<unknown>): RawBuilder<string> =>
+  sql<string>`to_char(${timestamp} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
 export const postgresDialect: Dialect = {
   name: 'postgres',
   maxParameters: 65_535,
@@ -89,7 +93,13 @@ export const postgresDialect: Dialect = {
   jsonWithout: (column, key) =>
     sql<string>`(select coalesce(json_object_agg(part.key, part.value order by part.number), '{}')
       from json_each(${sql.ref(column)}) with ordinality as part (key, value, number) where part.key <> ${key})`,
-  jsonRows: (rows) => sql<string>`(select coalesce(json_agg(row_to_json(part)), '[]') from (${rows}) as part)`,
+  jsonRows(rows, timestamps = []) {
+    // JSON has its own form of timestamps, so these columns are replaced by their text.
+    const texts = timestamps.map((name) => sql`${sql.lit(name)}, ${isoText(sql.ref(`part.${name}`))}`)
+    const row =
+      texts.length === 0 ? sql`row_to_json(part)` : sql`to_jsonb(part) || jsonb_build_object(${sql.join(texts)})`
+    return sql<string>`(select coalesce(json_agg(${row}), '[]') from (${rows}) as part)`
+  },
   jsonTexts<A extends string>(column: string, alias: A, key?: string) {
     const list = listOr(key === undefined ? sql.ref(column) : jsonAt(column, key))
     return sql<{ key: number; value: string }>`lateral (select part.number - 1 as key, part.value

@@ -9,7 +9,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
-import { openImage, openStore, type Store } from '../../db/store.ts'
+import type { Store } from '../../db/store.ts'
 import { type App, type AppOptions, buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import type { Published } from '../../src/installation/published-contract.ts'
@@ -19,6 +19,7 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { createOffload } from '../../src/kernel/runtime/offload.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/write/events.ts'
 import { contract } from './contract.ts'
+import { closeAsTemplate, type Image, imageOf, isPostgres, openEmpty, openImage, reopen } from './engine.ts'
 import { headerChecker } from './headers.ts'
 import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
@@ -43,21 +44,26 @@ export function testConfig(changes: Partial<Config> = {}): Config {
     ACCORD_RATE_LIMIT: 'off',
     ACCORD_ADMIN_PASSWORD: adminPassword,
   })
-  return { ...config, databaseUrl: 'sqlite::memory:', passwordMemoryKiB: 1024, ...changes }
+  return {
+    ...config,
+    databaseUrl: isPostgres ? 'postgres://localhost/accord' : 'sqlite::memory:',
+    passwordMemoryKiB: 1024,
+    ...changes,
+  }
 }
 
-let image: Promise<Buffer> | undefined
+let image: Promise<Image> | undefined
 
 /** The seeded database, built once per worker thread. */
-export function seededImage(): Promise<Buffer> {
+export function seededImage(): Promise<Image> {
   image ??= (async () => {
-    const store = openStore('sqlite::memory:')
+    const store = await openEmpty()
     await migrate(store)
     const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
     await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
-    const bytes = await store.image()
-    await store.close()
-    return bytes
+    const made = await imageOf(store)
+    await closeAsTemplate(store)
+    return made
   })()
   return image
 }
@@ -108,7 +114,7 @@ export interface TestServer {
    * server would start.
    */
   keep(): Promise<void>
-  rewind(to?: Buffer): Promise<void>
+  rewind(to?: Image): Promise<void>
   close(): Promise<void>
 }
 
@@ -127,7 +133,7 @@ export interface ServerOptions {
   /** Receives the log, from level `info` on. */
   lines?: AppOptions['lines']
   /** Opens a store from the image; in memory by default. */
-  open?: (image: Buffer) => Store
+  open?: (image: Image) => Store | Promise<Store>
 }
 
 /**
@@ -137,7 +143,7 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   let kept = await seededImage()
   const { open = openImage } = options
-  let current = open(kept)
+  let current = await open(kept)
   const store = storeOf(() => current)
   let time = new Date(start)
   const clock = {
@@ -254,11 +260,10 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     tick: () => app.scheduler.tick(),
     inject,
     keep: async () => {
-      kept = await store.image()
+      kept = await imageOf(current)
     },
     rewind: async (to = kept) => {
-      await current.close()
-      current = open(to)
+      current = options.open ? await current.close().then(() => open(to)) : await reopen(current, to)
       time = new Date(start)
       seen.length = 0
     },

@@ -117,7 +117,7 @@ export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'enti
     or twin.value = substr(field.value, 1, length(field.value) - 1) || '_ids')`
   const created = of(events.create)
     .select(sql<number>`events.id * ${sql.lit(linesPerEvent)}`.as('id'))
-    .select(sql<string | null>`null`.as('key'))
+    .select(sql<string | null>`cast(null as text)`.as('key'))
   const updated = of(events.update)
     .innerJoin(dialect.jsonTexts('events.changed', 'field'), (join) => join.onTrue())
     .where(({ not, exists, selectFrom }) =>

@@ -50,7 +50,7 @@ export const sumOf = (ref: string): RawBuilder<string> =>
  * rest.
  */
 export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
-  sql<number>`sum(${sql.ref(ref)} / 10000) + sum(${sql.ref(ref)} % 10000) / 10000`,
+  sql<number>`sum(${sql.ref(ref)} / 10000) + cast(sum(${sql.ref(ref)} % 10000) as bigint) / 10000`,
   sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
 ]
 

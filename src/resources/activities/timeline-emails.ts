@@ -19,7 +19,7 @@ export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): Ra
   if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []
   const column = sql.ref(kind === 'leads' ? 'linked.lead_id' : 'linked.person_id')
   return [
-    sql<Key>`select 'email' as source, emails.id, emails.created_at, 'email' as type, 1 as is_done, null as event_id, null as key from emails where emails.thread_id in (select linked.thread_id from emails as linked where ${column} = ${id}) and ${visibleEmail(ctx)}`,
+    sql<Key>`select 'email' as source, emails.id, emails.created_at, 'email' as type, ${sql.raw(ctx.services.store.dialect.flagLiteral(true))} as is_done, cast(null as bigint) as event_id, cast(null as text) as key from emails where emails.thread_id in (select linked.thread_id from emails as linked where ${column} = ${id}) and ${visibleEmail(ctx)}`,
   ]
 }
 

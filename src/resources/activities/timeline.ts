@@ -35,10 +35,10 @@ interface Key extends Omit<Line, 'event_id'> {
 type Parent = Pick<Resource<unknown, never>, 'entity' | 'events' | 'assertVisible'>
 
 const activityKeys = (ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key> =>
-  sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, null as event_id, null as key from activities where ${isLinkedTo(kind, id)} and ${visibleActivity(ctx)}`
+  sql`select 'activity' as source, activities.id, activities.created_at, activities.type, activities.is_done, cast(null as bigint) as event_id, cast(null as text) as key from activities where ${isLinkedTo(kind, id)} and ${visibleActivity(ctx)}`
 
 const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =>
-  sql`select 'event' as source, line.id, line.created_at, 'system' as type, 1 as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
+  sql`select 'event' as source, line.id, line.created_at, 'system' as type, ${sql.raw(ctx.services.store.dialect.flagLiteral(true))} as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
 
 /**
  * All entries the caller may see. Sources that the role or token may not read are left out (DOMAIN

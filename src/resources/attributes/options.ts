@@ -69,7 +69,7 @@ export async function saveOptions(
     if (id === null || was.get(id)?.name === name) continue
     await db
       .updateTable('attribute_options')
-      .set({ name_key: `\u0000${id}` })
+      .set({ name_key: `\u0001${id}` })
       .where('id', '=', id)
       .execute()
   }

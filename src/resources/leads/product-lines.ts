@@ -48,7 +48,9 @@ export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
  * `parseProductLines`.
  */
 export const productLinesColumn = ({ db, services }: Context) =>
-  services.store.dialect.jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id'))).as('lines')
+  services.store.dialect
+    .jsonRows(lines(db).whereRef('lead_products.lead_id', '=', sql.ref('leads.id')), ['created_at', 'updated_at'])
+    .as('lines')
 
 export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
 

@@ -34,8 +34,10 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
 
 /** Returns the id of the pipeline for leads whose request names none. */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  // `is_default` is compared with a literal, so that SQLite can use the partial database index.
-  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', sql.lit(1))
+  // `is_default` is compared with a literal, so that the database can use its partial
+  // index.
+  const yes = sql.raw<number>(ctx.services.store.dialect.flagLiteral(true))
+  const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', yes)
   const name = 'pipelines: default'
   const [holder] = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
   if (!holder) throw new Error('There is always a default pipeline.')
@@ -105,7 +107,7 @@ async function saveStages(
     if (id !== null && present.get(id)?.name !== name) {
       await ctx.db
         .updateTable('lead_pipeline_stages')
-        .set({ name_key: `\u0000${id}` })
+        .set({ name_key: `\u0001${id}` })
         .where('id', '=', id)
         .execute()
     }

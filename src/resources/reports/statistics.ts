@@ -1,6 +1,5 @@
 // Figures and series of reports (DOMAIN 22.2): one function per report, with a fixed number of
 // statements.
-import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -179,7 +178,7 @@ export async function openByStage(ctx: Context, period: Period, filters: ReportF
 }
 
 export async function forecast(ctx: Context, period: Period, filters: ReportFilters): Promise<Schema<'ReportMonth'>[]> {
-  const month = sql<string>`substr(leads.expected_close_date, 1, 7)`
+  const month = ctx.services.store.dialect.monthOf('leads.expected_close_date')
   const rows = await filteredLeads(ctx, filters)
     .innerJoin('lead_pipeline_stages as stage', 'stage.id', 'leads.lead_pipeline_stage_id')
     .select((eb) => [

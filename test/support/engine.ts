@@ -1,0 +1,156 @@
+// The engine that the tests run on: SQLite in memory, or PostgreSQL when ACCORD_TEST_ENGINE is
+// `postgres`. An image is a whole database that a test can open as often as it likes.
+
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { openImage as openSqliteImage, openStore, type Store } from '../../db/store.ts'
+
+export const isPostgres = process.env.ACCORD_TEST_ENGINE === 'postgres'
+
+/** On SQLite the bytes of the database; on PostgreSQL the names of a database and a schema. */
+export type Image = Buffer
+
+const serverUrl = (): string => {
+  const url = process.env.ACCORD_TEST_POSTGRES_URL
+  if (!url) throw new Error('The set-up of the tests has not started PostgreSQL (test/support/global-setup.ts).')
+  return url
+}
+
+export const databaseUrl = (name: string): string => serverUrl().replace(/[^/]*$/, name)
+
+/** Runs statements that concern whole databases. */
+export async function administrate(...statements: string[]): Promise<void> {
+  const client = new pg.Client(serverUrl())
+  await client.connect()
+  try {
+    for (const statement of statements) await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+const newName = (): string => `test_${randomUUID().replaceAll('-', '')}`
+
+/** Opens a copy of the image. Closing it removes the copy. */
+export async function openImage(image: Image): Promise<Store> {
+  if (!isPostgres) return openSqliteImage(image)
+  const { database, schema } = imageName(image)
+  const name = free.get(database)?.pop() ?? (await copyDatabase(database))
+  await restore(name, schema)
+  return openTemporary(name, database)
+}
+
+/** Databases that no store uses, by the database they were copied from. */
+const free = new Map<string, string[]>()
+
+async function copyDatabase(template: string): Promise<string> {
+  const name = newName()
+  await administrate(`create database ${name} template ${template}`)
+  return name
+}
+
+/** With a `template`, another test can use the database once the store is closed. */
+function openTemporary(name: string, template: string | null): Store {
+  const store = openStore(databaseUrl(name), { postgres: { max: 4 } })
+  let isClosed = false
+  return {
+    ...store,
+    close: async () => {
+      if (isClosed) return
+      isClosed = true
+      await store.close()
+      if (template === null) await administrate(`drop database if exists ${name} with (force)`)
+      else free.set(template, [...(free.get(template) ?? []), name])
+    },
+  }
+}
+
+const databaseOf = (store: Store): string => store.url.split('/').at(-1) as string
+
+/** A new empty store. */
+export async function openEmpty(): Promise<Store> {
+  if (!isPostgres) return openStore('sqlite::memory:')
+  const name = newName()
+  await administrate(`create database ${name}`)
+  return openTemporary(name, null)
+}
+
+/** An image on PostgreSQL is a schema of a database that holds copies of all tables. */
+function imageName(image: Image): { database: string; schema: string } {
+  const [database = '', schema = ''] = image.toString().split('.')
+  return { database, schema }
+}
+
+/** An image of the present state of the store. */
+export async function imageOf(store: Store): Promise<Image> {
+  if (!isPostgres) return store.image()
+  const database = databaseOf(store)
+  const schema = `kept_${randomUUID().slice(0, 8)}`
+  await inDatabase(database, copyTables, `call accord_test_keep('${schema}')`)
+  return Buffer.from(`${database}.${schema}`)
+}
+
+/** Keeps the store as a database that can be copied. Only its image is of use afterwards. */
+export async function closeAsTemplate(store: Store): Promise<void> {
+  if (!isPostgres) return store.close()
+  const database = databaseOf(store)
+  await administrate(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`,
+    `alter database ${database} allow_connections false`,
+  )
+}
+
+/** Brings the store back to the image and opens it anew. */
+export async function reopen(store: Store, image: Image): Promise<Store> {
+  await store.close()
+  if (!isPostgres) return openImage(image)
+  const { database, schema } = imageName(image)
+  const name = databaseOf(store)
+  if (!(await hasSchema(name, schema))) return openImage(image)
+  await restore(name, schema)
+  for (const names of free.values()) if (names.includes(name)) names.splice(names.indexOf(name), 1)
+  return openTemporary(name, database)
+}
+
+async function inDatabase(name: string, ...statements: string[]): Promise<unknown[]> {
+  const client = new pg.Client(databaseUrl(name))
+  await client.connect()
+  try {
+    let rows: unknown[] = []
+    for (const statement of statements) rows = (await client.query(statement)).rows
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+const hasSchema = async (database: string, schema: string): Promise<boolean> =>
+  (await inDatabase(database, `select 1 from pg_namespace where nspname = '${schema}'`)).length > 0
+
+const restore = (database: string, schema: string): Promise<unknown> =>
+  inDatabase(database, 'set session_replication_role = replica', `call accord_test_restore('${schema}')`)
+
+/** Copying rows is much faster than copying a database. */
+const copyTables = `
+create or replace procedure accord_test_keep(kept text) language plpgsql as $$
+declare each record; begin
+  execute format('create schema %I', kept);
+  execute format('create table %I.sequences (name text, value bigint, called boolean)', kept);
+  for each in select relname, relkind from pg_class where relnamespace = 'public'::regnamespace loop
+    if each.relkind = 'r' then execute format('create table %I.%I as table public.%I', kept, each.relname, each.relname);
+    elsif each.relkind = 'S' then
+      execute format('insert into %I.sequences select %L, last_value, is_called from public.%I', kept, each.relname, each.relname);
+    end if;
+  end loop;
+end $$;
+create or replace procedure accord_test_restore(kept text) language plpgsql as $$
+declare each record; columns text; begin
+  for each in select oid, relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
+    execute format('delete from public.%I', each.relname);
+    select string_agg(quote_ident(attname), ',') into columns from pg_attribute
+      where attrelid = each.oid and attnum > 0 and not attisdropped and attgenerated = '';
+    execute format('insert into public.%I (%s) select %s from %I.%I', each.relname, columns, columns, kept, each.relname);
+  end loop;
+  execute format('select setval(''public.'' || name, value, called) from %I.sequences', kept);
+end $$;
+`
