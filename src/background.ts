@@ -23,8 +23,8 @@ export const jobs: readonly AnyJob[] = [
 ]
 
 /**
- * The event consumers, in the order of a round. Workflows come before webhooks, so that the same
- * round delivers their changes.
+ * The event consumers, in the order in which they process new events. Workflows come before
+ * webhooks, so that webhooks deliver the changes of workflows at once.
  */
 export const readers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 

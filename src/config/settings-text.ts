@@ -1,5 +1,5 @@
-// Prints the table of settings as text. The texts are the .env template, the table in the README
-// (test/readme.test.ts compares both) and the end of `accord serve --help`.
+// Prints the table of settings as text: as the .env template, as the table in the README, and as
+// the end of `accord serve --help`. test/readme.test.ts compares the README with this table.
 import { type Setting, settingGroups, settings } from './settings.ts'
 
 const fixedDefaultOf = (setting: Setting): string => (typeof setting.default === 'string' ? setting.default : '')

@@ -22,7 +22,7 @@ import { backupEntries, backupName, contractNames, type Manifest, writeManifest 
 export interface BackupOptions {
   to?: string
   keep?: string
-  /** False with --without-secret. */
+  /** Whether the backup includes the secret. False with --without-secret. */
   secret?: boolean
 }
 

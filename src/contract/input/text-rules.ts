@@ -3,7 +3,7 @@
 import type { Finding } from './validation-errors.ts'
 import { maxFields } from './validation-errors.ts'
 
-// Tab and newline are text; every other control character is refused.
+// Matches every control character except tab and newline, which are valid in a text.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is the rule itself
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 /**

@@ -11,7 +11,7 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
 }
 
-/** One sentence about one field. */
+/** One error sentence about one field. */
 export type Finding = readonly [field: string, sentence: string]
 
 /**

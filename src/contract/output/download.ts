@@ -27,7 +27,7 @@ export interface DownloadParts {
    * when `disposition` is set.
    */
   name?: string
-  /** Defaults to `attachment`. */
+  /** The type of the Content-Disposition header. The default is `attachment`. */
   disposition?: 'attachment' | 'inline'
   /** The length of the body in bytes, for a `body` that does not tell its own length. */
   size?: number
