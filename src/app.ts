@@ -1,5 +1,5 @@
-// The composition root: it wires everything and opens nothing. Read it from top to bottom to see
-// the parts of a server.
+// The composition root: creates all parts of a server and connects them. Opens nothing itself. Read
+// it from top to bottom to see the parts.
 import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
@@ -48,45 +48,51 @@ import { eventAliases } from './resources/system/event-patterns.ts'
 import { checkSearchAfterKill } from './resources/system/housekeeping.ts'
 import { formsLacking } from './resources/web-forms/forms-missing-attribute.ts'
 
-/** For requests to addresses that users have chosen (DOMAIN 18.5). */
+/** The timeouts, in milliseconds, of requests to addresses that users have chosen (DOMAIN 18.5). */
 const outboundMs = { connect: 5_000, total: 15_000 }
 
 export interface AppOptions {
   config: Config
   store: Store
-  /** Key material of this installation (ACCORD_SECRET). */
+  /** The key material of this installation (ACCORD_SECRET). */
   secret: string
-  /** The generated contract this build was made from. */
+  /** The generated contract that this build was made from. */
   contract: object
-  /** The contract in the data folder; null before installation. */
+  /** Returns the contract in the data folder; null before the installation. */
   published: () => Published | null
   clock?: Clock
-  /** Whether it listens on a socket, so that it must shed load. */
+  /** Whether the server listens on a socket. Only such a server sheds load. */
   serves?: boolean
   /** The listener modules of the deployment, in the configured order. */
   extensions?: readonly ((events: Emitter) => void)[]
-  /** The rest replaces parts for a test. */
+  /** Replaces the mail transport in a test. All options after this one are for tests, too. */
   mailer?: Mailer
   outbound?: Outbound
   offload?: Offload
   volume?: Volume
-  /** Receives the log instead of the standard output. */
+  /** Receives the log lines instead of the standard output. */
   lines?: LogSink
-  /** Checks each use of a cached statement. */
+  /** Checks each use of a cached SQL statement. */
   checkStatement?: StatementCheck
-  /** Receives the findings of a reply that breaks the contract; the caller gets the reply. */
+  /**
+   * Receives the findings when a reply breaks the contract. With this function, the caller gets the
+   * reply instead of an error.
+   */
   onBreach?: (findings: string[]) => void
-  /** Self-checks of a test. */
+  /** The self-checks of a test. */
   verifier?: Verifier
 }
 
 export interface App {
   http: FastifyInstance
   services: Services
-  /** Neither is started: a server starts both, a command neither. */
+  /**
+   * The worker and the scheduler are created but not started. A server starts both; a command
+   * starts neither.
+   */
   worker: Worker
   scheduler: Scheduler
-  /** Compiles all validators, and repairs the search index if a rebuild was killed. */
+  /** Compiles all validators. Also repairs the search index when a rebuild was killed. */
   warmUp(): Promise<void>
 }
 
@@ -111,13 +117,13 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const pipeline = createPipeline(services, handlers, rules, createReplyCheck(options, services))
   const backend = await createBackend(options.contract, pipeline, { zone: config.timezone, strict: config.strict })
 
-  // The order is that of http/README.md.
+  // The hooks run in the order of http/README.md, which is the order of these calls.
   const trackRequest: TrackRequest = trackRequests(http, metrics)
   limitConnections(http, config)
   await registerRequestGuards(http, services, options.serves ?? false)
-  // An event stream would last as long as its reader wants.
+  // Ends the event streams, because an event stream would last as long as its reader wants.
   http.addHook('preClose', async () => endStreams(services))
-  // Runs after the last request, which may wait for it.
+  // Closes the subprocesses after the last request, which may need one of them.
   http.addHook('onClose', () => services.offload.close())
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   await compressReplies(http)
@@ -142,7 +148,8 @@ function createHttp({ config, lines }: AppOptions, frameworkErrors: AnswerError)
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16 * 1024 },
     frameworkErrors,
   })
-  // contract/read-request.ts reads bodies after authentication (DOMAIN 4.3).
+  // contract/read-request.ts reads the body after authentication (DOMAIN 4.3), so Fastify must not
+  // parse it.
   http.removeAllContentTypeParsers()
   http.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   return http
@@ -204,7 +211,7 @@ function createReplyCheck({ config, contract, onBreach }: AppOptions, { log, met
   }
 }
 
-/** The contract with the custom attributes of this installation. */
+/** Returns the published contract with the custom attributes of this installation. */
 const servedContract = ({ published, store }: AppOptions): ReturnType<typeof servedWith> =>
   servedWith(published, async () => {
     const set = await committedAttributeSet(store)

@@ -1,5 +1,5 @@
-// All jobs, event consumers and schedules of the slices. A job of a kind that is missing here is
-// never run.
+// Lists all jobs, event consumers and schedules of the slices. A job whose kind is missing here
+// never runs.
 
 import type { EventConsumer } from './jobs/event-consumers.ts'
 import type { AnyJob } from './jobs/queue.ts'
@@ -22,7 +22,10 @@ export const jobs: readonly AnyJob[] = [
   ...mails,
 ]
 
-/** Workflows run before webhooks, so that their changes are delivered in the same round. */
+/**
+ * The event consumers, in the order in which they process new events. Workflows come before
+ * webhooks, so that webhooks deliver the changes of workflows at once.
+ */
 export const readers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
 export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules]

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command line `accord`. Each command is loaded when it is called, so that starting one does
-// not wait for the others. A failure prints one sentence on standard error and exits with 1.
+// The command line `accord`. Only the code of the called command is loaded, so that the command
+// starts fast. A failure prints one sentence on standard error and exits with 1.
 import { Command } from 'commander'
 import { surviveClosedOutput } from './commands/closed-output.ts'
 import { reportFailure } from './commands/command-error.ts'

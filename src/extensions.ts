@@ -1,5 +1,5 @@
-// Loads the listener modules named in ACCORD_LISTENERS (DOMAIN 17.1): files, folders or packages.
-// Their default exports receive the typed emitter once, at start, in the order named. See
+// Loads the listener modules that ACCORD_LISTENERS names (DOMAIN 17.1): files, folders or packages.
+// At start, each default export is called once with the typed emitter, in the configured order. See
 // extensions.example.mjs.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,11 +8,15 @@ import { pathToFileURL } from 'node:url'
 import { ConfigError } from './config/config.ts'
 import type { Emitter } from './kernel/write/events.ts'
 
-/** The default export of a listener module. It must register its listeners before it returns. */
+/**
+ * The default export of a listener module. The function must register its listeners before it
+ * returns.
+ */
 export type Extension = (events: Emitter) => void
 
 /**
- * Loads all modules in order. Throws a ConfigError that names the first bad module and its problem.
+ * Loads all modules in order. Throws ConfigError for the first module that cannot be loaded; the
+ * message names this module and its problem.
  */
 export async function loadExtensions(names: readonly string[], folder = process.cwd()): Promise<Extension[]> {
   const extensions: Extension[] = []
@@ -22,7 +26,10 @@ export async function loadExtensions(names: readonly string[], folder = process.
   return extensions
 }
 
-/** A folder stands for its modules, sorted by name; with a package.json, for that package. */
+/**
+ * Returns the URLs of the modules that `name` stands for. A folder stands for its modules, sorted
+ * by name. A folder with a package.json stands for that package.
+ */
 function addressesOf(name: string, folder: string): string[] {
   const path = resolve(folder, name)
   if (!existsSync(path)) {
@@ -43,7 +50,10 @@ function mainOf(path: string): string {
   return main ?? (existsSync(join(path, 'index.mjs')) ? 'index.mjs' : 'index.js')
 }
 
-/** Resolves a package from the working folder, else from this program. */
+/**
+ * Returns the URL of a package. Resolves the package from the working folder, or else from this
+ * program.
+ */
 function packageAddress(name: string, folder: string): string {
   try {
     return pathToFileURL(createRequire(join(folder, 'package.json')).resolve(name)).href
@@ -71,7 +81,7 @@ async function load(name: string, address: string): Promise<Extension> {
       throw refused(name, `which failed: ${sentence(cause)}`, cause)
     }
     if (answer instanceof Promise) {
-      // Without a handler, its rejection would end the process before the error below is shown.
+      // An unhandled rejection would end the process before the error below is shown.
       answer.catch(() => {})
       throw refused(name, 'whose default export is async; register the listeners before returning')
     }

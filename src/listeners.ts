@@ -1,5 +1,6 @@
-// All listeners in the order they run, and all delete hooks. There are no listeners so far: the
-// effects of a write happen in its transaction or, from the event log, in a job.
+// Registers all listeners, in the order in which they run, and collects all delete hooks. There are
+// no listeners so far: an effect of a write happens in its transaction, or in a job that reads the
+// event log.
 
 import { collectDeleteHooks } from './kernel/history/delete-hooks.ts'
 import type { Emitter } from './kernel/write/events.ts'

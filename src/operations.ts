@@ -1,6 +1,6 @@
-// The handlers of all slices as one object: an operation without a handler does not compile.
-// Everyday handlers, history, restore and lookups are registered for all of src/resources.ts at
-// once.
+// Collects the handlers of all slices in one object. An operation without a handler does not
+// compile. The handlers that every resource has are taken from src/resources.ts: standard
+// operations, history, restore and lookups.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
 import type { Examiners, Locators } from './http/pipeline.ts'
@@ -57,7 +57,10 @@ type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (
 
 const common = Object.assign({}, ...Object.values(defined).map(({ handlers }) => handlers)) as Intersection<Union>
 
-/** The records that users own, for a deletion that hands them to another user. */
+/**
+ * Returns the resources whose records have an owner. When a user is deleted, these records pass to
+ * another user.
+ */
 const owned = () => [leads, quotes, persons, organizations, inheritedActivities, inheritedEmails]
 
 export const handlers: Handlers = {
@@ -99,20 +102,20 @@ export const handlers: Handlers = {
   ...system,
 }
 
-/** All resources by entity. */
+/** All resources, by entity name. */
 export const resources: ReadonlyMap<string, Resource<unknown, never>> = new Map(
   Object.values(defined).map((each) => [each.entity, each]),
 )
 
-/** The documents of the resources that declare one. */
+/** The search documents of all resources that declare one. */
 export const searchDocuments = [...resources.values()].flatMap(({ searchDocument }) => searchDocument ?? [])
 
-/** The index behind `GET /search` and `q`. */
+/** The search index for `GET /search` and the parameter `q`. */
 export const searchIndex = createSearchIndex(searchDocuments)
 
 /**
- * The visibility rules of events, by record type: the rule of the resource, or one of the slice for
- * types without a resource. A server does not start when a rule is missing.
+ * The visibility rules of events, by record type. The rule comes from the resource, or from the
+ * slice for a type without a resource. A server does not start when a rule is missing.
  */
 export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
   ...[...resources.values()].map((each): [string, Sight] => [each.entity, each.sight]),
@@ -126,16 +129,22 @@ export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
   } satisfies Partial<Record<EventEntity, Sight>>),
 ])
 
-/** Checks that may refuse a call of a public operation before its body is read. */
+/** Functions by operation. Each may refuse a call of a public operation before its body is read. */
 export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
 
-/** By operation: the rules of the slice for a body that its schema refuses already (DOMAIN 4.3). */
+/**
+ * Functions by operation. Each checks the rules for a body that the schema has already refused
+ * (DOMAIN 4.3).
+ */
 export const examiners: Examiners = Object.assign(
   { createToken: examineCreation },
   ...[...resources.values()].map(({ examiners }) => examiners),
 )
 
-/** By path of a record or of a link below one: finds it, or throws 404 or 412. */
+/**
+ * Functions by path of a record or of a link below a record. Each finds the record, or throws 404
+ * or 412.
+ */
 export const locators: Locators = {
   ...Object.fromEntries([...resources.values()].map((each) => [each.getOperation.path, each.assertVisible])),
   [operations.getToken.path]: tokens.assertVisible,

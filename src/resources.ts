@@ -1,5 +1,5 @@
-// Every resource made by `defineResource`, one line each. operations.ts registers their handlers,
-// histories, restores, event visibility and lookups from this list.
+// Exports every resource that `defineResource` creates. From this list, operations.ts registers
+// handlers, histories, restores, event visibility and lookups.
 export { activities } from './resources/activities/resource.ts'
 export { attributes } from './resources/attributes/resource.ts'
 export { imports } from './resources/data-transfer/resource.ts'

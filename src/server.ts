@@ -1,5 +1,5 @@
-// A running server: opens the data folder, migrates, listens and warms up. It closes HTTP and
-// background work together, then the database.
+// Runs a server: opens the data folder, migrates, listens and warms up. On closing, HTTP and
+// background work end at the same time, and the database is closed last.
 
 import { storageFaultOf } from '../db/storage-errors.ts'
 import type { Store } from '../db/store.ts'
@@ -15,31 +15,34 @@ import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { searchIndex } from './operations.ts'
 
 /**
- * How long a stopping server waits for requests and jobs in progress. Docker kills a process after
- * 10 seconds; the shutdown is over by then.
+ * The time, in milliseconds, that a stopping server waits for running requests and jobs. It is less
+ * than the 10 seconds after which Docker kills a process.
  */
 const graceMs = 8_000
 /**
- * Connections that the system queues until they are accepted. A client that finds the queue full
- * tries again after 1 s and 3 s.
+ * The maximum number of connections that the system queues before they are accepted. A client that
+ * finds the queue full tries again after 1 s and 3 s.
  */
 const maxUnaccepted = 4_096
 const warmUpAfterMs = 300
-/** The interval of database maintenance. */
+/** The interval of database maintenance in milliseconds. */
 const maintenanceMs = 30_000
-/** A partial file of this age was left by a process that has ended. */
+/**
+ * The minimum age, in milliseconds, of a leftover file. An older partial file belongs to a process
+ * that has ended.
+ */
 const leftoverMs = 60 * 60_000
 
 export interface Running {
   app: App
   store: Store
-  /** The base URL that a user on this machine can open, or ACCORD_APP_URL. */
+  /** The base URL: ACCORD_APP_URL, or else a URL that a user on this machine can open. */
   url: string
-  /** Stops accepting connections, waits for requests in progress, closes the database. */
+  /** Stops accepting connections, waits for running requests and jobs, and closes the database. */
   close(): Promise<void>
 }
 
-/** `store`: a store that is already open, such as the one an installation has just filled. */
+/** Starts a server. `store` may already be open, for example after an installation. */
 export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
   let app: App | undefined
   try {
@@ -59,7 +62,8 @@ export async function startServer(config: Config, store: Store = openData(config
     const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
-    // SQLite syncs the header of an empty log within the first commit; here no caller waits for it.
+    // In an empty log, SQLite syncs the header with the first commit. This write does so before a
+    // caller waits for it.
     await bestEffort(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
@@ -80,9 +84,9 @@ export async function startServer(config: Config, store: Store = openData(config
 }
 
 /**
- * Closes on SIGTERM, SIGINT and SIGHUP; a second signal does not wait. An uncaught exception leaves
- * an unknown state, so it closes the server too, with an exit code that asks for a restart; later
- * ones are only logged. An unhandled rejection is only logged.
+ * Closes the server on SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once. An
+ * uncaught exception leaves an unknown state, so the server also closes, with an exit code that
+ * asks for a restart. An unhandled rejection is only logged.
  */
 export function closeOnSignals(running: Running): void {
   const { log } = running.app.http
@@ -110,7 +114,7 @@ export function closeOnSignals(running: Running): void {
     })
   }
   process.on('uncaughtException', (cause) => {
-    // A full disk, for example, on which the log has no room for another line.
+    // The exception may come from a full disk, on which a log line has no room.
     if (storageFaultOf(cause) !== null) return
     log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
     close(1)
@@ -153,7 +157,7 @@ function listenError(cause: unknown, host: string, port: number): unknown {
   return cause
 }
 
-/** The URL that a user can open; an address for all interfaces is not one. */
+/** Returns a URL that a user can open. For a server on all interfaces, the host is `localhost`. */
 function urlOf(app: App, config: Config): string {
   const address = app.http.server.address()
   const port = typeof address === 'object' && address !== null ? address.port : config.port
@@ -185,8 +189,8 @@ export function startWork({ worker, scheduler }: App): void {
 }
 
 /**
- * Delayed, because the request that waited for the server is answered before the validators are
- * compiled.
+ * Compiles the validators after a delay. The first requests after the start are thus not delayed by
+ * the compilation.
  */
 function warmUpSoon(app: App): NodeJS.Timeout {
   const warm = (): void => {
@@ -196,8 +200,8 @@ function warmUpSoon(app: App): NodeJS.Timeout {
 }
 
 /**
- * Running jobs are told to stop; the next worker takes up those that do not. Every part is stopped,
- * whichever fails.
+ * Stops the background work. Running jobs are asked to stop; the next worker resumes a job that
+ * does not stop in time. A part that fails to stop does not keep the other parts from stopping.
  */
 export async function stopWork({ worker, scheduler, services }: App): Promise<void> {
   const stopped = await Promise.allSettled([scheduler.stop(), worker.stop(graceMs)])
@@ -209,7 +213,7 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     for (const each of timers) clearTimeout(each)
-    // No job starts while the last requests end.
+    // Background work stops together with HTTP, so that no job starts while the last requests end.
     const stopped = await Promise.allSettled([closeHttp(app), stopWork(app)])
     await store.close()
     throwFirst(stopped)
@@ -221,8 +225,8 @@ function closer(app: App, store: Store, timers: readonly NodeJS.Timeout[]): () =
 }
 
 /**
- * Idle connections close at once, others after their response (request-guards.ts). After the grace
- * period the rest are cut off.
+ * Closes HTTP. An idle connection closes at once, any other connection after its response
+ * (request-guards.ts). After the grace period, all remaining connections are cut off.
  */
 async function closeHttp({ http }: App): Promise<void> {
   const cutOff = setTimeout(() => http.server.closeAllConnections(), graceMs)

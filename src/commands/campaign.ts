@@ -1,5 +1,5 @@
-// `accord campaign:process`: runs the daily campaign schedule for a given day. It only queues
-// e-mails; a server or worker sends them.
+// `accord campaign:process`: runs the daily campaign schedule for a given day. The command only
+// queues e-mails. A server or worker sends them.
 import type { Config } from '../config/config.ts'
 import { canonicalDate } from '../contract/input/formats.ts'
 import { today } from '../kernel/values/format.ts'

@@ -1,5 +1,5 @@
-// The reader of a pipe may close it early, as in `accord doctor | head -1`. The command still runs
-// to its end and keeps its own exit code.
+// Keeps a command running when the reader of its output closes early, as in `accord doctor | head
+// -1`. The command ends with its usual exit code.
 
 export function surviveClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr])

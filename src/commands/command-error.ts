@@ -1,8 +1,9 @@
-// How a command fails: one sentence on standard error; the stack only with ACCORD_LOG_LEVEL=debug.
+// Reports the failure of a command as one sentence on standard error. The stack is printed only
+// with ACCORD_LOG_LEVEL=debug or trace.
 import { isDebugging } from '../config/config.ts'
 import { Problem } from '../contract/output/problems.ts'
 
-/** An error that the user can fix; its message says how. Other errors are reported as defects. */
+/** An error that the user can fix. The message says how to fix the error. */
 export class CommandError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

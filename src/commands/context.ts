@@ -1,5 +1,5 @@
-// Runs a command in the composition of the server, without listening, as the system user. Rules,
-// listeners and the event log therefore apply to the command line too.
+// Runs a command inside the application of the server, as the system user and without listening.
+// Rules, listeners and the event log thus apply to the command line, too.
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'
@@ -9,7 +9,7 @@ import { ensureSecret } from '../installation/secret.ts'
 import { type Context, systemContext } from '../kernel/context.ts'
 import { withInstalled } from './installed-store.ts'
 
-/** Runs `work` with a complete app on an installed data folder. Background work is not started. */
+/** Runs `work` with the application on an installed data folder. Background work is not started. */
 export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Promise<T> {
   return withInstalled(config, async (store) => {
     const app = await buildApp({
@@ -29,8 +29,8 @@ export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Prom
 }
 
 /**
- * As `withApp`, with the context of the system: no user, every permission. By default it logs
- * errors only.
+ * Runs `work` with the context of the system, which has no user and all permissions. At the default
+ * log level, only errors are logged.
  */
 export const asSystem = <T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> =>
   withApp({ ...config, logLevel: config.logLevel === 'info' ? 'error' : config.logLevel }, ({ services }) =>

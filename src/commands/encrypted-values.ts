@@ -1,13 +1,13 @@
-// Finds the encrypted values of a database and tries to decrypt them. Backups and the doctor use
-// this to check that the secret is the right one.
+// Finds the encrypted values of a database and tries to decrypt them. Backups and `accord doctor`
+// thus check whether the secret is right.
 import type { Db } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { configurationKeys } from '../resources/configuration/keys.ts'
 
 /**
- * `unreadable` lists where the values that do not decrypt are stored; without a secret, all of
- * them.
+ * Returns the number of encrypted values and the places of the unreadable ones. Without a secret,
+ * all values are unreadable.
  */
 export async function checkEncryptedValues(
   db: Db,

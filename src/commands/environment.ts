@@ -1,5 +1,5 @@
-// Reads the configuration of a command from the environment and .env; warnings go to standard
-// error.
+// Reads the configuration of a command from the environment and .env. Warnings are printed on
+// standard error.
 import { parse } from 'dotenv'
 import { type Config, environment, readConfig } from '../config/config.ts'
 

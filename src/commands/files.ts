@@ -1,4 +1,4 @@
-// `accord files clean`: the cleanup of files that a server runs once a day.
+// `accord files clean`: runs the cleanup of files that a server runs once a day.
 import type { Config } from '../config/config.ts'
 import { cleanFiles, trashDays } from '../resources/files/clean-up.ts'
 import { asSystem } from './context.ts'

@@ -1,5 +1,5 @@
-// `accord import`: imports a file as the API does and shows the progress. It needs no server; if it
-// is interrupted, the worker of a server finishes the import.
+// `accord import`: imports a file with the rules of the API and shows the progress. The command
+// needs no server. When the command is interrupted, the worker of a server finishes the import.
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { SingleBar } from 'cli-progress'
@@ -49,7 +49,8 @@ export async function importCommand(config: Config, path: string, options: Optio
 }
 
 /**
- * The user whose permissions apply: the one given by --as, else the administrator of the settings.
+ * Returns the user whose permissions apply: the user given by --as, or else the first administrator
+ * (ACCORD_ADMIN_EMAIL).
  */
 async function actor(ctx: Context, config: Config, email = config.adminEmail) {
   const row = await ctx.db
@@ -87,7 +88,10 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
   }
 }
 
-/** Draws a progress bar on a terminal, and prints a line for each tenth otherwise. */
+/**
+ * Shows the progress of `work`. On a terminal it draws a progress bar, otherwise it prints a line
+ * for each tenth.
+ */
 async function shown(
   what: string,
   work: (tell: (done: number, total: number) => void) => Promise<Import>,

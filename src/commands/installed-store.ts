@@ -1,5 +1,5 @@
-// Opens the store of an installed data folder whose database is up to date, or fails with a
-// sentence.
+// Opens the store of an installed data folder. Throws when there is no database or when migrations
+// are pending.
 import { pendingMigrations } from '../../db/migrate.ts'
 import { type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'

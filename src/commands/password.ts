@@ -1,9 +1,9 @@
-// Reads a password for a command, hidden at a terminal or from the first line of standard input.
+// Reads a password for a command: hidden at a terminal, or from the first line of standard input.
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { CommandError } from './command-error.ts'
 
-/** Prompts twice at the terminal. Throws CommandError when the two differ. */
+/** Prompts for a password twice at the terminal. Throws CommandError when the two inputs differ. */
 export async function askPassword(): Promise<string> {
   const first = await promptHidden('New password: ')
   if ((await promptHidden('Repeat it: ')) !== first)
@@ -11,7 +11,9 @@ export async function askPassword(): Promise<string> {
   return first
 }
 
-/** The first line of standard input. */
+/**
+ * Returns the first line of standard input. Throws CommandError when the line is empty or missing.
+ */
 export async function readPassword(): Promise<string> {
   const line = await readLine(createInterface({ input: process.stdin }))
   if (line === null || line === '') throw new CommandError('Standard input contains no password; nothing was changed.')
@@ -27,7 +29,9 @@ async function promptHidden(question: string): Promise<string> {
   return line
 }
 
-/** Null when the input ends first, at a terminal by Ctrl+C or Ctrl+D. */
+/**
+ * Returns the next line. Returns null when the input ends first, at a terminal by Ctrl+C or Ctrl+D.
+ */
 const readLine = (lines: ReturnType<typeof createInterface>): Promise<string | null> =>
   new Promise((resolve) => {
     lines.once('line', (line) => {

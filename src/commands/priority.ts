@@ -1,15 +1,15 @@
-// Lowers the priority of commands that only read, so that a server on the same machine comes first.
-// Commands that write keep theirs: a server would wait for a write lock whose holder gets no
-// processor time.
+// Lowers the priority of a command that only reads, so that a server on the same machine comes
+// first. A command that writes keeps its priority: without processor time, it would hold a write
+// lock that a server waits for.
 import { getPriority, setPriority } from 'node:os'
 
-/** The same niceness as subprocesses have (kernel/runtime/offload.ts). */
+/** The niceness of the process. Subprocesses have the same value (kernel/runtime/offload.ts). */
 const niceness = 10
 
 export function lowerPriority(): void {
   try {
     setPriority(Math.max(niceness, getPriority()))
   } catch {
-    // Some systems forbid it; the priority then stays as it is.
+    // Some systems forbid the change. The priority then stays as it is.
   }
 }

@@ -1,5 +1,5 @@
-// Rebuilds the search index after migrations. The slices are loaded only then, because most starts
-// of a command have none to apply.
+// Rebuilds the search index after migrations. The slices are loaded only then, because most
+// commands have no migration to apply.
 import type { MigrationTools } from '../../db/migrate.ts'
 
 export const rebuildSearch: NonNullable<MigrationTools['rebuildSearch']> = async (db, dialect) => {

@@ -1,5 +1,5 @@
-// `accord regenerate`: runs the generator, then publishes the contract to the data folder, so that
-// the documentation of a running server shows it on the next reload.
+// `accord regenerate`: runs the code generator and publishes the contract to the data folder. The
+// documentation of a running server shows the new contract on the next reload.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { findInstallation } from '../../db/installation.ts'
@@ -22,7 +22,8 @@ export async function regenerateCommand(
   }
   if (check) return
   const config = readConfig()
-  // Without an installation there is no documentation to refresh; `accord install` will publish it.
+  // Without an installation, no documentation needs the contract. `accord install` publishes it
+  // later.
   if (listTraces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
   if (publishContract(config)) {
     console.log(

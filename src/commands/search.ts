@@ -1,5 +1,5 @@
-// `accord search rebuild`: rebuilds the index when `accord doctor` finds that it disagrees with the
-// records.
+// `accord search rebuild`: rebuilds the search index. `accord doctor` recommends it when the index
+// does not match the records.
 import type { Config } from '../config/config.ts'
 import { rebuildSearch } from '../resources/system/search-rebuild.ts'
 import { CommandError } from './command-error.ts'

@@ -1,5 +1,5 @@
-// `accord serve` and `accord start`. Start installs into an empty data folder or migrates an
-// existing one, and prints the addresses.
+// `accord serve` starts a server. `accord start` first installs into an empty data folder or
+// migrates an existing one, and prints the addresses.
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'

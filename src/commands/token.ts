@@ -1,4 +1,4 @@
-// `accord token create`: creates a named token and prints it once.
+// `accord token create`: creates a named token and prints the token once.
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import { didYouMean } from '../contract/input/validation-errors.ts'
@@ -47,7 +47,7 @@ export async function createTokenCommand(config: Config, options: Options): Prom
     console.error(
       `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; it is shown only now:`,
     )
-    // Standard output holds the token alone, for scripts.
+    // Standard output gets only the token, so that a script can read it.
     console.log(text)
   })
 }

@@ -1,5 +1,5 @@
-// `accord user`: calls the operations on users as the system. Listeners, the event log and the rule
-// of the last administrator apply.
+// `accord user`: calls the user operations of the API as the system. Listeners, the event log and
+// the rule about the last administrator thus apply.
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../kernel/context.ts'
@@ -19,7 +19,8 @@ interface Creation {
 }
 
 export async function createUserCommand(config: Config, options: Creation): Promise<void> {
-  // The contract checks these over HTTP; a direct call of the handler skips that check.
+  // Over HTTP, the contract checks the name and the e-mail address. A direct call of the handler
+  // skips the contract.
   const name = options.name.trim()
   if (name === '' || name.length > 100) throw new CommandError('--name must have 1 to 100 characters.')
   if (!/^[^\s@]+@[^\s@]+$/.test(options.email) || options.email.length > 254) {
@@ -37,7 +38,7 @@ export async function createUserCommand(config: Config, options: Creation): Prom
   })
 }
 
-/** Prints one line for each user, with fields separated by tabs. */
+/** Prints one line for each user. Tabs separate the fields. */
 export const listUsersCommand = (config: Config): Promise<void> =>
   asSystem(config, async ({ db }) => {
     const rows = await db
@@ -52,7 +53,10 @@ export const listUsersCommand = (config: Config): Promise<void> =>
     }
   })
 
-/** Takes no password as an argument, because every user of the machine can read a command line. */
+/**
+ * Sets the password of a user. The password is no argument, because every user of the machine can
+ * read a command line.
+ */
 export async function setPasswordCommand(
   config: Config,
   email: string,
@@ -64,7 +68,7 @@ export async function setPasswordCommand(
     const user = await userOf(ctx, email)
     await update(ctx, user.id, { password, password_confirmation: password })
     console.error(`The password of ${user.email} is set. All tokens and sessions of the user have ended.`)
-    // Standard output holds the password alone, for scripts.
+    // Standard output gets only the password, so that a script can read it.
     if (given === undefined) console.log(password)
     if (user.status !== 1) console.error('The user is disabled. To enable sign-in, run: accord user enable')
   })

@@ -1,5 +1,5 @@
 // `accord worker` runs background jobs for servers with ACCORD_WORKER=off. `accord jobs` lists jobs
-// and retries buried ones.
+// and retries buried (finally failed) jobs.
 import type { Config } from '../config/config.ts'
 import { watchStorage } from '../installation/storage-watch.ts'
 import type { Context } from '../kernel/context.ts'
@@ -9,7 +9,7 @@ import { describeWebhook, webhookStates } from '../resources/system/webhook-heal
 import { startWork, stopWork } from '../server.ts'
 import { asSystem, withApp } from './context.ts'
 
-/** Runs until SIGTERM or SIGINT. */
+/** Runs background jobs until SIGTERM or SIGINT. */
 export const workerCommand = (config: Config): Promise<void> =>
   withApp(config, async (app) => {
     const watch = watchStorage(app)
@@ -46,7 +46,7 @@ export const retryJobsCommand = (config: Config, ids: readonly string[]): Promis
         await retry(ctx, id)
         count++
       } catch (error) {
-        // A job that cannot be retried must not stop the others.
+        // A job that cannot be retried must not keep the other jobs from being retried.
         if (!(error instanceof Problem)) throw error
         console.error(`Job ${id}: ${error.message}`)
         process.exitCode = 1

@@ -1,5 +1,6 @@
-// The only reader of the environment (DOMAIN 25.3). The table in settings.ts names every setting; a
-// bad value stops the start with a message that names the variable.
+// Reads the configuration from the environment (DOMAIN 25.3). No other file reads the environment.
+// The table in settings.ts lists every setting. An invalid value stops the start with a message
+// that names the variable.
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './parsers.ts'
 import { retiredSettings, type Setting, type Settings, settings } from './settings.ts'
@@ -11,7 +12,10 @@ type Environment = Record<string, string | undefined>
 type ImapKey = 'imapHost' | 'imapPort' | 'imapEncryption' | 'imapValidateCert' | 'imapUsername' | 'imapPassword'
 
 export interface Config extends Omit<Settings, ImapKey> {
-  /** The mailbox that is polled for inbound mail, unless the configuration names another. */
+  /**
+   * The mailbox that is polled for inbound mail. The configuration (`email.imap.account`) may
+   * override it.
+   */
   imap: {
     host: string | null
     port: number
@@ -20,12 +24,13 @@ export interface Config extends Omit<Settings, ImapKey> {
     username: string | null
     password: string | null
   }
-  /** Memory of argon2id in KiB; lowered in tests only. */
+  /** The memory for hashing a password with argon2id, in KiB. Only tests lower it. */
   passwordMemoryKiB: number
 }
 
 /**
- * Throws ConfigError. `warnings`: values that were read differently than written, and former names.
+ * Returns the configuration. Throws ConfigError for an invalid value. `warnings` are sentences
+ * about values that were corrected, and about former and retired names.
  */
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const warnings: string[] = []
@@ -50,7 +55,10 @@ export function readConfig(environment: Environment): { config: Config; warnings
   return { config, warnings }
 }
 
-/** In the order of the table, because defaults are derived from earlier settings. */
+/**
+ * Parses all settings in the order of the table, because a default may depend on an earlier
+ * setting.
+ */
 function readSettings(environment: Environment, warn: (sentence: string) => void): Settings {
   const values: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries<Setting>(settings)) {
@@ -62,7 +70,7 @@ function readSettings(environment: Environment, warn: (sentence: string) => void
   return values as Settings
 }
 
-/** An empty value counts as unset. */
+/** Returns the text of a setting. An empty value counts as unset. */
 function rawValue(environment: Environment, { name, formerName }: Setting, warn: (sentence: string) => void): string {
   const value = environment[name] ?? ''
   if (formerName === undefined || !environment[formerName]) return value
@@ -74,7 +82,10 @@ function rawValue(environment: Environment, { name, formerName }: Setting, warn:
   return environment[formerName]
 }
 
-/** The variables of this process over those of `.env` in the working directory. */
+/**
+ * Returns the variables of `.env` in the working directory and of this process. A variable of the
+ * process takes precedence.
+ */
 export function environment(parse: (text: string) => Environment): Environment {
   let file: Environment = {}
   try {
@@ -86,12 +97,15 @@ export function environment(parse: (text: string) => Environment): Environment {
 }
 
 /**
- * Whether errors are printed with their stack. Reads the variable itself, because reading the
- * settings may have failed.
+ * Returns whether errors are printed with their stack. Reads the variable directly, because the
+ * error may come from reading the settings.
  */
 export const isDebugging = (): boolean => /^(debug|trace)$/.test(process.env.ACCORD_LOG_LEVEL ?? '')
 
-/** The stateful domains in force for a server that listens on `port` (DOMAIN 6.2). */
+/**
+ * Returns the hosts that users may sign in from with a cookie (DOMAIN 6.2). `port` is the port of
+ * the server.
+ */
 export function statefulDomains(config: Config, port: number): string[] {
   if (config.statefulDomains.length > 0) return config.statefulDomains
   const local = ['localhost', '127.0.0.1', '[::1]'].flatMap((host) => [host, `${host}:${port}`])

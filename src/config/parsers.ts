@@ -1,5 +1,5 @@
-// The parsers of config/settings.ts. Each turns the text of a setting into its value, or throws
-// ConfigError with the name of the variable and its valid values.
+// The parsers for config/settings.ts. A parser converts the text of a setting into its value. For
+// an invalid text, it throws ConfigError with the name of the variable and the valid values.
 import ipaddr from 'ipaddr.js'
 import { IANAZone } from 'luxon'
 
@@ -10,7 +10,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** `text` is never undefined: an unset variable is parsed as its default. */
+/** Parses the text of a setting. For an unset variable, `text` is the default of the setting. */
 export type Parser<T> = (text: string, name: string, warn: (sentence: string) => void) => T
 
 export const parseText: Parser<string> = (text) => text
@@ -47,12 +47,12 @@ const parseTrueFalse = oneOf('true', 'false')
 export const trueFalse: Parser<boolean> = (...setting) => parseTrueFalse(...setting) === 'true'
 
 export const parseDatabaseUrl: Parser<string> = (text, name) => {
-  // The message omits the rest of the URL, which may hold a password.
+  // The message shows only the scheme, because the URL may have a password.
   if (!text.startsWith('sqlite:')) throw new ConfigError(name, `must start with sqlite:, not "${text.split(':')[0]}:".`)
   return text
 }
 
-/** Without a trailing slash; null when unset. */
+/** Returns the URL without a trailing slash; null when unset. */
 export const parseAppUrl: Parser<string | null> = (text, name) => {
   const url = text.replace(/\/+$/, '')
   if (url === '') return null
@@ -61,7 +61,7 @@ export const parseAppUrl: Parser<string | null> = (text, name) => {
   return url
 }
 
-/** Hosts in lower case, an IPv6 address in brackets, as in a Host header. */
+/** Returns hosts in lower case. An IPv6 address gets brackets, as in a Host header. */
 export const parseStatefulDomains: Parser<string[]> = (text, name, warn) =>
   parseList(text, name, warn).map((entry) => {
     const host = entry.replace(/^[a-z]+:\/\//i, '').replace(/\/.*$/, '')
@@ -87,7 +87,10 @@ export const parseCidrRanges: Parser<string[]> = (text, name, warn) => {
   return ranges
 }
 
-/** Origins exactly as browsers send them, because the CORS check compares them as text. */
+/**
+ * Returns the origins. They must be written as browsers send them, because the CORS check compares
+ * them as text.
+ */
 export const parseOrigins: Parser<string[]> = (text, name, warn) => {
   const origins = parseList(text, name, warn)
   for (const origin of origins) {
@@ -100,7 +103,7 @@ export const parseOrigins: Parser<string[]> = (text, name, warn) => {
   return [...new Set(origins)]
 }
 
-/** The factor for the limits of DOMAIN 25.2; null: no limits. */
+/** Returns the factor for the limits of DOMAIN 25.2. Returns null when rate limits are off. */
 export const parseRateFactor: Parser<number | null> = (text, name) => {
   if (text === 'on') return 1
   if (text === 'off') return null
@@ -132,7 +135,10 @@ export const parseCurrency: Parser<string> = (text, name) => {
   }
 }
 
-/** `pattern` is the stricter one for addresses that are written into an e-mail header. */
+/**
+ * Returns a parser for e-mail addresses. An address that is written into an e-mail header needs a
+ * stricter `pattern`.
+ */
 const emailAddress =
   (pattern: RegExp): Parser<string> =>
   (text, name) => {
@@ -156,7 +162,10 @@ export const parseMailDomain: Parser<string> = (text, name) => {
   return domain
 }
 
-/** The message omits the value, which may hold a password. */
+/**
+ * Returns the URL of the mail server; null when unset. The message omits the value, which may have
+ * a password.
+ */
 export const parseSmtpUrl: Parser<string | null> = (text, name) => {
   if (text === '') return null
   const isUrl = URL.canParse(text) && /^(smtps?|file):$/.test(new URL(text).protocol)

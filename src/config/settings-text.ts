@@ -1,12 +1,12 @@
-// Prints the table of settings as text: the .env template, the README's table (compared by
-// test/readme.test.ts) and the end of `accord serve --help`.
+// Prints the table of settings as text: as the .env template, as the table in the README, and as
+// the end of `accord serve --help`. test/readme.test.ts compares the README with this table.
 import { type Setting, settingGroups, settings } from './settings.ts'
 
 const fixedDefaultOf = (setting: Setting): string => (typeof setting.default === 'string' ? setting.default : '')
 
 /**
- * The text of a new .env: every setting, commented out, so that the file changes nothing until it
- * is edited.
+ * Returns the text of a new .env file. Every setting is commented out, so the file has no effect
+ * until a user edits it.
  */
 export function envTemplate(): string {
   const head = '# Settings of Accord CRM. Remove the # before a line to set it; the environment overrides this file.\n'
@@ -24,7 +24,7 @@ export function envTemplate(): string {
   return head + groups.join('')
 }
 
-/** The rows of the README's table. */
+/** Returns the table of settings for the README, in Markdown. */
 export const settingsTable = (): string =>
   [
     '| Variable | Default | Meaning |',
@@ -34,7 +34,7 @@ export const settingsTable = (): string =>
     ),
   ].join('\n')
 
-/** The text at the end of `accord serve --help`. */
+/** Returns the text at the end of `accord serve --help`. */
 export const settingsHelp = (): string =>
   Object.values<Setting>(settings)
     .map((setting) => `  ${setting.name} (${shownDefault(setting, '')})\n      ${setting.meaning}`)

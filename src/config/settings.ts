@@ -1,14 +1,16 @@
-// The one table of settings (DOMAIN 25.3). config.ts reads the environment by it, settings-text.ts
-// prints the .env template, the README's table and `accord serve --help` from it.
+// The table of all settings (DOMAIN 25.3). config.ts uses it to read the environment.
+// settings-text.ts uses it to print the .env template, the table in the README and `accord serve
+// --help`.
 import { join, resolve } from 'node:path'
 import * as parsers from './parsers.ts'
 
 /**
- * Variables that earlier versions read. One that is still set has no effect and gives a warning.
+ * Variables that earlier versions read. Such a variable has no effect; when it is set, the program
+ * warns.
  */
 export const retiredSettings = ['ACCORD_RESPONSE_CACHE_MB', 'ACCORD_REPLY_MEMORY_MB'] as const
 
-/** Values that the defaults of later settings are derived from. */
+/** The settings that a default may depend on. */
 interface Earlier {
   dataDir: string
   appUrl: string | null
@@ -17,17 +19,23 @@ interface Earlier {
 
 export interface Setting<T = unknown> {
   name: string
-  /** As written in .env; '' when the variable has no default of its own. */
+  /** The default in the spelling of .env. An empty text means that no value is set. */
   default: string | ((earlier: Earlier) => string)
-  /** Shown in place of a default that is derived or empty. */
+  /** A description of the default. Shown instead of a default that is derived or empty. */
   defaultInWords?: string
   unit?: string
-  /** One or two sentences, readable both as plain text and as Markdown. */
+  /** One or two sentences. The sentences must be readable both as plain text and as Markdown. */
   meaning: string
   parse: parsers.Parser<T>
-  /** Leading and trailing spaces are kept, because they may belong to a password. */
+  /**
+   * Whether leading and trailing spaces are kept. Needed for a password, which may begin or end
+   * with spaces.
+   */
   keepsSpaces?: true
-  /** Still read, with a warning, until the second next minor version. */
+  /**
+   * The former name of the variable. It still works, with a warning, until the second next minor
+   * version.
+   */
   formerName?: string
 }
 
@@ -350,7 +358,7 @@ const program = {
   },
 } satisfies SettingGroup
 
-/** The groups by title, in the order in which they are printed. */
+/** The groups of settings by title. Printed in this order. */
 export const settingGroups: Readonly<Record<string, SettingGroup>> = {
   Network: network,
   Storage: storage,
@@ -363,7 +371,8 @@ export const settingGroups: Readonly<Record<string, SettingGroup>> = {
 }
 
 /**
- * The settings by their key in Config. A setting follows those that its default is derived from.
+ * All settings by their key in Config. A setting comes after the settings that its default depends
+ * on.
  */
 export const settings = {
   ...network,
@@ -378,7 +387,10 @@ export const settings = {
 
 export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
 
-/** The domain of e-mails from this server. An e-mail address cannot contain a bare IPv6 address. */
+/**
+ * Returns the domain of e-mails from this server. A bare IPv6 address is no valid domain in an
+ * e-mail address, so `localhost` replaces it.
+ */
 function hostOf(appUrl: string | null): string {
   const host = appUrl === null ? 'localhost' : new URL(appUrl).hostname
   return host.startsWith('[') ? 'localhost' : host

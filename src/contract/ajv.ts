@@ -1,5 +1,6 @@
-// Ajv for requests and replies: JSON Schema 2020-12 with the contract's formats. formats.ts does
-// not import Ajv, so a module that only parses dates does not load it.
+// Creates Ajv instances for requests and replies: JSON Schema 2020-12 with the contract's formats.
+// The formats are in formats.ts, which does not import Ajv, so that a module that only parses dates
+// does not load Ajv.
 import type { Ajv, Options, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { addFormats } from './input/formats.ts'
@@ -15,13 +16,14 @@ const commonOptions = {
 const inputOptions = {
   useDefaults: true,
   verbose: true,
-  // validation-errors.ts writes the error sentences, so Ajv need not.
+  // Ajv writes no error messages, because validation-errors.ts writes the error sentences.
   messages: false,
 } as const
 
 /**
- * Returns an Ajv 2020-12 instance with the contract's formats. It is typed as Ajv's draft-07 class,
- * the only class in openapi-backend's types; both classes share one implementation.
+ * Returns an Ajv 2020-12 instance with the contract's formats. The return type is Ajv's draft-07
+ * class, because openapi-backend's types know only this class. Both classes share one
+ * implementation.
  */
 export const newAjv = (options: Options = {}): Ajv =>
   addFormats(new Ajv2020({ ...commonOptions, ...options }) as unknown as Ajv)
@@ -31,11 +33,12 @@ export const newInputAjv = (options: Options = {}): Ajv => newAjv({ ...inputOpti
 
 let inputAjv: Ajv | undefined
 
-/** Returns a validator for values from outside a request, such as the rows of an import. */
+/** Returns a validator for a value from outside a request, such as a row of an import. */
 export function compileInput(schema: object): ValidateFunction {
   inputAjv ??= newInputAjv()
   const validate = inputAjv.compile(schema)
-  // The shared Ajv instance must not keep the compiled function in memory after its owner is gone.
+  // Ajv caches every compiled schema. Without this call, the shared instance would keep the
+  // function in memory after its owner is gone.
   inputAjv.removeSchema(schema)
   return validate
 }

@@ -1,21 +1,21 @@
-// The methods of each path of the contract. Fastify gets a route only for these methods, because a
-// 405 route for every other method would add two thousand routes at each start. A request with
-// another method reaches the route for unknown paths, and this file finds the methods for its 405.
+// Finds the methods of each path of the contract. Fastify gets a route only for these methods,
+// because a 405 route for each other method would add two thousand routes. A request with another
+// method reaches Fastify's 404 handling, and this file finds the methods for its 405.
 import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
 
 /**
- * Facts about the route of a request, available before the body is read; all unset for an unknown
- * path.
+ * Facts about the route of a request, available before the body is read. For an unknown path, every
+ * fact is undefined.
  */
 export interface RouteFacts {
   operation?: OperationId
   isPublic?: boolean
   isForAnyOrigin?: boolean
-  /** Media types of forms whose bodies Fastify does not read. */
+  /** The media types of forms. Fastify does not read a body of these types. */
   forms?: readonly string[]
   /**
-   * The value of the `Allow` header. Set when the path exists but does not allow the request's
-   * method.
+   * The value of the `Allow` header. Set only when the path exists but does not allow the method of
+   * the request.
    */
   methods?: string
 }
@@ -27,8 +27,8 @@ interface Path {
 }
 
 /**
- * Returns the path in Fastify's syntax: `/leads/:id([^]+)`. Without the pattern, `/leads//` would
- * match as the lead with an empty id.
+ * Returns the path in Fastify's syntax: `/leads/:id([^]+)`. The pattern requires at least one
+ * character, because `/leads//` would otherwise match as a lead with an empty id.
  */
 export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
@@ -52,7 +52,7 @@ const factsOfPath = ({ methods, isForAnyOrigin }: Path): RouteFacts => ({
 
 const isParameter = (segment: string | undefined): boolean => segment?.startsWith(':') === true
 
-/** Returns whether the pattern `path` matches every path that the pattern `other` matches. */
+/** Returns whether `path` matches every URL that `other` matches. */
 const covers = (path: Path, other: Path): boolean =>
   path !== other &&
   path.segments.length === other.segments.length &&
@@ -67,8 +67,8 @@ export interface Hidden {
 let hidden: Hidden[] | undefined
 
 /**
- * Returns the methods that need a 405 route of their own, because a path with a parameter would
- * match them otherwise: `GET /leads/mass-destroy` would be the lead with the id `mass-destroy`.
+ * Returns the methods that need a 405 route, because a path with a parameter would otherwise match
+ * the request: `GET /leads/mass-destroy` would read the lead with the id `mass-destroy`.
  */
 export function shadowedMethods(): readonly Hidden[] {
   hidden ??= findHidden()
@@ -84,7 +84,7 @@ function findHidden(): Hidden[] {
   })
 }
 
-/** Fixed segments come before parameters, compared from the left. */
+/** All paths, in the order of matching. From the left, a fixed segment comes before a parameter. */
 const ranked = [...paths.values()]
   .map((path) => ({ path, rank: path.segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('') }))
   .sort((one, other) => (one.rank < other.rank ? -1 : Number(one.rank > other.rank)))
@@ -118,7 +118,10 @@ interface Request {
 const nothing: RouteFacts = {}
 const known = new WeakMap<Request, RouteFacts>()
 
-/** Returns the facts of the request's route, or of its path when no route has the method. */
+/**
+ * Returns the facts of the request's route. When no route has the method, returns the facts of the
+ * path.
+ */
 export function routeFactsOf(request: Request): RouteFacts {
   if (!request.is404) return request.routeOptions.config as RouteFacts
   const found = known.get(request)

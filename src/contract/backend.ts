@@ -1,6 +1,5 @@
-// Sets up openapi-backend once. Every request passes its pipeline, which runs the security
-// handlers, validates, and calls the handler, in the order of DOMAIN 4.3. The caller of this module
-// supplies each step as a `Pipeline`.
+// Sets up openapi-backend, which runs every request: security handler, validation, handler, in the
+// order of DOMAIN 4.3. The caller of this module supplies the steps as a `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
@@ -21,13 +20,11 @@ export interface LoggedCaller {
   session_id: number | null
 }
 
-/** The rate limits that a request counts against. */
+/** Counts a request against the rate limits. */
 export interface RateCounter {
-  /**
-   * Called when the caller is authenticated. Throws 429 when the caller has made too many calls.
-   */
+  /** Called after authentication. Throws 429 when `caller` has made too many calls. */
   authenticated(caller: string, isWrite: boolean): void
-  /** Called when the credential was refused. */
+  /** Called after authentication has refused the credential. */
   authenticationFailed(): void
 }
 
@@ -43,9 +40,9 @@ export interface Call {
   /** Milliseconds since the request arrived. */
   readonly ageMs: number
   readonly body: Buffer | undefined
-  /** The unread body of a form with files; undefined for any other request. */
+  /** The unread body of a multipart form; undefined for any other request. */
   readonly stream: Readable | undefined
-  /** Facts from Fastify, such as the caller's IP address. */
+  /** Facts from Fastify, such as the IP address of the caller. */
   readonly request: {
     address: string
     id: string
@@ -54,7 +51,10 @@ export interface Call {
     caller: LoggedCaller | null
     rateAccount: RateCounter | null
   }
-  /** For the pipeline only: `authenticate` and `authorizePublic` set it. */
+  /**
+   * The context of the handler. `authenticate` or `authorizePublic` sets this property; only the
+   * pipeline reads it.
+   */
   context?: unknown
 }
 
@@ -65,55 +65,66 @@ export interface Input {
 }
 
 export interface Refused {
-  /** The invalid fields, which were removed from the body. */
+  /** The names of the invalid fields. These fields were removed from the body. */
   fields: readonly string[]
-  /** Whether the body without these fields still has all required fields. */
+  /** Whether the remaining body has all required fields. */
   isComplete: boolean
 }
 
 export interface Pipeline {
-  /** Identifies the caller. Throws 401, or 403 for a session without its CSRF value. */
+  /**
+   * Identifies the caller. Throws 401 without a valid credential. Throws 403 for a session without
+   * a valid CSRF token.
+   */
   authenticate(call: Call): Promise<void>
   /**
-   * Prepares a call that needs no token. Throws when the operation refuses the call regardless of
-   * its body.
+   * Prepares a call of an operation that needs no token. Throws when the operation refuses the call
+   * whatever its body is.
    */
   authorizePublic(call: Call): Promise<void>
-  /** Reads a form from the stream, stores its files, and returns the body. */
+  /**
+   * Throws 403 when the caller lacks the permission, or the token lacks the ability, of the
+   * operation.
+   */
   authorize(call: Call): void
-  /** Reads a multipart form, stores its files, and returns the body. */
+  /** Reads a multipart form from the stream, stores its files, and returns the body. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
-  /** Throws 404 or 412 for the record in the path. Called before a refused body is reported. */
+  /**
+   * Throws 404 or 412 for the record in the path. Called before the errors of an invalid body are
+   * sent.
+   */
   assertRecordVisible(call: Call, params: Record<string, unknown>): Promise<void>
   /**
-   * Returns the errors that the operation's rules find in the valid fields of a refused body.
+   * Checks the operation's rules on the valid fields of an invalid body and returns the errors.
    * Writes nothing.
    */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
-  /** Called once after every call, whether it succeeded or failed. */
+  /** Called once after every call. `hasFailed` tells whether the call threw. */
   finish(call: Call, hasFailed: boolean): Promise<void>
 }
 
 export interface Backend {
   handle(call: Call): Promise<unknown>
   finish(call: Call, hasFailed: boolean): Promise<void>
-  /** Compiles every validator, so that no request has to wait for the compilation. */
+  /** Compiles every validator, so that the first request of an operation does not wait for it. */
   warmUp(): Promise<void>
 }
 
-/** One request on its way through openapi-backend, which hands it to every handler. */
+/** One request on its way through openapi-backend, which passes this object to every handler. */
 export interface Exchange {
   readonly call: Call
   readonly pipeline: Pipeline
   readonly reading: Reading
   readonly shapes: RequestShapes
   readonly request: MatchedRequest
-  /** Errors that no schema describes. They are reported together with the schema errors. */
+  /**
+   * Errors that no schema describes. The reply lists these errors together with the schema errors.
+   */
   readonly found: { readonly query: Finding[]; readonly body: Finding[] }
 }
 
-/** The parts that depend on the contract alone, so the servers of one process share them. */
+/** The objects that depend only on the contract. All servers of one process share these objects. */
 interface Shared {
   api: OpenAPIBackend
   shapes: ReadonlyMap<string, RequestShapes>
@@ -146,7 +157,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
-        // The pause lets waiting requests run, so each waits for at most one compilation.
+        // Waiting requests run during the pause, so a request waits for at most one compilation.
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
@@ -157,7 +168,7 @@ const noShapes: RequestShapes = { ids: [], query: {}, body: undefined }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)
-  // request-definition.ts reduces the security schemes to this one, which stands for tokens and
+  // request-definition.ts keeps only this security scheme. The scheme stands for both tokens and
   // sessions.
   api.registerSecurityHandler('bearer', async (_context: BackendContext, { call, pipeline }: Exchange) => {
     await pipeline.authenticate(call)

@@ -1,12 +1,12 @@
-// Adapts openapi-backend to Fastify and to the contract. Fastify has already matched the request
-// and read-request.ts parses it, so openapi-backend does neither again.
+// Adapts openapi-backend to Fastify and to the contract. Fastify has already matched the request,
+// and read-request.ts parses it, so this file disables both steps in openapi-backend.
 import type { Ajv } from 'ajv'
 import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
 import { newInputAjv } from './ajv.ts'
 import type { OperationId } from './operations.gen.ts'
 import { requestDefinition } from './request-definition.ts'
 
-/** A request that Fastify has matched. `readRequest` fills in the query and the body. */
+/** A request that Fastify has matched. `readRequest` sets `params`, `query` and `requestBody`. */
 export interface MatchedRequest {
   readonly operationId: OperationId
   readonly method: string
@@ -21,8 +21,8 @@ type RoutedOperation = ReturnType<OpenAPIRouter['getOperations']>[number]
 type ParsedRequest = ReturnType<OpenAPIRouter['parseRequest']>
 
 /**
- * Finds the operation by its id. The base class compares all paths, and parses a request four
- * times.
+ * Finds the operation of a request by its id. The base class would compare all paths and would
+ * parse each request four times.
  */
 class MatchedRouter extends OpenAPIRouter {
   readonly #operations: RoutedOperation[]
@@ -55,7 +55,8 @@ class MatchedRouter extends OpenAPIRouter {
 }
 
 /**
- * Compiles all schemas with two Ajv instances. The base class creates an instance for each schema.
+ * Compiles all schemas with two Ajv instances. The base class would create one instance for each
+ * schema.
  */
 class RequestValidator extends OpenAPIValidator {
   readonly #bodies: Ajv = newInputAjv()
@@ -67,7 +68,10 @@ class RequestValidator extends OpenAPIValidator {
 }
 
 class ContractBackend extends OpenAPIBackend {
-  /** The base class would read the document again to resolve references to other files. */
+  /**
+   * Returns the document as it is. The base class would read the document again to resolve
+   * references to other files.
+   */
   override async loadDocument(): ReturnType<OpenAPIBackend['loadDocument']> {
     return this.inputDocument as OpenAPIBackend['document']
   }
@@ -86,6 +90,6 @@ class ContractBackend extends OpenAPIBackend {
   }
 }
 
-/** Returns openapi-backend for a contract, without handlers yet. */
+/** Returns openapi-backend for a contract. The caller registers the handlers. */
 export const createOpenApi = async (document: object): Promise<OpenAPIBackend> =>
   new ContractBackend({ definition: requestDefinition(document) as never, quick: true, strict: true }).init()

@@ -1,5 +1,5 @@
-// Reads the path, the query and the body of a request into the form its schemas describe.
-// openapi-backend validates the result.
+// Reads the path, the query and the body of a request into the form that its schemas describe.
+// Afterwards, openapi-backend validates this form.
 import type { Call, Exchange } from './backend.ts'
 import { type Body, bodyFindings, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
@@ -7,8 +7,8 @@ import { intakeOf, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
 
 /**
- * Throws a `Problem` for an unreadable request. `exchange.found` gets the errors that no schema
- * describes.
+ * Parses the request and stores the values in `exchange.request`. Throws a `Problem` for an
+ * unreadable request. Adds the errors that no schema describes to `exchange.found`.
  */
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
@@ -25,7 +25,7 @@ export async function readRequest(exchange: Exchange): Promise<void> {
 
 function normalize({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
   const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
-  // In JSON only a JSON number is a number; a form writes numbers and booleans as text.
+  // In JSON, only a JSON number is a number. A form writes numbers and booleans as text.
   const value = shape
     ? normalizeBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
     : sent.value
@@ -35,8 +35,8 @@ function normalize({ call, reading, shapes: { body: shape }, found: { body: foun
 }
 
 /**
- * Returns the path parameters. An id is written in plain digits (DOMAIN 3.1), but Ajv would also
- * coerce `0x1` and `1e3`, so such a text becomes a list, which Ajv refuses.
+ * Returns the path parameters. An id has plain digits (DOMAIN 3.1), but Ajv would also coerce `0x1`
+ * and `1e3` to numbers. Such a text becomes a list, which Ajv refuses.
  */
 function readParams(sent: Readonly<Record<string, string>>, ids: readonly string[]): Record<string, unknown> {
   const params: Record<string, unknown> = { ...sent }
@@ -48,8 +48,8 @@ function readParams(sent: Readonly<Record<string, string>>, ids: readonly string
 }
 
 /**
- * Returns whether the caller asks for a dry run that the operation does not support: it would carry
- * out the write.
+ * Returns whether the caller asks for a dry run that the operation does not support. Such a request
+ * is refused, because it would really write.
  */
 const ignoresDryRun = ({ fact, headers }: Call): boolean =>
   !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'

@@ -1,4 +1,4 @@
-// Refuses an invalid request with all its errors (DOMAIN 4.1, 4.3).
+// Refuses an invalid request. The reply lists all errors (DOMAIN 4.1, 4.3).
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import type { Exchange } from './backend.ts'
@@ -9,8 +9,8 @@ import { type FieldErrors, Problem } from './output/problems.ts'
 const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry-Run']
 
 /**
- * Throws 422. When only the body is wrong, the record in the path is checked first, so a missing
- * record is a 404.
+ * Throws 422 with all errors. When only the body is invalid, checks the record in the path first,
+ * so that a missing record is a 404.
  */
 export async function refuse(
   api: OpenAPIBackend,
@@ -18,7 +18,7 @@ export async function refuse(
   findings: readonly ErrorObject[] = [],
 ): Promise<never> {
   const { call, pipeline, request, found } = exchange
-  // Only a positive integer is an id (DOMAIN 3.1).
+  // Only a positive integer is an id (DOMAIN 3.1). No record has any other id, so the reply is 404.
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
   const isBodyAlone =
     found.query.length === 0 &&
@@ -32,14 +32,14 @@ export async function refuse(
 }
 
 /**
- * Returns the errors that only the operation's rules find in the valid fields of a refused body:
- * missing references and values that are already taken.
+ * Returns the errors that only the operation's rules find, such as a missing reference or a value
+ * that is already taken. The rules check the valid fields of the invalid body.
  */
 async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: FieldErrors): Promise<FieldErrors> {
   const { call, pipeline, request, shapes } = exchange
   const { params, query, requestBody: sent } = request
-  // After an error of the whole body, or too many errors to list, the rules cannot check the other
-  // fields.
+  // The rules cannot check the other fields when the whole body is invalid, or when it has more
+  // errors than the reply lists.
   if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
   const fields = Object.keys(errors)
   const { body, isNews } = pruned(sent, shapes.body, fields)

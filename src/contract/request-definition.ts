@@ -1,5 +1,5 @@
-// Reduces the contract to the part that openapi-backend needs: requests. output/reply-check.ts
-// checks replies against the full contract.
+// Reduces the contract to the requests, which is all that openapi-backend needs. For replies,
+// output/reply-check.ts uses the full contract.
 import { type Shape, types } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
@@ -8,7 +8,10 @@ export interface RequestDefinition {
   [key: string]: unknown
 }
 
-/** An operation in the router of openapi-backend: its parameters include those of its path. */
+/**
+ * An operation as the router of openapi-backend returns it. `parameters` includes the parameters of
+ * the path.
+ */
 export interface RequestOperation {
   parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
@@ -16,7 +19,7 @@ export interface RequestOperation {
 
 /** The schemas of an operation's parameters and body. */
 export interface RequestShapes {
-  /** The names of the path parameters that are numbers. */
+  /** The names of the numeric path parameters. */
   ids: readonly string[]
   query: Parameters
   body: Shape | undefined
@@ -31,8 +34,9 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
 }
 
 /**
- * Returns the contract without its replies, which are most of it, so that openapi-backend does not
- * dereference them. Also removes `explode`, because read-request.ts splits lists in the query.
+ * Returns the contract without its replies. The replies are most of the contract, and
+ * openapi-backend would dereference them. Also removes `explode`, because read-request.ts splits
+ * lists in the query.
  */
 export function requestDefinition(contract: object): RequestDefinition {
   const { components, paths, security, ...document } = contract as Contract
@@ -42,8 +46,8 @@ export function requestDefinition(contract: object): RequestDefinition {
     if (typeof value !== 'object' || value === null) return value
     const made: Record<string, unknown> = {}
     for (const [key, each] of Object.entries(value)) if (!isProse(key, each)) made[key] = copy(each)
-    // openapi-backend would drop a required file of format `binary`; it does not know the format
-    // `file`.
+    // openapi-backend would drop a required file whose format is `binary`. It does not know the
+    // format `file`.
     if (made.format === 'binary') made.format = 'file'
     const name = /^#\/components\/schemas\/(.+)$/.exec(String(made.$ref))?.[1]
     if (name !== undefined && !(name in used)) {
@@ -65,8 +69,8 @@ export function requestDefinition(contract: object): RequestDefinition {
   }
   return {
     ...document,
-    // The security schemes are alternatives and the pipeline checks all of them at once, so one
-    // stands for all.
+    // The security schemes are alternatives. The pipeline checks all schemes in one step, so the
+    // definition keeps only the first.
     security: security.slice(0, 1),
     paths: Object.fromEntries(Object.entries(paths).map(([url, methods]) => [url, path(methods)])),
     components: { ...others, parameters: sent, schemas: used },
@@ -74,8 +78,9 @@ export function requestDefinition(contract: object): RequestDefinition {
 }
 
 /**
- * Uses the form's schema for every media type, because openapi-backend checks only one. The form
- * has all fields of the JSON body and also files; form.ts refuses text in place of a file.
+ * Uses the schema of the multipart form for every media type, because openapi-backend checks only
+ * one. The form has all fields of the JSON body and also files. form.ts refuses a text in place of
+ * a file.
  */
 function withoutForms(operation: Taking): object {
   const { requestBody } = operation
@@ -99,7 +104,10 @@ interface Contract {
   }
 }
 
-/** Descriptions are half of the contract, and the validator does not need them. */
+/**
+ * Returns whether the key holds documentation. Documentation is half of the contract, and the
+ * validator does not need it.
+ */
 const isProse = (key: string, value: unknown): boolean =>
   ((key === 'description' || key === 'summary') && typeof value === 'string') ||
   (key === 'examples' && Array.isArray(value))
@@ -109,7 +117,10 @@ interface Parts {
   patternProperties?: Record<string, unknown>
 }
 
-/** openapi-backend would apply the `additionalProperties` of one parameter to the whole query. */
+/**
+ * Moves `additionalProperties` to `patternProperties`. openapi-backend would apply the
+ * `additionalProperties` of one parameter to the whole query.
+ */
 function openParts(schema: Parts | undefined): void {
   if (typeof schema?.additionalProperties !== 'object') return
   schema.patternProperties = { '': schema.additionalProperties }
@@ -122,8 +133,8 @@ interface SortNames {
 }
 
 /**
- * Allows a list whose records have custom attributes (`x-entity`) to be sorted by the
- * installation's attributes, too.
+ * Allows the custom attributes of the installation as sort names. Does so for a list whose records
+ * have custom attributes (`x-entity`).
  */
 function openSort(names: SortNames | undefined): void {
   if (names?.enum === undefined || names['x-entity'] === undefined) return

@@ -1,5 +1,5 @@
-// Registers one Fastify route for each operation of the contract: body limit, 405 with Allow, HEAD
-// and OPTIONS. A route hands the request to openapi-backend and sends the reply.
+// Registers one Fastify route for each operation of the contract, with its body limit, 405 with
+// Allow, HEAD and OPTIONS. A route passes the request to openapi-backend and sends the reply.
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
@@ -13,8 +13,8 @@ export interface Answered {
   headers: Record<string, string>
   cookies?: readonly string[]
   /**
-   * Undefined for a response without a body. A stream is read only as fast as the client receives
-   * it.
+   * Undefined for a response without a body. A stream is read at the pace at which the client
+   * receives the data.
    */
   body: string | Buffer | Readable | undefined
   mediaType: string
@@ -24,12 +24,13 @@ const maxQueryLength = 8 * 1024
 
 /** Registers every operation that has a handler. http/docs/docs.ts serves the other operations. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): void {
-  // Fastify would refuse an unknown media type before authentication, so input/body.ts checks it
-  // afterwards. A form with files is not read until then.
+  // Without this parser, Fastify would refuse an unknown media type before authentication.
+  // input/body.ts checks the media type after authentication, and a multipart form is read only
+  // then.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', (request, reply, done) => {
     const { methods: allow } = routeFactsOf(request)
-    // The reply is a 405, so the body is not read.
+    // The reply is a 405, so the body need not be read.
     if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
@@ -40,7 +41,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
-      // Fastify reads the other forms itself, so it needs their limit, too.
+      // Fastify reads a form that is not multipart, so the limit of the form must be set here.
       ...(fact.maxFormBytes !== null && fact.maxFormBytes < maxBodyLength && { bodyLimit: fact.maxFormBytes }),
       config: {
         operation: id,
@@ -48,7 +49,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         isForAnyOrigin: fact.isForAnyOrigin === true,
         forms: fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
-      // The handler returns no promise, because Fastify would then watch the connection.
+      // The handler returns no promise. For a promise, Fastify would watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => send(reply, answer))
@@ -60,20 +61,23 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
 }
 
-/** The limit in bytes for bodies that are not forms; app.ts sets the same limit. */
+/** The limit in bytes for a body that is not a form. app.ts sets the same limit. */
 const maxBodyLength = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-/** Returns whether the body is a form that is read after authentication. */
+/** Returns whether the body is a form that is read only after authentication. */
 export function isForm(request: FastifyRequest): boolean {
   const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
   return forms.includes(type.trim().toLowerCase())
 }
 
-/** Returns the detail of a 405: the methods of the path, and a hint for PATCH. */
+/**
+ * Returns the detail of a 405. It names the methods of the path, and suggests PUT in place of
+ * PATCH.
+ */
 function knownMethods(method: string, allow: string): string {
   const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
   const hint =

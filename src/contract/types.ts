@@ -1,5 +1,5 @@
-// The contract as TypeScript: the input and the reply of each handler, by operationId. All types
-// are derived from the generated ones, so the compiler checks every handler against openapi.yaml.
+// Types of the contract: the input and the reply of each handler, by operationId. All types derive
+// from the generated types, so the compiler checks every handler against openapi.yaml.
 
 import type { operations as facts } from './operations.gen.ts'
 import type { Download } from './output/download.ts'
@@ -9,12 +9,12 @@ export type { EventBase, OperationFact } from './operations.gen.ts'
 
 type Facts = typeof facts
 
-/** The ids of the operations that need a handler. docs.ts serves all others. */
+/** The ids of the operations that need a handler. http/docs/docs.ts serves all other operations. */
 export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
 
 /**
- * The operation at the path of `O` followed by `/Word`: `listLeadHistory` for `getLead` and
- * `history`.
+ * The operation at the path of `O` followed by `/Word`. For `getLead` and `history`, it is
+ * `listLeadHistory`.
  */
 export type OperationBelow<O extends OperationId, Word extends string> = {
   [Each in OperationId]: Facts[Each]['path'] extends `${Facts[O]['path']}/${Word}` ? Each : never
@@ -48,16 +48,16 @@ type Content<O extends OperationId> = {
 type Json<O extends OperationId> = Content<O> extends { 'application/json': infer R } ? R : never
 
 /**
- * The reply of an operation: JSON by its schema, a `Download` for any other media type, undefined
- * without a body.
+ * The reply of an operation. JSON has the type of its schema, any other media type is a `Download`,
+ * and a reply without a body is undefined.
  */
 export type Reply<O extends OperationId> = [Content<O>] extends [never]
   ? undefined
   : Json<O> | (Exclude<keyof Content<O>, 'application/json'> extends never ? never : Download)
 
-/** The record inside a reply: `data` of a show, an element of `data` of a list. */
+/** The record inside a reply: `data` of a single record, or an element of `data` of a list. */
 export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
-/** The names by which a list can be sorted, without the minus sign for descending order. */
+/** The sort names of a list, without the minus sign that stands for descending order. */
 export type SortName<O extends OperationId> =
   Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

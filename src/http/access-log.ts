@@ -1,5 +1,6 @@
-// The access log: one line for each request, with its id and the ids of its caller, and without any
-// text that a user has written. The end of a request is also counted (kernel/runtime/metrics.ts).
+// The access log: one line for each request, with its request id and the ids of its caller. A line
+// has no text that a user has written. At the end of a request, this file also counts it
+// (kernel/runtime/metrics.ts).
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
@@ -19,16 +20,16 @@ import { errorOf, redactLine } from './log-redaction.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The caller, once http/pipeline.ts has identified it. */
+    /** The ids of the caller; null until http/pipeline.ts has identified the caller. */
     caller: LoggedCaller | null
-    /** The code of the problem that error-handler.ts sent. */
+    /** The problem code of an error response; null for any other response. */
     refusal: string | null
-    /** Callbacks for the end of the request; null after it. */
+    /** The callbacks that run at the end of the request; null after the end. */
     endings: Set<() => void> | null
   }
 }
 
-/** The destination of the lines; the standard output by default. */
+/** The destination of the log lines. The default is the standard output. */
 export interface LogSink {
   write(line: string): void
 }
@@ -51,15 +52,15 @@ export const logging = ({ logLevel }: Config, lines?: LogSink): Logging => ({
 
 const flushMs = 10
 const warning = 40
-/** The bytes that may wait for a slow reader of the log. */
+/** The maximum number of bytes that may wait for a slow reader of the log. */
 const maxWaiting = 1024 * 1024
 const standardOutput = 1
 
 /**
- * Buffers lines, because a write for each would cost as much as a simple request; warnings are
- * written at once. Lines are dropped rather than block the server when the reader is slow or the
- * disk is full. Not pino.destination: its flushSync, which warnings need, overtakes a write in
- * progress and blocks the event loop while a pipe is full.
+ * Returns a buffered log destination, because a write for each line would cost as much as a simple
+ * request. A warning or an error is written at once. When the reader is slow or the disk is full,
+ * lines are dropped instead of blocking the server. pino.destination does not fit: its flushSync
+ * overtakes a write in progress, and blocks the event loop while a pipe is full.
  */
 export function bufferedSink(output: number = standardOutput): LogSink {
   let waiting: Buffer[] = []
@@ -97,7 +98,8 @@ export function bufferedSink(output: number = standardOutput): LogSink {
 export type TrackRequest = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
- * Logs and counts every request at its end. Its hooks come first, before any that refuses requests.
+ * Logs and counts every request at its end. Call this function before other hooks are added, so
+ * that it also sees the requests that those hooks refuse.
  */
 export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackRequest {
   http.decorateRequest('caller', null)
@@ -115,7 +117,8 @@ export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackReq
 
 function createTracker(metrics: Metrics): TrackRequest {
   /**
-   * Node does not tell a request that is pipelined behind another one when the connection closes.
+   * The ends of the open requests, by connection. When a connection closes, Node emits no event for
+   * a request that is pipelined behind another request.
    */
   const open = new WeakMap<Socket, Set<() => void>>()
   const waitingOn = (socket: Socket): Set<() => void> => {
@@ -150,7 +153,7 @@ function createTracker(metrics: Metrics): TrackRequest {
           path: loggedPath(request.url),
           status,
           ms: Math.round(reply.elapsedTime),
-          // An injected request has no connection, only the announced length.
+          // An injected request has no connection, so the announced length is logged.
           bytes: Number.isInteger(before)
             ? socket.bytesWritten - before
             : Number(reply.getHeader('content-length') ?? 0),
@@ -167,12 +170,12 @@ function createTracker(metrics: Metrics): TrackRequest {
   }
 }
 
-/** The status that the log shows when the caller closes the connection before the response. */
+/** The logged status of a request whose caller closed the connection before the response. */
 const goneAway = 499
 
 /**
- * Calls `ending` at the end of the request. Fastify's onResponse hook is not called when the caller
- * closes the connection before the response.
+ * Calls `ending` at the end of the request. Fastify's onResponse hook does not fit, because it is
+ * not called when the caller closes the connection before the response.
  */
 export function onRequestEnd({ endings }: FastifyRequest, ending: () => void): void {
   if (endings) endings.add(ending)
@@ -186,7 +189,10 @@ const routes = new Map(
   ]),
 )
 
-/** An operationId, or `none`, so that the values are limited. */
+/**
+ * Returns the operationId, or `none` for an unknown route. This keeps the number of different
+ * values limited.
+ */
 function operationOf({ method, routeOptions }: FastifyRequest): string {
   const asked = method === 'HEAD' ? 'get' : method.toLowerCase()
   return routes.get(`${asked} ${routeOptions.url}`) ?? 'none'
@@ -194,7 +200,10 @@ function operationOf({ method, routeOptions }: FastifyRequest): string {
 
 const words = new Set(Object.values(operations).flatMap(({ path }) => path.split('/')))
 
-/** The path with the words of the contract and ids; any other part may be a secret or a name. */
+/**
+ * Returns the path for the log. Only words of the contract and ids are kept, because any other part
+ * may be a secret or a name.
+ */
 export function loggedPath(url: string): string {
   const [path = ''] = url.split('?')
   const parts = path.split('/').slice(0, maxParts)
@@ -206,6 +215,8 @@ const maxParts = 12
 const connectionsOf = ({ server }: FastifyInstance): Promise<number> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count)))
 
-/** The caller's request id if it is safe in a log, else a new one (DOMAIN 3.1). */
+/**
+ * Returns the request id that the caller sent when it is safe in a log, else a new id (DOMAIN 3.1).
+ */
 export const requestId = (sent: string | string[] | undefined): string =>
   typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()

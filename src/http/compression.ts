@@ -1,12 +1,15 @@
-// Replies over 1 KiB are compressed by @fastify/compress for callers that ask for it. This file
-// decides which replies must not be compressed, and gives compressed ones their own ETag.
+// Compresses replies over 1 KiB with @fastify/compress. This file decides which replies must not be
+// compressed, and changes the ETag of a compressed reply.
 import compress from '@fastify/compress'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { encodedTag } from '../kernel/write/etag.ts'
 
 const encodings = ['br', 'gzip'] as const
 
-/** Text of every kind except event streams, whose lines must be sent at once. */
+/**
+ * Matches every text media type except event streams. The lines of an event stream must be sent at
+ * once.
+ */
 const texts = /^(text\/(?!event-stream)|application\/([\w.-]+\+)?(json|x-ndjson|yaml|javascript)|image\/svg\+xml)/
 
 export async function compressReplies(http: FastifyInstance): Promise<void> {
@@ -18,26 +21,26 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
     encodings: [...encodings],
     threshold: 1024,
     customTypes: texts,
-    // request-guards.ts limits request bodies and leaves them compressed.
+    // Request bodies stay compressed. request-guards.ts limits their size.
     globalDecompression: false,
   })
-  // Runs after the plugin's hook, which it adds to each route.
+  // The plugin adds its hook to each route. The hook added here runs after that hook.
   http.addHook('onRoute', (route) => {
     route.onSend = [...[route.onSend ?? []].flat(), tagEncoded]
   })
 }
 
 /**
- * BREACH: a browser sends its cookies with a request that another site makes, so that site could
- * guess a secret of the reply from its compressed length. A reply with byte ranges is not
- * compressed either.
+ * Returns whether a reply must stay uncompressed. A browser sends its cookies also with a request
+ * of another site, which could guess a secret of the reply from the compressed length (the BREACH
+ * attack). A reply that allows byte ranges stays uncompressed, too.
  */
 const isPlain = ({ raw: { headers } }: FastifyRequest, reply: FastifyReply): boolean =>
   (headers.cookie !== undefined && headers.authorization === undefined) || reply.hasHeader('accept-ranges')
 
 /**
- * A strong ETag identifies the bytes that are sent (RFC 9110, 8.8.3.3), so a compressed reply has
- * another one.
+ * Changes the ETag of a compressed reply. A strong ETag identifies the bytes that are sent (RFC
+ * 9110, 8.8.3.3), so a compressed reply needs a different ETag.
  */
 function tagEncoded(
   request: FastifyRequest,
@@ -53,6 +56,8 @@ function tagEncoded(
   done(null, payload)
 }
 
-/** The encoding of the copy that the caller has. */
+/**
+ * Returns the encoding of the copy that the caller has; undefined when the copy is not compressed.
+ */
 const knownAs = ({ raw: { headers } }: FastifyRequest, etag: string): string | undefined =>
   encodings.find((each) => headers['if-none-match']?.includes(encodedTag(etag, each)))

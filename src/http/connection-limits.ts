@@ -1,5 +1,5 @@
-// Limits on connections: the time and size of headers and bodies, and the reply to bytes that are
-// not a request. Node's own replies would have another form.
+// Limits for connections: the time and size of headers and bodies. Also sends a problem document
+// for bytes that are not an HTTP request, because Node's own reply would have another form.
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
@@ -11,13 +11,19 @@ import { minimalHeaders } from './security-headers.ts'
 const usual = {
   headersMs: 10_000,
   requestMs: 15_000,
-  /** Longer than the minute after which proxies close an idle connection. */
+  /**
+   * The time in milliseconds until an idle connection is closed. Longer than the minute after which
+   * proxies close such a connection, so that the proxy closes first.
+   */
   keepAliveMs: 65_000,
   /**
-   * For a connection on which no byte moves during a response; event streams send one more often.
+   * The time in milliseconds until a connection without traffic is closed during a response. An
+   * event stream sends data more often.
    */
   silenceMs: 30_000,
-  /** How often Node looks for late requests; its default is 30 s. */
+  /**
+   * The interval in milliseconds at which Node checks for late requests. Node's default is 30 s.
+   */
   checkMs: 1_000,
 }
 const maxHeadersBytesLength = 16 * 1024
@@ -39,15 +45,15 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkMs,
-    // request-guards.ts refuses it with a problem document.
+    // request-guards.ts refuses a request without a Host header, with a problem document.
     requireHostHeader: false,
   },
   requestTimeout: limits.requestMs,
   keepAliveTimeout: limits.keepAliveMs,
   connectionTimeout: limits.silenceMs,
-  // request-guards.ts refuses requests while the server closes.
+  // request-guards.ts refuses requests while the server is closing.
   return503OnClosing: false,
-  // A proxy may send an absolute URL (RFC 9112, 3.2.2).
+  // A proxy may send an absolute URL (RFC 9112, 3.2.2). Only its path and query are kept.
   rewriteUrl: ({ url = '/' }) => url.replace(/^https?:\/\/[^/?#]*\/?/i, '/'),
   clientErrorHandler: (error, socket) => {
     if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is not valid HTTP.')
@@ -64,12 +70,15 @@ export function limitConnections(http: FastifyInstance, config: Config): void {
   const { server } = http
   server.maxConnections = connectionsWithin(maxDescriptors())
   closeIdleOnShutdown(http)
-  // CONNECT is refused, and every other Expect header than `100-continue` is ignored.
+  // CONNECT is refused. An Expect header other than `100-continue` is ignored.
   server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is not a proxy.'))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
-/** Closing the server ends idle connections, but not those that have not sent a request yet. */
+/**
+ * Ends the connections that have not sent a request yet. Fastify's close ends only the connections
+ * that are idle after a request.
+ */
 function closeIdleOnShutdown(http: FastifyInstance): void {
   const silent = new Set<Socket>()
   http.server.on('connection', (socket: Socket) => {
@@ -82,10 +91,10 @@ function closeIdleOnShutdown(http: FastifyInstance): void {
   })
 }
 
-/** The reply does not quote the bytes that were sent. */
+/** Sends a 400 response. The response does not quote the bytes that the client sent. */
 function refuse({ appUrl, host, port }: Config, socket: Socket, why: string): void {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: { headersSent: boolean } }
-  // Another response has started on this connection.
+  // When another response has started on this connection, no second response can be sent.
   if (!socket.writable || answer?.headersSent) return void socket.destroy()
   const problem = new Problem('malformed_request', `The request could not be read. ${why}`)
   const requestId = randomUUID()

@@ -1,6 +1,7 @@
-// CORS (DOMAIN 3.1): scripts on any page may call public web forms, without credentials; pages of
-// listed origins may call the rest, with credentials. Not @fastify/cors: OPTIONS is a route of its
-// own here, with Allow, and Vary has to be added to a finished response.
+// CORS headers (DOMAIN 3.1). Scripts of any origin may call public web forms, without credentials.
+// Scripts of a listed origin may call every other path, with credentials. @fastify/cors does not
+// fit, because OPTIONS has its own route here (with Allow), and Vary is added to a finished
+// response.
 
 const exposed = [
   'ETag',
@@ -33,23 +34,23 @@ const accepted = [
   'Range',
   'If-Range',
 ]
-/** For any origin: no header that identifies the caller. */
+/** The request headers that any origin may send. None of them identifies the caller. */
 const acceptedOfAll = accepted.slice(0, 5).join(', ')
 const acceptedOfListed = accepted.join(', ')
 
-/** The longest time that any browser caches a preflight. */
+/** The caching time of a preflight response. No browser caches it for longer. */
 const daySeconds = '86400'
 
 export interface CorsRequest {
   origin: string | undefined
-  /** The methods of the path, for a preflight request. */
+  /** The methods of the path. Only set for a preflight request. */
   methods: string | undefined
   isForAnyOrigin: boolean
 }
 
 export function corsHeaders({ origin, methods, isForAnyOrigin }: CorsRequest, listed: readonly string[]) {
   const headers: Record<string, string> = {}
-  // The response depends on the origin, whichever it is.
+  // The response depends on the origin, even when the origin is not listed or absent.
   if (!isForAnyOrigin && listed.length > 0) headers.vary = 'Origin'
   if (!isForAnyOrigin && (origin === undefined || !listed.includes(origin))) return headers
   headers['access-control-allow-origin'] = isForAnyOrigin ? '*' : (origin ?? '')

@@ -1,22 +1,29 @@
-// How many descriptors this process may have open, and how many of them may be connections. Without
-// a free descriptor it could not read its database, so connections never take the last ones.
+// Computes how many file descriptors this process may open, and how many of them may be
+// connections. Some descriptors stay reserved, because without a free descriptor the process could
+// not read its database.
 import { readFileSync } from 'node:fs'
 
 export const maxConnections = 10_000
-/** Descriptors of the database, the event loop, the log and the program. */
+/** The number of descriptors for the database, the event loop, the log and the program files. */
 const ownDescriptors = 32
-/** For exports, uploads, mail, calls and subprocesses: a share of the limit within these bounds. */
+/**
+ * The descriptors for exports, uploads, mail, outgoing calls and subprocesses. `share` is the
+ * fraction of the limit; `min` and `max` bound the number.
+ */
 const reserve = { min: 8, max: 256, share: 1 / 8 }
 
 /**
- * Null where the system does not tell. Node has raised the soft limit to the hard one at its start.
+ * Returns the maximum number of descriptors, or null when the system does not tell. Node raises the
+ * soft limit to the hard limit when it starts.
  */
 export function maxDescriptors(): number | null {
   const said = fromProc() ?? fromReport()
   return said === null || said === 'unlimited' ? null : Number(said) || null
 }
 
-/** At least one, so that the server can be reached. */
+/**
+ * Returns the maximum number of connections. It is at least one, so that the server can be reached.
+ */
 export function connectionsWithin(descriptors: number | null): number {
   if (descriptors === null) return maxConnections
   const kept = Math.min(Math.max(Math.floor(descriptors * reserve.share), reserve.min), reserve.max)
@@ -35,7 +42,7 @@ interface Report {
   userLimits?: { open_files?: { soft?: string | number } }
 }
 
-/** For systems other than Linux. */
+/** Reads the limit from Node's diagnostic report. Needed on systems other than Linux. */
 function fromReport(): string | null {
   const { userLimits } = (process.report?.getReport() ?? {}) as Report
   return userLimits?.open_files?.soft?.toString() ?? null

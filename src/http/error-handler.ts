@@ -1,4 +1,4 @@
-// The error handler: the one place that turns an error into a problem document.
+// The error handler. It is the only code that converts an error into a problem document.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Config } from '../config/config.ts'
@@ -10,7 +10,7 @@ import { isValidHost } from './host-header.ts'
 
 export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void
 
-/** The caller gets the sentence of the problem, the log gets its cause. */
+/** Sends the detail of the problem to the caller, and logs its cause. */
 export function createErrorHandler(config: Config, clock: Clock): AnswerError {
   const isSaid = loggedRecently(clock)
   return (error, request, reply) => {
@@ -21,13 +21,14 @@ export function createErrorHandler(config: Config, clock: Clock): AnswerError {
   }
 }
 
-/** The response to an unknown path. */
+/** Throws the 404 for an unknown path. */
 export function refuseUnknownPath(): never {
   throw new Problem('not_found', 'There is nothing at this path.')
 }
 
 function sendProblem(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
-  // A download that fails before its first byte has set these headers already.
+  // A download that fails before its first byte has already set its headers. They do not fit the
+  // problem document.
   for (const name of downloadHeaders) {
     reply.removeHeader(name)
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
@@ -45,7 +46,7 @@ function sendProblem(config: Config, problem: Problem, request: FastifyRequest, 
 
 export const problemType = 'application/problem+json; charset=utf-8'
 
-/** The body of a problem response. */
+/** Returns the body of a problem response. */
 export function problemText(
   config: Config,
   problem: Problem,
@@ -59,8 +60,9 @@ export function problemText(
 const sayAgainMs = 60_000
 
 /**
- * Every request meets the same disk, so each kind of storage fault is logged once a minute. The
- * access log has the code for each request.
+ * Returns a function that tells whether the storage fault of a problem was logged within the last
+ * minute. Each kind of storage fault is logged once a minute, because it affects every request. The
+ * access log has the code of every request.
  */
 function loggedRecently(clock: Clock): (problem: Problem) => boolean {
   const saidAt = new Map<string, number>()
@@ -76,10 +78,11 @@ function loggedRecently(clock: Clock): (problem: Problem) => boolean {
 }
 
 /**
- * Logs our own failures with their cause. For errors of the caller, the access log has the code.
+ * Logs the cause of a server error. The cause of a caller's error is logged only at debug level,
+ * because the access log has its code.
  */
 function logCause({ status, code, more: { cause } }: Problem, { log }: FastifyRequest): void {
-  // A problem without a cause is the server's own refusal, and frequent under overload.
+  // A problem without a cause is the server's own refusal, which is frequent under overload.
   if (cause === undefined && code === 'unavailable') return
   const isOurs = status >= 500
   if (isOurs) log.error({ err: cause, code }, 'A request failed.')
@@ -97,7 +100,7 @@ const downloadHeaders = [
 
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error
-  // The error that Node raises when the caller closes the connection within the body.
+  // Node raises this error when the caller closes the connection before the end of the body.
   if (error.code === 'ECONNRESET' && error.message === 'aborted')
     return new Problem('malformed_request', 'The connection was closed before the body was complete.', { cause: error })
   if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
@@ -108,7 +111,8 @@ function toProblem(error: FastifyError | Problem): Problem {
 }
 
 /**
- * DOMAIN 4.4: a 401 that asks for a token shows the login page unless the request asks for JSON.
+ * Returns whether the response is the login page (DOMAIN 4.4). This applies to a 401 that asks for
+ * a token, unless the request asks for JSON.
  */
 function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
   if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false

@@ -1,11 +1,14 @@
-// The check of Host headers.
+// Validates Host headers.
 import { LRUCache } from 'lru-cache'
 
 const maxHosts = 100
-/** Most requests name the same host. */
+/** Cached results by Host header. Most requests have the same Host header. */
 const hosts = new LRUCache<string, boolean>({ max: maxHosts })
 
-/** With or without a port. Any other text must not become part of a URL. */
+/**
+ * Returns whether the text is a host, with or without a port. Any other text must not become part
+ * of a URL.
+ */
 export function isValidHost(text: string): boolean {
   const known = hosts.get(text)
   if (known !== undefined) return known

@@ -1,6 +1,6 @@
-// The last line of defense of the log (DESIGN 9). Code that logs leaves out names, addresses and
-// secrets; this file removes those in the words of a library or of another server, from errors and
-// from each finished line.
+// Removes secrets and personal data from the log (DESIGN 9). Code that logs leaves them out, but an
+// error of a library or of another server may quote them. This file is the last line of defense: it
+// cleans errors and every finished line.
 import { Problem } from '../contract/output/problems.ts'
 import { BuryJob } from '../jobs/queue.ts'
 import { OutboundError } from '../kernel/outbound/errors.ts'
@@ -8,7 +8,8 @@ import { Veto } from '../kernel/write/events.ts'
 import { MailboxFailed, MailDeferred, MailReaderBusy, MailRefused, UnreadableMail } from '../mail/failures.ts'
 
 /**
- * Errors with words of another server; neither these words nor those of their causes are logged.
+ * Errors that quote another server. Their messages, and the messages of their causes, are not
+ * logged.
  */
 const externalErrors = [
   BuryJob,
@@ -22,14 +23,14 @@ const externalErrors = [
 ]
 const isForeign = (error: Error): boolean => externalErrors.some((each) => error instanceof each)
 /**
- * Errors with sentences for users, who see them in a reply or with the job; the sentences may quote
- * records.
+ * Returns whether the message of an error is meant for users. Users see such a message in a reply
+ * or with a job. It may quote records, so it is not logged.
  */
 const isUserFacing = (error: Error): boolean => error instanceof Problem || isForeign(error)
 
 interface Told {
   type: string
-  /** Empty when the message must not be logged. */
+  /** The message of the error. Empty when the message must not be logged. */
   message: string
   stack: string
   code?: string
@@ -37,18 +38,20 @@ interface Told {
   [key: string]: unknown
 }
 
-/** The depth to which the causes of an error are followed. */
+/** The maximum number of errors in a chain of causes. */
 const deepest = 5
 
 /**
- * The logged form of an error: its kind, stack and code. The message is included unless it, or that
- * of a cause, is for users. Other properties are left out, because libraries attach whole requests.
+ * Returns the logged form of an error: kind, stack, code and message. Leaves out a message that is
+ * meant for users or that wraps such a message. Leaves out all other properties, because libraries
+ * attach whole requests to errors.
  */
 export function errorOf(error: unknown): Told {
   const chain: Error[] = []
   for (let each = error; each instanceof Error && chain.length < deepest; each = each.cause) chain.push(each)
   if (chain.length === 0) return { type: typeof error, message: '', stack: '' }
-  // An error that wraps another one may repeat its message.
+  // An error that wraps another error may repeat its message, so the messages of all its wrappers
+  // are left out, too.
   const quoting = chain.findLastIndex(isUserFacing)
   const from = chain.findIndex(isForeign)
   return chain.reduceRight<Told | undefined>(
@@ -64,47 +67,54 @@ function told(error: Error, isForPeople: boolean, cause: Told | undefined): Told
   return {
     type,
     message,
-    // An expected error needs no stack.
+    // An error that is meant for users is expected, so its stack is left out.
     stack: isUserFacing(error) ? '' : [isForPeople ? type : `${type}: ${message}`, ...framesOf(error)].join('\n'),
     ...(typeof code === 'string' && { code }),
     ...(cause && { cause }),
   }
 }
 
-/** A SyntaxError quotes the text that is not JSON. */
+/**
+ * Returns the message of an error. The message of a JSON SyntaxError is replaced, because it quotes
+ * the invalid text.
+ */
 const wordsOf = ({ message }: Error): string =>
   / is not valid JSON$/.test(message) ? 'The text is not valid JSON' : message.slice(0, 2000)
 
 const framesOf = ({ stack = '' }: Error): string[] => stack.split('\n').filter((line) => /^\s+at /.test(line))
 
 const secretNames = 'password|passwd|passphrase|secret|token|api[_-]?key|signature|authorization'
-/** A key whose value is always a secret. */
+/** Matches the name of a JSON key whose value is always a secret. */
 const secretKey = new RegExp(`(?:^|\\W)(?:${secretNames}|(?:set-)?cookie)$`, 'i')
 const named = `\\b(${secretNames})(\\\\*"?\\s*[=:]\\s*)`
 
-/** In this order, so that no pattern matches half of what an earlier one replaces. */
+/**
+ * The patterns of secrets, each with its replacement. The order matters: no pattern may match half
+ * of the text that a later pattern would replace.
+ */
 const secrets: readonly [RegExp, string][] = [
-  // user:password@ in a URL
+  // Matches user:password@ in a URL.
   [/:\/\/[^\s"<>/?#@]*(?:@[^\s"<>/?#@]*)*@(?=[\w[])/g, '://[secret]@'],
   [/\b(Bearer|Basic)\s+(?!\[)[^\s"\\,;]+/gi, '$1 [secret]'],
   [/(?<!\d)[1-9]\d{0,15}\|[\w-]{20,100}/g, '[token]'],
   [/\bwhsec_[\w+/=-]+/g, '[secret]'],
   [/\b(accord_session|XSRF-TOKEN|__(?:Host|Secure)-[\w-]+)=[^\s;"\\]+/gi, '$1=[secret]'],
   [/\b((?:set-)?cookie)(\\*"?\s*:\s*\\*"?)[^"\\]+/gi, '$1$2[secret]'],
-  // A secret in quotes, in escaped quotes (JSON inside a text), and without quotes.
+  // The next three patterns match a secret in quotes, in escaped quotes (JSON inside a text), and
+  // without quotes.
   [new RegExp(`${named}(")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\[^])+`, 'gi'), '$1$2$3[secret]'],
   [new RegExp(`${named}(\\\\+")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\+[^"\\\\])+`, 'gi'), '$1$2$3[secret]'],
   [new RegExp(`${named}(?!\\[|(?:Bearer|Basic) )[^\\s"\\\\&,;}\\]]+`, 'gi'), '$1$2[secret]'],
-  // Each pattern starts where a run of its characters starts, so a long run without an @ is scanned
-  // once.
+  // The next three patterns match e-mail addresses. Each pattern matches only at the start of a run
+  // of characters, so that a long run without an @ is scanned only once.
   [/"(?:[^"\\]){1,64}"@[\p{L}\p{N}.[\]:-]+/gu, '[e-mail]'],
   [
     /(?<![\p{L}\p{N}._%+'!#$&*=?^`{|}~-])[\p{L}\p{N}._%+'!#$&*=?^`{|}~-]+@[\p{L}\p{N}[](?:[\p{L}\p{N}.:\]-]*[\p{L}\p{N}\]])?/gu,
     '[e-mail]',
   ],
   [/(?<![\p{L}\p{N}._+-])[\p{L}\p{N}._+-]+%40[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?/gu, '[e-mail]'],
-  // IP addresses, except those for "this machine" or "all", and except the address this server
-  // listens on, which its operator needs.
+  // The last two patterns match IP addresses. They exclude addresses that mean "this machine" or
+  // "all", and the address in the line about listening, which the operator needs.
   [
     /(?<![\d.]|^Accord CRM listens on https?:\/\/)(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
     '[address]',
@@ -116,13 +126,15 @@ const secrets: readonly [RegExp, string][] = [
 ]
 
 /**
- * Every text that is removed contains one of these, and most lines contain none: a sign of an
- * e-mail address or token, a word before a secret, or the digits of an IP address.
+ * A quick test for a line that may need redaction, because most lines need none. Matches the sign
+ * of an e-mail address or token, a word before a secret, or the digits of an IP address. Every text
+ * that a pattern above removes contains such a mark.
  */
 const marks = new RegExp(
   [
     '@|%40|\\||bearer|basic|whsec_|accord_session|xsrf-token|__(?:host|secure)-',
-    // JSON writes a tab before the word as a backslash and a letter.
+    // The pattern has no `\b` before the word, because JSON writes a tab as `\t`, whose letter
+    // would join the word.
     `(?:${secretNames}|cookie)[^a-z_]`,
     String.raw`\d\.\d{1,3}\.\d|[0-9a-f]{1,4}:[0-9a-f]{0,4}:|::`,
   ].join('|'),
@@ -145,10 +157,13 @@ function scrubValue(value: unknown): unknown {
 const scrubNamed = (key: string, value: unknown): unknown =>
   secretKey.test(key) && value !== null && typeof value !== 'boolean' ? '[secret]' : scrubValue(value)
 
-/** Removes secrets and personal data from a line of JSON. */
+/** Removes secrets and personal data from a log line. The line is JSON. */
 export const redactLine = (line: string): string => (marks.test(line) ? scrubWhole(line) : line)
 
-/** Value by value, so that no pattern can remove a quote or a bracket of the JSON. */
+/**
+ * Redacts each value of the JSON line separately, so that no pattern can remove a quote or a
+ * bracket of the JSON.
+ */
 export function scrubWhole(line: string): string {
   try {
     return `${JSON.stringify(scrubValue(JSON.parse(line)))}\n`

@@ -1,5 +1,5 @@
-// The meaning of each step of a request; contract/backend.ts calls them in order. The steps
-// identify the caller, check permissions, find the record in the path, and turn a handler's result
+// Implements the steps of a request, which contract/backend.ts calls in order. The steps identify
+// the caller, check permissions, find the record in the path, and convert the result of a handler
 // into a reply.
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
@@ -22,16 +22,18 @@ import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
 import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
 /**
- * By path: throws 404 or 412 for a record that the caller may not see. Gets the ids of the path in
- * order.
+ * Functions by path. Each throws 404 or 412 for a record that the caller may not see. `id` and
+ * `below` are the ids in the path, in order.
  */
 export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
-/** By operation: what its rules say about the rest of a refused body. */
+/** Functions by operation. Each checks the rules for the valid fields of an invalid body. */
 export type Examiners = Partial<Record<OperationId, Examine>>
 
 export interface Rules {
-  /** By the show path of a resource (`/api/admin/leads/{id}`), or the path of a link below it. */
+  /**
+   * The keys are show paths of resources (`/api/admin/leads/{id}`), and paths of links below them.
+   */
   locators: Locators
   gates: Gates
   examiners: Examiners
@@ -67,8 +69,8 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
 async function authenticate(parts: Parts, call: Call): Promise<void> {
   const { services } = parts
   const { headers, request, fact } = call
-  // A token revoked before this request arrived must count as revoked, whichever process revoked
-  // it.
+  // Another process may have revoked the token. A new read transaction shows every revocation from
+  // before the arrival of this request.
   services.store.renewReadTransaction(call.ageMs)
   const requestOrigin = requestOriginOf(call)
   const { user, token, session } = await identify(services, { headers, ip: request.address, requestOrigin }).catch(
@@ -106,7 +108,7 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   const { body, uploads } = await receive(ctx, stream, form)
   call.context = { ...ctx, uploads } satisfies Context
   if (ctx.user === null) return body
-  // The upload may have taken long, so the caller is identified and authorized again.
+  // An upload may take long, so the caller is identified and authorized again afterwards.
   services.store.renewReadTransaction()
   const calling = { headers: call.headers, ip: ctx.ip ?? '', requestOrigin: ctx.requestOrigin }
   const { user, token, session } = await identify(services, calling, false)
@@ -139,9 +141,9 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 }
 
 /**
- * Whether a dry run looks for further errors in a refused body. Mass operations report each record
- * by itself. A public operation has none: strangers could use it to find out, without a trace,
- * whether a record exists.
+ * Returns whether a dry run searches for further errors in an invalid body. A mass operation
+ * reports errors by record, so it is excluded. A public operation is excluded, because strangers
+ * could use dry runs to find out, without a trace, whether a record exists.
  */
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
@@ -152,8 +154,8 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
   if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))
   const key = header(call, 'idempotency-key')
-  // A dry run must not consume the key. Keys belong to a token or session, so a public call has
-  // none.
+  // A dry run must not consume the key. A key belongs to a token or session, so a public call has
+  // no key.
   if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
     return withSessionHeaders(ctx, await answer(ctx))
   const { replayed, ...stored } = await once(ctx, key, input, {
@@ -166,7 +168,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
     },
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
-  // Cookies belong to this response alone and are never stored.
+  // Cookies are never stored, because they belong to this response alone.
   return withSessionHeaders(ctx, { ...stored, mediaType: json, headers })
 }
 
@@ -182,8 +184,8 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
 }
 
 /**
- * Adds the cookies. A response to a session must not be cached, because the next session has the
- * same URL.
+ * Adds the cookies and, for a session, forbids caching. The next session in the same browser has
+ * the same URLs, so it could get a cached response of this session.
  */
 function withSessionHeaders({ session, cookies }: Context, answer: Answered): Answered {
   if (session === null && cookies.length === 0) return answer

@@ -1,5 +1,5 @@
-// Rate limits (DOMAIN 25.2): a token bucket for each token, session and address. Each process
-// counts in its own memory; attempt-limits.ts has the limits that all processes share.
+// Rate limits (DOMAIN 25.2): a token bucket for each API token, session and network address. Each
+// process counts in its own memory. The limits that all processes share are in attempt-limits.ts.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateCounter } from '../contract/backend.ts'
@@ -13,20 +13,23 @@ interface Rate {
 }
 
 /**
- * The state of a bucket as the `RateLimit` header gives it
+ * The state of a bucket, with the values of the `RateLimit` header
  * (draft-ietf-httpapi-ratelimit-headers-10).
  */
 interface BucketState {
   rate: Rate
   left: number
-  /** Seconds until one more request is allowed, and until the bucket is full. */
+  /**
+   * `waitSeconds` is the time until one more request is allowed, `fullSeconds` until the bucket is
+   * full.
+   */
   waitSeconds: number
   fullSeconds: number
 }
 
 /**
- * At most this many buckets; the least recently used is evicted, and its owner starts again with a
- * full bucket.
+ * The maximum number of buckets of each kind. Beyond it, the least recently used bucket is dropped,
+ * and its owner gets a full bucket at the next request.
  */
 const maxKnown = 20_000
 
@@ -38,22 +41,23 @@ const usual = {
 
 export interface RatedCall {
   ip: string
-  /** The token or cookie; undefined when none was sent or the operation is public. */
+  /** The token or cookie. Undefined when the caller sent none, or when the operation is public. */
   credential: string | undefined
   /** The time of the request. */
   at: Date
 }
 
 export interface RateAccount extends RateCounter {
-  /** `RateLimit` and `RateLimit-Policy` for the response. */
+  /** Returns `RateLimit` and `RateLimit-Policy` for the response. */
   headers(): Record<string, string>
 }
 
 export interface Rates {
   /**
-   * Counts a request. Without a credential it counts for the address; with one it counts for the
-   * caller, once authenticated. An address without requests left may only use credentials that were
-   * accepted before, so it cannot go on guessing. Throws 429 with Retry-After.
+   * Counts a request. Throws 429 with Retry-After above a limit. A request without a credential
+   * counts for its address. A request with a credential counts for its caller after authentication.
+   * When an address has no requests left, only credentials that were accepted before are allowed,
+   * so that the address cannot guess more credentials.
    */
   check(call: RatedCall): RateAccount
 }
@@ -134,7 +138,7 @@ function createBuckets(rate: Rate): Buckets {
   })
   const leftOf = (key: string, atMs: number): number => {
     const bucket = known.get(key)
-    // After the clock was set back, the bucket keeps its content and refills from then on.
+    // When the clock was set back, the bucket keeps its content and refills from the new time on.
     if (bucket && atMs < bucket.atMs) bucket.atMs = atMs
     return bucket
       ? Math.min(rate.burst, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * rate.perSecond)
@@ -153,7 +157,8 @@ function createBuckets(rate: Rate): Buckets {
 }
 
 /**
- * Digests of accepted credentials. They only allow the lookup of the token; they do not replace it.
+ * Returns a set of digests of accepted credentials. The set only decides whether a credential may
+ * be looked up; it never authenticates a caller.
  */
 function createAccepted() {
   const known = new LRUCache<string, true>({ max: maxKnown })

@@ -1,5 +1,5 @@
-// Checks replies against the contract before they are sent: all of them in development, a sample in
-// production.
+// Checks replies against the contract before they are sent. In development it checks every reply,
+// in production a sample.
 import type { Call } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -7,15 +7,15 @@ import { json } from './response.ts'
 
 export interface ReplyCheck {
   checker: ReplyChecker
-  /** Called with sentences when a reply breaks the contract. */
+  /** Called when a reply breaks the contract. `findings` are sentences about the violations. */
   report: (findings: string[], call: Call) => void
-  /** The share of replies that is checked, from 0 to 1. */
+  /** The fraction of replies to check, from 0 to 1. */
   share: number
 }
 
 const isSampled = ({ share }: ReplyCheck): boolean => share >= 1 || (share > 0 && Math.random() < share)
 
-/** For a download: its status and media type, not its bytes. */
+/** Checks the status and the media type of a download. Does not check its bytes. */
 export function checkDownload(check: ReplyCheck, call: Call, { body, status, mediaType }: Answered): void {
   if (body === undefined || !isSampled(check)) return
   const findings = check.checker.byteFindings(call.fact, status, mediaType)
@@ -24,7 +24,8 @@ export function checkDownload(check: ReplyCheck, call: Call, { body, status, med
 
 export function checkReply(check: ReplyCheck, call: Call, status: number, reply: unknown): void {
   if (!isSampled(check)) return
-  // The reply as the caller gets it: without undefined keys, with dates as text.
+  // Converts the reply into the form that the caller gets: without undefined keys, and with dates
+  // as text.
   const sent: unknown = JSON.parse(JSON.stringify(reply))
   const findings = check.checker.findings(call.fact, status, json, sent)
   if (findings.length > 0) check.report(findings, call)

@@ -1,6 +1,6 @@
-// Checks before the operation is known: malformed headers, a closing server, rate limits, the
-// memory for bodies. Load shedding comes before them. security-headers.ts and connection-limits.ts
-// have the other limits.
+// Checks that come before the operation is known: malformed headers, a closing server, rate limits,
+// and the memory for bodies. Load shedding comes before these checks. Other limits are in
+// security-headers.ts and connection-limits.ts.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { isForm } from '../contract/routes.ts'
@@ -16,14 +16,17 @@ import { registerSecurityHeaders } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null when the request is not rate limited. */
+    /** The rate limits of the caller; null when the request has no rate limit. */
     rateAccount: RateAccount | null
-    /** The caller's address in canonical form. All code reads this instead of `ip`. */
+    /** The caller's IP address in canonical form. Code must read this property, not `ip`. */
     readonly address: string
   }
 }
 
-/** `serves`: whether the server listens on a socket, so that it must shed load. */
+/**
+ * Registers all guards. `serves` tells whether the server listens on a socket, which requires load
+ * shedding.
+ */
 export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('rateAccount', null)
   http.decorateRequest('address', { getter: addressOf })
@@ -35,7 +38,8 @@ export async function registerRequestGuards(http: FastifyInstance, services: Ser
 }
 
 /**
- * The address that a trusted proxy names, or that of the connection if it is not a valid address.
+ * Returns the address that a trusted proxy names. When it is not a valid address, returns the
+ * address of the connection.
  */
 function addressOf(this: FastifyRequest): string {
   return plainAddress(this.ip ?? '') ?? plainAddress(this.socket.remoteAddress ?? '') ?? ''
@@ -43,13 +47,14 @@ function addressOf(this: FastifyRequest): string {
 
 const maxHeaders = 100
 
-/** Refuses malformed headers, and all requests while the server closes. */
+/** Refuses requests with malformed headers. While the server is closing, refuses all requests. */
 function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   let isClosing = false
   http.addHook('preClose', async () => {
     isClosing = true
   })
-  // The next request on this connection must go to the server that replaces this one.
+  // The client must open a new connection, so that its next request reaches the server that
+  // replaces this server.
   http.addHook('onSend', (_request, reply, _payload, done) => {
     if (isClosing) reply.header('connection', 'close')
     done()
@@ -65,14 +70,15 @@ function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   })
 }
 
-/** Why the headers are refused; undefined when they are valid. */
+/** Returns the reason for refusing the headers; undefined when they are valid. */
 function headerFault(request: FastifyRequest): string | undefined {
   const { rawHeaders, httpVersion, headers } = request.raw
   if (rawHeaders.length > maxHeaders * 2) return `There are more than ${maxHeaders} headers.`
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
-  // Links begin with both. Behind a trusted proxy, the forwarded values count.
+  // Links in replies begin with the protocol and the host. Behind a trusted proxy, the forwarded
+  // values count.
   const { host, protocol } = request
   if (!/^https?$/i.test(protocol)) return 'X-Forwarded-Proto must be http or https.'
   if (host === '' ? (headers.host ?? '') !== '' : !isValidHost(host)) return 'The Host header names no host.'
@@ -84,13 +90,14 @@ const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowe
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
-  // Synchronous: a request without a body must be queued or refused before the event loop handles
-  // the next one (load-shedding.ts).
+  // This hook is synchronous: a request without a body must be queued or refused before the event
+  // loop handles the next request (load-shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {
     const { operation, isPublic = true, methods } = routeFactsOf(request)
     if (operation === 'getHealth' || operation === 'getReadiness') return done()
     if (operation === 'getMetrics' && isLoopback(request.address)) return done()
-    // A preflight is the same for all callers and costs less than a refusal.
+    // A preflight request is exempt. It reveals nothing about a caller and costs less than a
+    // refusal.
     if (methods !== undefined) return done()
     const { authorization, cookie } = request.raw.headers
     const credential = isPublic ? undefined : (authorization ?? cookie)
@@ -103,7 +110,10 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   })
 }
 
-/** A body is held in memory before its sender is known, so its bytes are counted as they arrive. */
+/**
+ * Limits the memory for bodies, because a body is in memory before its sender is known. The bytes
+ * are counted as they arrive.
+ */
 function boundBodies(http: FastifyInstance, services: Services): void {
   http.addHook('preParsing', (request, reply, payload, done) => {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = request.raw.headers
@@ -114,7 +124,7 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     payload.on('data', function count(chunk: Buffer) {
       if (loan.take(chunk.length)) return
       payload.off('data', count)
-      // The request was already refused, so its body is not read.
+      // Without an error listener, the request was already refused, and nothing reads the body.
       if (payload.listenerCount('error') === 0) return
       reply.header('connection', 'close')
       payload.emit('error', budgetExceeded())

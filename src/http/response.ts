@@ -1,5 +1,5 @@
-// Renders the reply of a handler as JSON, with ETag and Link headers, or as 304 for a caller that
-// has it.
+// Renders the reply of a handler as JSON, with ETag and Link headers. A caller that already has the
+// reply gets 304.
 import type { Call, Input } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -14,14 +14,17 @@ export function header(call: Call, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-/** With several media types, a cache must not mix up their replies. */
+/**
+ * Adds `Vary: Accept` when the operation has several media types, so that a cache keeps their
+ * replies apart.
+ */
 export function withVary({ fact }: Call, answer: Rendered): Rendered {
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'
   return answer
 }
 
 export interface Rendered extends Answered {
-  /** Whether the ETag covers the whole reply, so that a 304 is possible. */
+  /** Whether the ETag covers the whole reply. Only then is a 304 possible. */
   isComparable?: boolean
 }
 
@@ -51,7 +54,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   return { status, headers, body, mediaType: json, isComparable }
 }
 
-/** The Link header of a list (RFC 8288). */
+/** Returns the Link header of a list (RFC 8288). */
 function linkHeader(reply: unknown): string | undefined {
   const links = (reply as { links?: Record<string, string | null> } | null)?.links
   if (!links) return undefined

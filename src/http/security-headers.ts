@@ -1,14 +1,17 @@
-// Security headers, CORS headers and Cache-Control of every response.
+// Sets the security headers, CORS headers and Cache-Control of every response.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import helmet from 'helmet'
 import type { Config } from '../config/config.ts'
 import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { corsHeaders } from './cors.ts'
 
-/** For data: a browser must not run, load or frame any of it. HTML pages set their own policy. */
+/**
+ * The content security policy of data: a browser must not run, load or frame anything in it. An
+ * HTML page sets its own policy.
+ */
 const policyOfData = "default-src 'none'; frame-ancestors 'none'"
 
-/** For responses that are sent before Fastify has a request. */
+/** The headers of a response that is sent before Fastify has a request. */
 export const minimalHeaders = {
   'content-security-policy': policyOfData,
   'referrer-policy': 'no-referrer',
@@ -17,8 +20,8 @@ export const minimalHeaders = {
 }
 
 /**
- * The headers of helmet, computed once, because helmet sets each header separately for every
- * response.
+ * Returns the headers that helmet sets. They are computed once, because helmet would set each
+ * header separately for every response.
  */
 function helmetHeaders(): Record<string, string> {
   const headers: Record<string, string> = {}
@@ -29,12 +32,13 @@ function helmetHeaders(): Record<string, string> {
     removeHeader: () => undefined,
   }
   const set = helmet({
-    // minimalHeaders has both.
+    // minimalHeaders has the next two headers.
     contentSecurityPolicy: false,
     xFrameOptions: false,
-    // Set below, depending on the protocol of the request.
+    // Set by registerSecurityHeaders, because it depends on the protocol of the request.
     strictTransportSecurity: false,
-    // Pages of one origin may share a process; no page here needs one of its own.
+    // The header would ask a browser to give the origin a separate process, which no page here
+    // needs.
     originAgentCluster: false,
     xDownloadOptions: false,
   })
@@ -45,7 +49,7 @@ function helmetHeaders(): Record<string, string> {
 
 const always = { ...helmetHeaders(), ...minimalHeaders }
 
-/** The headers of a refusal before routing: `always`, the request id and HSTS. */
+/** Returns the headers of a refusal before routing: `always`, the request id and HSTS. */
 export const headersFor = (request: FastifyRequest, config: Config): Record<string, string> => ({
   ...always,
   'x-request-id': request.id,
@@ -54,11 +58,14 @@ export const headersFor = (request: FastifyRequest, config: Config): Record<stri
 
 const transportSecurity = { 'strict-transport-security': 'max-age=31536000' }
 
-/** Without includeSubDomains, because subdomains may belong to other programs. */
+/**
+ * Returns whether the response gets HSTS. HSTS applies without includeSubDomains, because
+ * subdomains may belong to other programs.
+ */
 const isSecure = ({ protocol }: FastifyRequest, { appUrl }: Config): boolean =>
   protocol === 'https' || appUrl?.startsWith('https:') === true
 
-/** The CORS headers of a response. */
+/** Returns the CORS headers of a response. */
 export function originHeadersFor(request: FastifyRequest, { corsOrigins }: Config): Record<string, string> {
   const { isForAnyOrigin = false, methods } = routeFactsOf(request)
   return corsHeaders({ origin: request.raw.headers.origin, methods, isForAnyOrigin }, corsOrigins)
@@ -82,13 +89,19 @@ export function registerSecurityHeaders(http: FastifyInstance, config: Config): 
   })
 }
 
-/** Browsers show a PDF in a page of their own, which inherits the policy. */
+/**
+ * Allows the PDF viewer. A browser shows a PDF in its own viewer page, which inherits the policy of
+ * the response.
+ */
 function allowPdfViewer(reply: FastifyReply): void {
   if (reply.getHeader('content-security-policy') === policyOfData)
     reply.header('content-security-policy', "frame-ancestors 'none'")
 }
 
-/** Other sites embed web forms and load their script; the form's own page sets its policy. */
+/**
+ * Allows other sites to embed web forms and to load the script of a form. The HTML page of a form
+ * sets its own policy.
+ */
 function allowEmbedding(reply: FastifyReply): void {
   reply.removeHeader('x-frame-options')
   if (reply.getHeader('cross-origin-resource-policy') === 'same-origin')
@@ -96,8 +109,9 @@ function allowEmbedding(reply: FastifyReply): void {
 }
 
 /**
- * Replies hold customer data, so no proxy may store them. A browser may keep a reply with an ETag,
- * to ask whether it is still current (304), but not for another user of the same machine.
+ * Sets Cache-Control. Replies have customer data, so no proxy may store them. A browser may store a
+ * reply with an ETag, but must ask for each use whether it is current (304). `Vary` prevents its
+ * use for another user of the browser.
  */
 function setCacheControl({ method }: FastifyRequest, reply: FastifyReply): void {
   if (reply.hasHeader('cache-control')) return

@@ -1,16 +1,19 @@
-// Finds out why the data folder cannot be used. SQLite itself does not say: it opens a file it may
-// not write as read-only, and reports a full disk as "disk I/O error".
+// Finds the reason why the data folder cannot be used. SQLite does not tell the reason: it opens an
+// unwritable file as read-only, and it reports a full disk as "disk I/O error".
 import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** More than the 32 KiB that SQLite writes beside a database to open it. */
+/**
+ * The size of the test file. SQLite needs less to open a database: it writes 32 KiB beside the
+ * database.
+ */
 const trialBytes = 64 * 1024
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
 
 /**
- * Says, as the end of a sentence, which of these paths cannot be written and why; null when all
- * can.
+ * Returns the end of a sentence that names the first of `paths` that cannot be written, and the
+ * reason. Returns null when all paths can be written.
  */
 export function accessProblem(paths: readonly string[]): string | null {
   for (const path of paths.filter((each) => existsSync(each))) {
@@ -32,7 +35,7 @@ export function accessProblem(paths: readonly string[]): string | null {
   return null
 }
 
-/** Whether the disk of a folder is full, found out by writing a small file. */
+/** Returns whether the disk of a folder is full. Writes and deletes a small file to find out. */
 export function isDiskFull(folder: string): boolean {
   const path = join(folder, `.trial-${process.pid}`)
   let handle: number | undefined

@@ -1,5 +1,5 @@
-// Writes files that appear whole or not at all, even after a power cut: under a temporary name
-// first, then synced, then renamed.
+// Writes a file atomically: after a power cut, the file exists either whole or not at all. The
+// content is written under a temporary name and synced, then the file is renamed.
 import { randomUUID } from 'node:crypto'
 import { linkSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,7 +7,10 @@ import { syncPath } from '../../db/disk.ts'
 
 interface Options {
   mode?: number
-  /** Returns false instead of replacing an existing file. */
+  /**
+   * Whether the file must be new. When it exists already, the function changes nothing and returns
+   * false.
+   */
   isFirst?: boolean
 }
 
@@ -26,8 +29,8 @@ export function writeFileAtomic(path: string, text: string, { mode = 0o644, isFi
 }
 
 /**
- * Gives the draft its name unless that exists. A link, unlike a rename, never replaces another
- * process's file.
+ * Gives the draft its final name. Returns false when a file with this name exists. A hard link,
+ * unlike a rename, never replaces the file of another process.
  */
 function named(draft: string, path: string): boolean {
   try {
@@ -35,14 +38,17 @@ function named(draft: string, path: string): boolean {
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? ''
     if (code === 'EEXIST') return false
-    // Some file systems have no hard links.
+    // Some file systems have no hard links, so the draft is renamed there.
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(code)) throw cause
     renameSync(draft, path)
   }
   return true
 }
 
-/** Removes drafts of ended processes. Newer drafts may belong to a running process. */
+/**
+ * Removes drafts from before `before`, because their processes have ended. A newer draft may belong
+ * to a running process.
+ */
 export function removeStaleDrafts(folder: string, before: Date): void {
   for (const name of readdirSync(folder)) {
     if (!/^\..+\.[0-9a-f-]{36}\.new$/.test(name)) continue

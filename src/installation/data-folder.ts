@@ -1,5 +1,6 @@
-// The data folder: opens the database, stores the secret, publishes the contract. The server and
-// all commands use this file, so that they create the same files with the same permissions.
+// Opens the database in the data folder, stores the secret and publishes the contract. The server
+// and all commands use these functions, so that they create the same files with the same
+// permissions.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -17,7 +18,7 @@ import { yamlOf } from './yaml.ts'
 
 export { filesFolder, restoringMark, secretFile } from './installation.ts'
 
-/** The data folder, and the folder of the database if that is elsewhere. */
+/** Returns the data folder. When the database is in another folder, returns that folder, too. */
 export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
   const file = databaseFile(databaseUrl)
   if (file === null) return [dataDir]
@@ -26,7 +27,7 @@ export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
   return isInside ? [dataDir] : [dataDir, folder]
 }
 
-/** The files and folders that a server must be able to write, if they exist. */
+/** Returns the files and folders that a server must be able to write. Some may not exist. */
 function writtenPaths(config: Config): string[] {
   const file = databaseFile(config.databaseUrl)
   const files = file === null ? [] : [file, `${file}-wal`, `${file}-shm`]
@@ -34,8 +35,9 @@ function writtenPaths(config: Config): string[] {
 }
 
 /**
- * Creates the data folder if it is missing, readable by its owner only, and opens the database.
- * Throws ConfigError; a lost database is never replaced by a new one.
+ * Opens the database. Creates the data folder if it is missing, with access only for its owner.
+ * Throws ConfigError when the data cannot be used. A lost database is an error, too, and is never
+ * replaced by a new database.
  */
 export function openData(config: Config): Store {
   try {
@@ -72,7 +74,7 @@ export function openData(config: Config): Store {
   }
 }
 
-/** The secret in use; null when there is none. Never creates one. */
+/** Returns the present secret; null when there is none. Never creates a secret. */
 export function presentSecret(config: Config): string | null {
   if (config.secret !== null) return config.secret
   const path = secretFile(config)
@@ -81,8 +83,9 @@ export function presentSecret(config: Config): string | null {
 }
 
 /**
- * ACCORD_SECRET, else the secret in the data folder, else a new one written there. Throws
- * ConfigError.
+ * Returns ACCORD_SECRET, or else the secret in the data folder. When there is neither, generates a
+ * secret and writes it into the data folder. Throws ConfigError when the file is invalid or cannot
+ * be written.
  */
 export function getOrCreateSecret(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
@@ -103,8 +106,8 @@ export function getOrCreateSecret(config: Config): { secret: string; isNew: bool
 }
 
 /**
- * Applies pending migrations and returns their names. Only a migration that encrypts values needs
- * the secret.
+ * Applies the pending migrations and returns their names. Only a migration that encrypts values
+ * needs the secret.
  */
 export const migrateData = (
   config: Config,
@@ -115,7 +118,7 @@ export const migrateData = (
     rebuildSearch,
     seal(text) {
       const secret = presentSecret(config)
-      // Values to encrypt exist only in a database that already had a secret.
+      // A database with values to encrypt is not new, so it must already have a secret.
       if (secret === null)
         throw new ConfigError(
           'ACCORD_SECRET',
@@ -125,18 +128,21 @@ export const migrateData = (
     },
   })
 
-/** Reads the contract that the documentation shows; see published-contract.ts. */
+/** Returns a function that reads the contract for the documentation (published-contract.ts). */
 export const openPublished = (config: Config): (() => Published | null) =>
   publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
 
-/** Publishes the contract this program was generated from. False when it is already published. */
+/**
+ * Publishes the contract that this program was generated from. Returns false when it is already
+ * published.
+ */
 export function publishContract(config: Config): boolean {
   const generated = generatedContract()
   const hash = generated['x-contract-hash']
   const known = openPublished(config)()
   if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
-  // Not openapi.yaml itself: both formats must agree, and only the generated contract declares the
-  // response headers.
+  // The YAML comes from the generated contract, not from openapi.yaml. Both formats must agree, and
+  // openapi.yaml does not declare the response headers.
   publish(config.dataDir, generated, yamlOf(generated))
   return true
 }

@@ -1,6 +1,6 @@
-// Detects a lost database: one that is missing, empty or of another installation. It must not be
-// taken for a first start, because the cleanup would delete all files that a new database does not
-// refer to.
+// Detects a lost database: it is missing, empty or belongs to another installation. Without this
+// check, the server would create a new database, and the cleanup would delete all files that the
+// new database does not refer to.
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
@@ -10,23 +10,29 @@ import { type Config, ConfigError } from '../config/config.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 
 /**
- * Exists while `accord restore` replaces the data, so that no process opens a mixture of old and
- * new.
+ * The path of the mark that exists while `accord restore` replaces the data. No process may open
+ * the data in this time, because they are a mixture of old and new.
  */
 export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
 export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
 export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
 export const backupsFolder = (config: Config): string => join(config.dataDir, 'backups')
 export const backupNote = (config: Config): string => join(config.dataDir, 'last-backup')
-/** Contains the id of the installation. */
+/**
+ * The path of the file with the id of the installation. The file exists after a complete
+ * installation.
+ */
 export const installedMark = (config: Config): string => join(config.dataDir, 'installed')
 /**
- * Exists from the first step of an installation to the last, so that an interrupted one can be
+ * The path of the mark that exists during an installation. An interrupted installation can thus be
  * continued.
  */
 export const installingMark = (config: Config): string => join(config.dataDir, 'installing')
 
-/** Time and folder of the last backup, as noted then; null when there is no note. */
+/**
+ * Returns the time and the folder of the last backup, from the note that the backup wrote. Returns
+ * null without a note.
+ */
 export function lastBackup(config: Config): { at: string; path: string } | null {
   const path = backupNote(config)
   const note = existsSync(path) ? readFileSync(path, 'utf8') : ''
@@ -34,16 +40,22 @@ export function lastBackup(config: Config): { at: string; path: string } | null 
   return Number.isNaN(Date.parse(at)) ? null : { at, path: folder }
 }
 
-/** Ignores `lost+found`, which every ext4 volume has. */
+/**
+ * Returns whether the folder has entries. `lost+found` does not count, because every ext4 volume
+ * has it.
+ */
 const hasEntries = (folder: string): boolean =>
   existsSync(folder) && readdirSync(folder).some((name) => name !== 'lost+found')
 
-/** Files and folders that prove an installation, as relative names for messages. */
+/**
+ * Returns the files and folders that prove an installation. The names are relative to the data
+ * folder, for messages.
+ */
 export function listTraces(config: Config): string[] {
   const { dataDir, databaseUrl } = config
   const found = (names: readonly string[]): string[] => names.filter((name) => existsSync(join(dataDir, name)))
-  // An in-memory database is empty at every start, although its server leaves a secret and files
-  // behind.
+  // A database in memory is empty at every start. Its server leaves a secret and files behind, so
+  // only `installed` proves an installation.
   if (databaseFile(databaseUrl) === null) return found(['installed'])
   const folders = [
     ...(hasEntries(filesFolder(config)) ? ['files/'] : []),
@@ -52,10 +64,14 @@ export function listTraces(config: Config): string[] {
   return [...folders, ...found(['installed', 'last-backup', 'secret', 'openapi.json'])]
 }
 
-/** `problem` completes a sentence about the database; null when it may be opened or created. */
+/**
+ * Returns the problem of a lost database, as the end of a sentence about the database. `problem` is
+ * null when the database may be opened or created.
+ */
 export function findLoss(config: Config): { problem: string | null; found: FoundInstallation } {
-  // Traces are listed before the mark is read: an installing process writes the mark first and
-  // removes it last.
+  // The traces must be listed before the installing mark is checked. An installing process creates
+  // the mark first and removes it last, so its files are never mistaken for those of a lost
+  // database.
   const seen = listTraces(config)
   const isFirstStart = existsSync(installingMark(config)) && seen.every((name) => name === 'secret')
   const mark = installedMark(config)
@@ -72,7 +88,9 @@ const emptinessOf = ({ databaseUrl }: Config, seen: readonly string[]): string =
     ? 'is in memory, but the folder contains the files of an installation'
     : `is gone or empty, but ${listed(seen)} of an installation ${seen.length > 1 ? 'exist' : 'exists'}`
 
-/** Throws ConfigError for a lost or exchanged database. Changes nothing. */
+/**
+ * Throws ConfigError for a lost database or the database of another installation. Changes nothing.
+ */
 export function assertNotLost(config: Config): FoundInstallation {
   const { problem, found } = findLoss(config)
   if (problem === null) return found
@@ -89,7 +107,9 @@ export function assertNotLost(config: Config): FoundInstallation {
   )
 }
 
-/** Advice to restore a backup, the last one if it is known. Ends with the command. */
+/**
+ * Returns advice to restore a backup, the last one if it is known. The text ends with the command.
+ */
 export function restoreAdvice(config: Config): string {
   const last = lastBackup(config)
   if (last === null) return 'Restore a backup: accord restore <path> --force'
@@ -101,13 +121,16 @@ export function restoreAdvice(config: Config): string {
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 
-/** Called before a new installation writes any other file. */
+/** Creates the installing mark. Must be called before a new installation writes any other file. */
 export function markInstalling(config: Config): void {
   if (databaseFile(config.databaseUrl) !== null)
     writeFileAtomic(installingMark(config), '', { isFirst: true, mode: 0o600 })
 }
 
-/** Called once the database is seeded or restored. */
+/**
+ * Writes the id of the installation and removes the installing mark. Called after the database is
+ * seeded or restored.
+ */
 export function markInstalled(config: Config, id: string | null): void {
   if (id === null || databaseFile(config.databaseUrl) === null) return
   const mark = installedMark(config)
@@ -115,7 +138,7 @@ export function markInstalled(config: Config, id: string | null): void {
     if (!existsSync(mark) || readFileSync(mark, 'utf8').trim() !== id) writeFileAtomic(mark, `${id}\n`, { mode: 0o600 })
     rmSync(installingMark(config), { force: true })
   } catch (cause) {
-    // On a full or read-only disk, the next start writes it.
+    // On a full or read-only disk, the next start writes the mark.
     if (storageFaultOf(cause) === null) throw cause
   }
 }

@@ -1,5 +1,5 @@
-// The folder of this program, its version, and its contract as written and as generated. It works
-// from the sources and from dist, and imports no module of ours.
+// Finds the folder of this program, its version and its contract. Works in the source folder and in
+// dist. Imports no module of this project.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 
 const manifestIn = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
-/** The folder of package.json and openapi.yaml: above `src`, or above `dist/src`. */
+/** The folder with package.json and openapi.yaml. It is the parent of `src` or of `dist/src`. */
 export const packageRoot: string = (() => {
   for (let folder = here; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && manifestIn(folder).name === 'accord-crm') return folder
@@ -24,12 +24,15 @@ export const packageRoot: string = (() => {
 
 export const { version } = manifestIn(packageRoot)
 
-/** The generated contract. Read as a file, because importing JSON makes Node 20 print a warning. */
+/**
+ * Returns the generated contract. Reads it as a file, because importing JSON makes Node 20 print a
+ * warning.
+ */
 export function generatedContract(): Record<string, unknown> {
   return JSON.parse(readFileSync(join(here, '..', 'contract', 'document.gen.json'), 'utf8'))
 }
 
-/** openapi.yaml; null in a deployment without it. */
+/** Returns the text of openapi.yaml; null in a deployment without this file. */
 function writtenContract(): string | null {
   try {
     return readFileSync(join(packageRoot, 'openapi.yaml'), 'utf8')
@@ -38,7 +41,7 @@ function writtenContract(): string | null {
   }
 }
 
-/** Whether the contract was generated from the present openapi.yaml. */
+/** Returns whether the contract was generated from the present openapi.yaml. */
 export function isGeneratedCurrent(generated: Record<string, unknown>): boolean {
   const written = writtenContract()
   return written === null || createHash('sha256').update(written).digest('hex') === generated['x-contract-hash']

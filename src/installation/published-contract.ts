@@ -1,5 +1,6 @@
-// The contract that the documentation shows. `accord install` and `accord regenerate` write it to
-// the data folder; until then, a change of openapi.yaml does not show (DOMAIN 26).
+// The contract that the documentation shows (DOMAIN 26). `accord install` and `accord regenerate`
+// write it to the data folder, so a change of openapi.yaml does not show before one of these
+// commands runs.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,19 +8,19 @@ import { writeFileAtomic } from './atomic-file.ts'
 import { toYamlInWorker } from './yaml.ts'
 
 export interface Published {
-  /** Encoded once and shared by all responses. */
+  /** The contract as JSON. It is encoded once, and all responses share the buffer. */
   json: Buffer
   yaml(): Promise<Buffer>
   etag: string
-  /** Hash of the openapi.yaml it was generated from. */
+  /** The hash of the openapi.yaml that the contract was generated from. */
   hash: unknown
-  /** `outdated`: openapi.yaml has changed since. */
+  /** `outdated` when openapi.yaml has changed since the contract was published. */
   state: 'ok' | 'outdated'
 }
 
 const names = { json: 'openapi.json', yaml: 'openapi.yaml' }
 
-/** Writes the contract as JSON and YAML into the data folder, each file atomically. */
+/** Writes the contract into the data folder as JSON and YAML. Each file is written atomically. */
 export function publish(dataDir: string, generated: object, yaml: string): void {
   mkdirSync(dataDir, { recursive: true })
   writeFileAtomic(join(dataDir, names.yaml), yaml)
@@ -27,13 +28,13 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
 }
 
 /**
- * Reads the published contract, again whenever the file changes; null when it is missing or
- * unreadable. `source` is the path of openapi.yaml, which some deployments lack; the state compares
- * the two.
+ * Returns a function that returns the published contract; null when it is missing or unreadable.
+ * The contract is read again when its file changes. `source` is the path of openapi.yaml, which the
+ * state is computed from. Some deployments have no openapi.yaml.
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
   const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
-    // Only the bytes stay in memory: the parsed document takes ten times as much.
+    // Only the bytes stay in memory, because the parsed document takes ten times as much memory.
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     const yaml = readFileSync(join(dataDir, names.yaml))
@@ -49,17 +50,20 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
   }
 }
 
-/** Custom attributes and other additions of an installation to the contract. */
+/** The additions of an installation to the contract, such as custom attributes. */
 export interface Additions {
-  /** Changes whenever the additions change. */
+  /** A text that changes when the additions change. */
   revision: string
-  /** Returns the same document when there is nothing to add. */
+  /**
+   * Returns the document with the additions. Returns the same object when there are no additions.
+   */
   to<D extends object>(document: D): D
 }
 
 /**
- * The published contract with the additions of this installation, cached until either changes. The
- * YAML is written by a worker thread on the first request for it.
+ * Returns a function that returns the published contract with the additions of this installation.
+ * The result is cached until the contract or the additions change. A worker thread writes the YAML
+ * at the first request for it.
  */
 export function servedWith(
   published: () => Published | null,
@@ -97,8 +101,8 @@ function extended(base: Published, to: Additions['to']): Published {
 }
 
 /**
- * The result of `read` for a file, cached until the file changes; null while the file cannot be
- * read.
+ * Returns a function that returns the result of `read` for a file; null while the file cannot be
+ * read. The result is cached until the file changes.
  */
 function rereading<T>(path: string, read: (text: string) => T | null): () => T | null {
   let known: { mtimeMs: number; made: T | null } | null = null

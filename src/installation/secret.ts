@@ -1,5 +1,5 @@
-// Checks that the secret is the one the database was installed with. A different secret could not
-// decrypt the existing values, and a missing one must not silently be replaced.
+// Checks that the secret is the secret that the database was installed with. Another secret could
+// not decrypt the stored values. A missing secret must not be replaced silently.
 import type { Store } from '../../db/store.ts'
 import { checkEncryptedValues } from '../commands/encrypted-values.ts'
 import { type Config, ConfigError } from '../config/config.ts'
@@ -14,9 +14,9 @@ const recorded = async ({ db }: Pick<Store, 'db'>): Promise<string | undefined> 
   (await db.selectFrom('installation').select('secret_check').executeTakeFirst())?.secret_check
 
 /**
- * Returns the secret, creating one for a database that never had one. Throws ConfigError when it is
- * missing or differs from the one the database was installed with. `accept` allows that: values
- * encrypted with the former secret are then lost.
+ * Returns the secret. Creates a secret for a database that never had one. Throws ConfigError when
+ * the secret is missing or is not the secret of the database. With `accept`, no check is made, and
+ * values that were encrypted with the former secret are lost.
  */
 export async function ensureSecret(
   config: Config,
@@ -33,7 +33,8 @@ export async function ensureSecret(
 }
 
 /**
- * A sentence for the doctor about a wrong secret, or null. The database must have all migrations.
+ * Returns a sentence about a wrong or missing secret for `accord doctor`; null when the secret is
+ * right. The database must have all migrations.
  */
 export const secretProblem = async (config: Config, store: Store): Promise<string | null> =>
   problemOf(config, store, { known: await recorded(store), present: presentSecret(config) })
@@ -52,7 +53,7 @@ async function problemOf(
   }
   const { values, unreadable } =
     known === undefined ? await checkEncryptedValues(db, config, present) : { values: 1, unreadable: ['all'] }
-  // A database from before this record existed is judged by its encrypted values.
+  // A database from before `secret_check` was recorded is checked by its encrypted values.
   if (present !== null) {
     if (values === 0 || unreadable.length < values) return null
     return `decrypts none of the ${values} encrypted values of this database. Restore the secret they were encrypted with. ${newOne}`
@@ -64,7 +65,7 @@ async function problemOf(
 async function record({ db }: Store, known: string | undefined, secret_check: string): Promise<void> {
   if (known === secret_check) return
   const now = stamp(systemClock.now())
-  // On a full or read-only disk, the next start records it.
+  // On a full or read-only disk, the next start writes the record.
   await bestEffort(async () => {
     if (known === undefined)
       await db

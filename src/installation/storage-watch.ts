@@ -1,5 +1,5 @@
-// Checks once a second in servers and workers whether the data folder and database are still the
-// opened ones, and whether storage errors occurred. Logs one line for each change.
+// Checks every second, in servers and workers, whether the opened data folder and database are
+// still in place, and whether storage errors occurred. Logs one line for each change.
 import type { FaultKind, RecordedFault } from '../../db/store.ts'
 import type { App } from '../app.ts'
 import { restoreAdvice } from './installation.ts'

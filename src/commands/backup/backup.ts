@@ -1,5 +1,5 @@
-// `accord backup`: a consistent copy of a whole installation, made while servers and workers write.
-// The copy gets its final name only after it is complete, synced and verified.
+// `accord backup`: makes a consistent copy of a whole installation while servers and workers write.
+// The copy gets its final name only when it is complete, synced and verified.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
@@ -22,13 +22,13 @@ import { backupEntries, backupName, contractNames, type Manifest, writeManifest 
 export interface BackupOptions {
   to?: string
   keep?: string
-  /** False with --without-secret. */
+  /** Whether the backup includes the secret. False with --without-secret. */
   secret?: boolean
 }
 
 /**
- * A file may be removed between the copy of the database and its own copy; then the database is
- * copied again.
+ * The maximum number of copies of the database in one backup. A file may be removed after the
+ * database was copied and before the file is copied. The database is then copied again.
  */
 const maxSnapshots = 5
 
@@ -109,7 +109,8 @@ export async function backUp(
     removeOwnerNote(partial)
     renameSync(partial, path)
     syncPath(folder)
-    // The doctor and error messages find the last backup by this note, wherever it is.
+    // `accord doctor` and error messages find the last backup by this note. The backup may be in
+    // any folder.
     writeFileAtomic(backupNote(config), `${createdAt} ${path}\n`, { mode: 0o600 })
     return { path, manifest }
   } catch (cause) {
@@ -121,7 +122,10 @@ export async function backUp(
   }
 }
 
-/** Tells a folder that cannot be written from a source file that cannot be read. */
+/**
+ * Returns the error for missing permissions: either the backup folder cannot be written, or a
+ * source file cannot be read. Returns null for any other cause.
+ */
 export function permissionError(cause: unknown, folder: string): CommandError | null {
   const { code = '', path } = cause as NodeJS.ErrnoException
   if (!['EACCES', 'EROFS', 'EPERM'].includes(code)) return null
@@ -184,10 +188,10 @@ async function writeBackup(
 }
 
 /**
- * Copies the database at one moment, and the contents of all files its rows refer to. Returns the
- * hashes of missing files. A file is written before its row and removed after it: contents copied
- * first cannot be lost, and new ones can be copied afterwards unless they were removed again at
- * once.
+ * Copies the database and the contents of all files that its rows refer to. Returns the hashes of
+ * missing files. A file is written before its row and removed after its row. Contents that are
+ * copied before the database therefore cannot get lost. Contents that are new in the database copy
+ * are copied afterwards.
  */
 async function copyDatabaseAndFiles(store: Store, database: string, bytes: Collection): Promise<string[]> {
   const now = await store.snapshot()
@@ -203,7 +207,8 @@ async function copyDatabaseAndFiles(store: Store, database: string, bytes: Colle
     try {
       const hashes = await listFileHashes(copy)
       const missing = await bytes.take(hashes)
-      // A file missing from two copies has a row and no contents: the installation lost it earlier.
+      // A file that is missing after two copies of the database has a row but no contents. The
+      // installation lost the contents earlier.
       if (missing.every((each) => before.includes(each)) || taken === maxSnapshots) {
         bytes.keepOnly(new Set(hashes))
         return missing

@@ -1,4 +1,4 @@
-// Copies and hashes the files of a backup. Copies are readable by their owner only, and synced.
+// Copies and hashes the files of a backup. Only the owner can read a copy. Each copy is synced.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -10,9 +10,9 @@ import type { FileChecksum } from './manifest.ts'
 
 export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.code === 'ENOENT'
 
-/** Copies a file and returns size and hash of the copy. Throws if `to` exists. */
+/** Copies a file. Returns the size and the hash of the copy. Throws when `to` exists. */
 export async function copyFile(from: string, to: string): Promise<FileChecksum> {
-  // Opened first: otherwise a missing source would leave an empty copy behind.
+  // The source is opened first. Otherwise, a missing source would leave an empty copy.
   const source = await open(from)
   const hash = createHash('sha256')
   let size = 0
@@ -40,16 +40,16 @@ export async function hashFile(path: string): Promise<FileChecksum> {
   return { size, sha256: hash.digest('hex') }
 }
 
-/** Uploaded files, copied once each from one folder into another. */
+/** Copies uploaded files from one folder into another. Each file is copied only once. */
 export interface Collection {
   /**
-   * Copies the files it does not have yet. Returns hashes of files that are missing or do not match
-   * their hash.
+   * Copies the files that were not copied before. Returns the hashes of files that are missing or
+   * whose contents do not match their hash.
    */
   take(hashes: Iterable<string>): Promise<string[]>
-  /** Removes all other copies. */
+  /** Removes the copies of all files whose hash is not in `hashes`. */
   keepOnly(hashes: ReadonlySet<string>): void
-  /** Size in bytes by hash. */
+  /** Returns the size of each copied file in bytes, by hash. */
   sizes(): Record<string, number>
 }
 
@@ -93,7 +93,10 @@ export function syncFolders(folder: string): void {
   syncPath(folder)
 }
 
-/** Bytes of a file, or of all files below a folder; 0 if the path does not exist. */
+/**
+ * Returns the size in bytes of a file, or of all files below a folder. Returns 0 when the path does
+ * not exist.
+ */
 export function sizeOf(path: string): number {
   if (!existsSync(path)) return 0
   const found = statSync(path)

@@ -1,5 +1,5 @@
-// Compares a folder with its manifest, to the last byte and row: a backup before it gets its name,
-// and a restored copy before it is used. Changes nothing.
+// Compares a backup or an unpacked copy with its manifest, to the last byte and row. A backup is
+// examined before it gets its final name, an unpacked copy before it is used. Changes nothing.
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
 import { pendingMigrations } from '../../../db/migrate.ts'
@@ -13,11 +13,17 @@ import { checkEncryptedValues } from '../encrypted-values.ts'
 import { hashFile, isMissing } from './bytes.ts'
 import { backupEntries, type Contents, type FileChecksum, type Manifest } from './manifest.ts'
 
-/** An HMAC by which the manifest recognizes the secret without containing it. */
+/**
+ * Returns an HMAC that identifies the secret. With it, the manifest recognizes the secret without
+ * containing it.
+ */
 export const secretCheck = (secret: string, createdAt: string): string =>
   createEncryption(secret).hmac(`accord:backup:${createdAt}`)
 
-/** `called` is the name of the folder in messages; `secret` should decrypt the values in it. */
+/**
+ * The folder to compare and its manifest. `called` names the folder in messages. `secret` should
+ * decrypt the values in the folder.
+ */
 export interface Examined {
   folder: string
   called: string
@@ -26,7 +32,10 @@ export interface Examined {
   secret: string | null
 }
 
-/** Throws a CommandError for the first mismatch. Returns the names of pending migrations. */
+/**
+ * Compares the folder with its manifest and returns the names of pending migrations. Throws a
+ * CommandError for the first mismatch.
+ */
 export async function examine(examined: Examined): Promise<{ due: string[] }> {
   const { folder, manifest } = examined
   await sameBytes(examined, backupEntries.database, manifest.database)
@@ -106,12 +115,12 @@ function wrongSecret(called: string, { secret: { kept } }: Manifest, config: Con
   return new CommandError(`ACCORD_SECRET is not the secret that ${called} was made with. ${instead}`)
 }
 
-/** A database with pending migrations may lack a table. */
+/** Returns whether the database has the table. A database with pending migrations may lack it. */
 export async function hasTable({ db }: Pick<DatabaseCopy, 'db'>, name: string): Promise<boolean> {
   return (await db.introspection.getTables()).some((table) => table.name === name)
 }
 
-/** SHA-256 hashes of all files that rows refer to. */
+/** Returns the SHA-256 hashes of all files that rows of the database refer to. */
 export async function listFileHashes(copy: DatabaseCopy): Promise<string[]> {
   if (!(await hasTable(copy, 'files'))) return []
   const rows = await copy.db.selectFrom('files').select('sha256').distinct().orderBy('sha256').execute()

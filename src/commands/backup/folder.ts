@@ -1,5 +1,5 @@
-// Removes old and interrupted backups of this installation from a backup folder. Several
-// installations may share the folder, and other files may lie in it.
+// Removes old and interrupted backups of this installation from a backup folder. The folder may
+// also have backups of other installations, and other files.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
@@ -7,8 +7,9 @@ import { newOwnerId, ownerState } from '../../kernel/runtime/process-identity.ts
 import { isBackupName, type Manifest, readManifest } from './manifest.ts'
 
 /**
- * Keeps the newest `keep` complete backups of this installation. A backup is renamed before its
- * removal, so that an interrupted removal does not leave half a backup under a valid name.
+ * Removes old backups of this installation and keeps the newest `keep` complete backups. A backup
+ * is renamed before its removal, so that an interrupted removal does not leave half a backup under
+ * a valid name.
  */
 export function removeOldBackups(
   folder: string,
@@ -41,7 +42,10 @@ function isComplete(path: string): boolean {
 
 const ownerNote = (partial: string): string => join(partial, 'owner')
 
-/** Names the process that makes a partial backup, until the backup is complete. */
+/**
+ * Writes a note that names the process and the installation of a partial backup. The note is
+ * removed when the backup is complete.
+ */
 export function writeOwnerNote(partial: string, installation: string | null): void {
   writeFileSync(ownerNote(partial), `${newOwnerId()}\n${installation ?? ''}\n`, { mode: 0o600, flag: 'wx' })
 }
@@ -49,8 +53,9 @@ export function writeOwnerNote(partial: string, installation: string | null): vo
 export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(partial), { force: true })
 
 /**
- * Removes partial backups of this installation whose process is gone, and all that are older than a
- * day: whether a process on another machine still runs cannot be known.
+ * Removes the partial backups of this installation whose process has ended. Removes every partial
+ * backup that is older than a day, because it is unknown whether a process on another machine still
+ * runs.
  */
 export function removeInterruptedBackups(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)

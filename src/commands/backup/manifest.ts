@@ -1,5 +1,5 @@
-// manifest.json describes a backup well enough to detect any damage. It is written last, with a
-// checksum of itself.
+// Writes and reads manifest.json, which describes a backup so completely that any damage is
+// detected. The manifest is written last and includes a checksum of itself.
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,9 @@ import { version } from '../../installation/package-info.ts'
 import { CommandError } from '../command-error.ts'
 
 const product = 'accord-crm'
-/** Raised when older programs could not restore a new backup. */
+/**
+ * The version of the backup format. It is raised when older programs cannot restore a new backup.
+ */
 const format = 1
 
 export const backupEntries = {
@@ -27,23 +29,26 @@ export interface FileChecksum {
 
 export interface Contents {
   created_at: string
-  /** Id of the installation; null when the database has no migration yet. */
+  /** The id of the installation; null when the database has no migration yet. */
   installation: string | null
   engine: string
   last_migration: string | null
   newest_event: number | null
   database: FileChecksum
   tables: Record<string, TableChecksum>
-  /** Size in bytes by SHA-256, which is also the file name. */
+  /** The sizes of the files in bytes, by SHA-256 hash. The hash is also the file name. */
   files: Record<string, number>
-  /** Hashes of files whose contents the installation had already lost. */
+  /** The hashes of the files whose contents the installation had already lost before the backup. */
   lost_files: string[]
   contract: Record<string, FileChecksum>
-  /** `check` is an HMAC by the secret: it recognizes the secret and reveals nothing about it. */
+  /**
+   * Where the secret is stored. `check` is an HMAC made with the secret. It recognizes the secret
+   * and reveals nothing about it.
+   */
   secret: { kept: 'here' | 'in ACCORD_SECRET' | 'elsewhere' | 'nowhere'; check: string | null }
   /**
-   * Number of encrypted values, and how many of them the secret did not decrypt at the time of the
-   * backup.
+   * The number of encrypted values at the time of the backup. `unreadable` is the number of values
+   * that the secret did not decrypt.
    */
   sealed: { values: number; unreadable: number }
 }
@@ -55,7 +60,7 @@ export interface Manifest extends Contents {
   checksum: string
 }
 
-/** The folder name of a backup made at that time. */
+/** Returns the folder name of a backup that was made at `createdAt`. */
 export const backupName = (createdAt: string): string => createdAt.replaceAll(/[:.]/g, '-')
 export const isBackupName = (name: string): boolean => /^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/.test(name)
 
@@ -72,7 +77,10 @@ export function writeManifest(folder: string, contents: Contents): Manifest {
   return manifest
 }
 
-/** Throws a CommandError unless the folder has a valid manifest of a format this program reads. */
+/**
+ * Returns the manifest of a folder. Throws a CommandError unless the manifest is valid and has the
+ * format that this program reads.
+ */
 export function readManifest(folder: string): Manifest {
   const manifest = parseManifest(folder)
   if (manifest.product !== product)
@@ -88,7 +96,10 @@ export function readManifest(folder: string): Manifest {
   return manifest as Manifest
 }
 
-/** Names become paths, so a manipulated name could lead outside the backup. */
+/**
+ * Throws for a name that does not belong to a backup. Names become paths, so a manipulated name
+ * could lead outside the backup.
+ */
 function assertSafeNames(folder: string, { files, contract }: Manifest): void {
   const strange =
     Object.keys(files).find((name) => !/^[0-9a-f]{64}$/.test(name)) ??
@@ -115,7 +126,7 @@ function parseManifest(folder: string): Partial<Manifest> {
     const found: unknown = JSON.parse(text)
     if (typeof found === 'object' && found !== null) return found as Partial<Manifest>
   } catch {
-    // The error below covers this case.
+    // The error below covers invalid JSON.
   }
   throw new CommandError(`${folder} is damaged: ${backupEntries.manifest} is not valid JSON.`)
 }

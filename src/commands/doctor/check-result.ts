@@ -1,9 +1,12 @@
-// The result of one check of the doctor.
+// The result of one check of `accord doctor`.
 
-/** Null: no problem. A string: an error with its remedy. An array: several of both. */
+/**
+ * Null means no problem. A string is a problem with its remedy, and a Hint is advice. An array has
+ * several of them.
+ */
 export type CheckResult = string | Hint | null | (string | Hint)[]
 
-/** Advice about something that works. It does not fail the doctor. */
+/** Advice about something that works. A hint does not count as a failed check. */
 export class Hint {
   readonly sentence: string
   constructor(sentence: string) {

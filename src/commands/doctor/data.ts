@@ -1,5 +1,5 @@
-// The doctor's checks of the data folder: permissions, free space, the secret, file contents,
-// backups and leftovers.
+// The checks of `accord doctor` that concern the data folder: permissions, free space, the secret,
+// file contents, backups and leftovers.
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../../db/disk.ts'
@@ -45,11 +45,14 @@ export function checkSecret(config: Config): CheckResult {
     : `${path} holds less than 32 characters. Restore it from a backup.`
 }
 
-/** Below this, writes may fail at any moment. */
+/** Fewer free bytes count as a problem, because writes may then fail at any moment. */
 const minFreeBytes = 200e6
-/** Below this the doctor gives a hint. */
+/** Fewer free bytes cause a hint. */
 const lowFreeBytes = 1e9
-/** Checkpoints keep the log far smaller, unless a connection reads for very long. */
+/**
+ * A larger write-ahead log, in bytes, causes a hint. Checkpoints keep the log far smaller, unless a
+ * connection reads for very long.
+ */
 const maxWalBytes = 256e6
 
 export function checkFreeSpace(config: Config, free = freeBytes): CheckResult {
@@ -74,8 +77,9 @@ export function checkWalSize({ dialect, url }: Store): CheckResult {
 }
 
 /**
- * This process must be able to write the file, and no other user to read it. In a private folder
- * its mode does not matter.
+ * Checks the permissions of the database file. This process must be able to write it, and no other
+ * user may read it. In a folder that other users cannot enter, the mode of the file does not
+ * matter.
  */
 export function checkDatabasePermissions(config: Config): CheckResult {
   const file = databaseFile(config.databaseUrl)
@@ -100,7 +104,8 @@ export function checkDatabasePermissions(config: Config): CheckResult {
 export async function checkEncryption(store: Store, config: Config): Promise<CheckResult> {
   const { values, unreadable } = await checkEncryptedValues(store.db, config, presentSecret(config))
   if (unreadable.length === 0) {
-    // Before the migration that adds this table, a database has no record of its secret.
+    // A database without the latest migrations may lack this table, which records the check value
+    // of the secret.
     const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
     return problem === null ? null : `ACCORD_SECRET ${problem}`
   }
@@ -108,7 +113,10 @@ export async function checkEncryption(store: Store, config: Config): Promise<Che
   return `the secret does not decrypt ${unreadable.length} of ${values} (${which}). ${config.secret === null ? `Put the secret they were encrypted with into ${secretFile(config)}` : 'Set ACCORD_SECRET to the secret they were encrypted with'}, or enter the values again.`
 }
 
-/** Without `deep` only the newest files are checked, because there may be very many. */
+/**
+ * The number of newest files whose size is checked without `deep`. There may be too many files to
+ * check all.
+ */
 const maxRecentFiles = 1000
 const maxRecentHashes = 50
 
@@ -138,10 +146,10 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
   return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
 }
 
-/** A smaller trash is not worth a hint. */
+/** The minimum size of the trash, in bytes, for a hint. */
 const minTrashBytes = 100e6
 
-/** A hint when the trash is large, because deleting it by hand frees space. */
+/** Returns a hint when the trash is large. A user can free space by deleting its files. */
 export function checkTrash(config: Config): CheckResult {
   const folder = trashOf(filesFolder(config))
   const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
@@ -166,7 +174,8 @@ export function checkBackups(config: Config): CheckResult {
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder) : [])
 
 /**
- * Files that interrupted processes left, and data that a restore or a new installation moved aside.
+ * Finds files that interrupted processes left, and data that a restore or a new installation moved
+ * aside.
  */
 export function checkLeftovers(config: Config): CheckResult {
   if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
@@ -174,7 +183,7 @@ export function checkLeftovers(config: Config): CheckResult {
   if (existsSync(restoringMark(config)))
     findings.push(`a restore was interrupted. Run it again: accord restore <backup> --force`)
   const since = systemClock.now().getTime() - daysMs(1)
-  // A database outside the data folder has its leftovers beside it, possibly among files of other
+  // For a database outside the data folder, leftovers lie beside it, possibly among files of other
   // programs.
   const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
   const isElsewhere = relative(config.dataDir, beside) !== ''

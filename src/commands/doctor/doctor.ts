@@ -1,5 +1,5 @@
-// `accord doctor`: checks everything an installation needs, changes nothing, and says how to fix
-// each problem. The exit code is 1 for problems and 0 for hints alone.
+// `accord doctor`: checks everything that an installation needs, and says how to fix each problem.
+// It changes nothing. The exit code is 1 for problems, and 0 when there are only hints.
 import { statSync } from 'node:fs'
 import { databaseFile, openStore, type Store, storeExists } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
@@ -82,7 +82,10 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
   if (broken > 0) process.exitCode = 1
 }
 
-/** The store; null without a database; a sentence when it does not open. */
+/**
+ * Returns the store; null when there is no database; an error message when the database cannot be
+ * opened.
+ */
 function opened(config: Config): Opened {
   const file = databaseFile(config.databaseUrl)
   // SQLite would turn an empty file into a database.

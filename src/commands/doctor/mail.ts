@@ -1,11 +1,15 @@
-// The doctor's checks of e-mail: the server for outgoing mail and the mailbox that is polled.
+// The checks of `accord doctor` that concern e-mail: the SMTP server for outgoing mail, and the
+// mailbox that is polled.
 import type { Config } from '../../config/config.ts'
 import { presentSecret } from '../../installation/data-folder.ts'
 import { systemClock } from '../../kernel/runtime/clock.ts'
 import { createMailer } from '../../mail/outbound.ts'
 import type { CheckResult } from './check-result.ts'
 
-/** Having no server is not a problem: e-mails stay queued. */
+/**
+ * Checks the server for outgoing mail. A missing server is no problem, because e-mails then stay
+ * queued.
+ */
 export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promise<CheckResult> {
   if (smtpUrl === null) return null
   const mailer = createMailer({ url: smtpUrl, domain: mailDomain })
@@ -17,14 +21,15 @@ export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promis
   }
 }
 
-/** The highest UID of IMAP: the poll finds no message above it, so it fetches none. */
+/** The highest UID of IMAP. The poll fetches messages above it, and there are none. */
 const lastUid = 0xfffffffe
 
-/** Signs in and opens the folders, but fetches no message. */
+/** Signs in to the mailbox and opens its folders. Fetches no message. */
 export async function checkMailbox(config: Config): Promise<CheckResult> {
   if (config.mailReceiver !== 'webklex-imap') return null
   if (presentSecret(config) === null) return 'cannot be checked without the secret.'
-  // Imported here because most installations poll no mailbox, and this loads the whole application.
+  // Imported only here, because these modules load the whole application and most installations
+  // poll no mailbox.
   const [{ asSystem }, { configuredMailbox }, { MailboxFailed, pollMailbox }] = await Promise.all([
     import('../context.ts'),
     import('../../resources/configuration/mailbox.ts'),

@@ -1,4 +1,5 @@
-// The doctor's checks of the program: Node, the contract, listener modules, the port.
+// The checks of `accord doctor` that concern the program: Node, the contract, listener modules and
+// the port.
 import { createServer } from 'node:net'
 import type { Config } from '../../config/config.ts'
 import { loadExtensions } from '../../extensions.ts'
@@ -6,7 +7,10 @@ import { openPublished } from '../../installation/data-folder.ts'
 import { generatedContract, isGeneratedCurrent } from '../../installation/package-info.ts'
 import type { CheckResult } from './check-result.ts'
 
-/** Node 24 aborts in better-sqlite3 12 when it collects a prepared statement. */
+/**
+ * Checks the Node version. Node 24 is excluded: it aborts in better-sqlite3 12 when it collects a
+ * prepared statement.
+ */
 export function checkNodeVersion(version = process.versions.node): CheckResult {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isSupported = (major === 20 && minor >= 19) || (major > 20 && major < 24)
@@ -31,7 +35,7 @@ export async function checkListeners(config: Config): Promise<CheckResult> {
   return null
 }
 
-/** The port must be free or already used by an Accord server. */
+/** Checks that the port is free or that an Accord server already uses it. */
 export async function checkPort({ host, port }: Config): Promise<CheckResult> {
   const problem = await new Promise<string | null>((resolve) => {
     const probe = createServer()

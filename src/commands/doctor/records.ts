@@ -1,5 +1,5 @@
-// The doctor's checks of the database: integrity, migrations, an administrator, the search index,
-// and whether background work keeps up.
+// The checks of `accord doctor` that concern the database: integrity, migrations, an administrator,
+// the search index, and the progress of background work.
 import type { Kysely } from 'kysely'
 import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
 import type { Store } from '../../../db/store.ts'
@@ -18,7 +18,7 @@ export async function checkDatabase(store: Store | string | null, config: Config
     return `it cannot be opened (${store}). Check the path and its permissions. If they are right, stop the server. ${restoreAdvice(config)}`
   const lost = missingProblem(config)
   if (lost !== null) return lost
-  // The integrity check throws when a page cannot be read.
+  // The integrity check throws when a page of the database cannot be read.
   const findings = await store.dialect
     .integrityProblems(store.db as unknown as Kysely<unknown>)
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
@@ -28,8 +28,8 @@ export async function checkDatabase(store: Store | string | null, config: Config
 }
 
 /**
- * The problem of a lost or exchanged database, for which `accord install` would be the wrong
- * advice.
+ * Returns the problem of a lost or exchanged database; null when there is none. In this case,
+ * `accord install` would be wrong advice.
  */
 function missingProblem(config: Config): string | null {
   const { problem } = findLoss(config)
@@ -48,7 +48,10 @@ export async function checkAdministrator(store: Store, { env }: Config): Promise
   return 'no active user holds every permission. Run: accord install, or accord user create --role Administrator'
 }
 
-/** E-mails to the example address, such as a password reset, do not arrive. */
+/**
+ * Returns a hint when an administrator has the example address, where no e-mail arrives, for
+ * example for a password reset.
+ */
 async function exampleAddress({ db }: Store): Promise<CheckResult> {
   const found = await fullAccessUsers(db).where('users.email_key', '=', 'admin@example.com').executeTakeFirst()
   return found ? new Hint('admin@example.com still holds every permission. Give it a real address.') : null
@@ -72,7 +75,10 @@ export async function checkFailedJobs({ db }: Store): Promise<CheckResult> {
 
 const maxNamed = 3
 
-/** A hint only, because the receiver fails, not this installation. */
+/**
+ * Checks the deliveries of webhooks. Returns only hints, because the receiver fails, not this
+ * installation.
+ */
 export async function checkWebhooks({ db }: Store): Promise<CheckResult> {
   const failing = (await webhookStates(db, sights)).filter(({ failure }) => failure !== null)
   if (failing.length === 0) return null
@@ -83,14 +89,17 @@ export async function checkWebhooks({ db }: Store): Promise<CheckResult> {
 
 const ago = (minutes: number): string => stamp(new Date(systemClock.now().getTime() - minutes * 60_000))
 
-/** Whether a server or worker holds the lock for background work. */
+/** Returns whether a server or worker has the lock for background work. */
 async function isWorking({ db }: Store): Promise<boolean> {
   const lock = await db.selectFrom('locks').selectAll().where('name', '=', 'worker').executeTakeFirst()
-  // The lock of an ended process stays valid for some seconds.
+  // The lock of an ended process stays valid for some seconds, so the process is checked, too.
   return lock !== undefined && lock.locked_until > ago(0) && !isProcessGone(lock.locked_by)
 }
 
-/** Without a running server or worker, waiting work is not a problem. */
+/**
+ * Returns `sentence` as a problem. Returns `alone` as a hint when no server or worker runs, because
+ * waiting work is then no problem.
+ */
 const hintUnlessWorking = async (store: Store, sentence: string, alone: string): Promise<CheckResult> =>
   (await isWorking(store)) ? sentence : new Hint(alone)
 
@@ -118,7 +127,7 @@ export async function checkEventConsumers(store: Store): Promise<CheckResult> {
   )
 }
 
-/** Running jobs whose lease ended; the next worker should have taken them. */
+/** Finds running jobs whose lease has ended. A running worker would have taken over such a job. */
 export async function checkInterruptedJobs(store: Store): Promise<CheckResult> {
   const { count } = await store.db
     .selectFrom('jobs')
@@ -135,8 +144,8 @@ export async function checkInterruptedJobs(store: Store): Promise<CheckResult> {
 }
 
 /**
- * Tokens, leases and schedules depend on the clock. If it was set back, stored times lie in the
- * future.
+ * Checks that the newest event is not in the future. If it is, the clock was set back, and tokens,
+ * leases and schedules depend on the clock.
  */
 export async function checkClock({ db }: Store): Promise<CheckResult> {
   const newest = await db.selectFrom('events').select('created_at').orderBy('id', 'desc').limit(1).executeTakeFirst()

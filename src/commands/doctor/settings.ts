@@ -1,5 +1,5 @@
-// The doctor's hints about settings that are valid alone but risky together. The server runs with
-// all of them.
+// The hints of `accord doctor` about settings. Each such setting is valid, but risky in combination
+// with another setting. The server starts regardless.
 import { isIP } from 'node:net'
 import { type Config, statefulDomains } from '../../config/config.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
@@ -38,7 +38,7 @@ function addressHints({ env, host, appUrl }: Config): string[] {
   return found
 }
 
-/** Users must be able to sign in at the public address. */
+/** Returns a hint when users cannot sign in at the public address. */
 function signInHints(config: Config): string[] {
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)

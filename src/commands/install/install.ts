@@ -1,5 +1,5 @@
-// `accord install`: prepares a data folder for the server. Each step checks first, so that a second
-// run does only what is missing (DOMAIN 24.2).
+// `accord install`: prepares a data folder for the server. Each step first checks whether it is
+// needed, so that a second run does only the missing steps (DOMAIN 24.2).
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { installationOf } from '../../../db/installation.ts'
@@ -19,9 +19,12 @@ import { rebuildSearch } from '../rebuild-search.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
-  /** One sentence for each step done. */
+  /** One sentence for each step that was done. */
   done: string[]
-  /** The administrator, if created by this run; the password only if it was generated. */
+  /**
+   * The administrator; null when this run did not create one. `password` is null unless it was
+   * generated.
+   */
   admin: { email: string; password: string | null } | null
 }
 
@@ -44,7 +47,10 @@ export async function installCommand(
   }
 }
 
-/** Whether the database has no roles, which the installation creates first. */
+/**
+ * Returns whether the database is not seeded. The seed creates the roles first, so a database
+ * without roles is not seeded.
+ */
 export async function isEmpty(store: Store): Promise<boolean> {
   const tables = await store.db.introspection.getTables()
   return (
@@ -53,7 +59,7 @@ export async function isEmpty(store: Store): Promise<boolean> {
   )
 }
 
-/** Writes .env into `folder`. */
+/** Does all steps of the installation that are missing. Writes .env into `folder`. */
 export async function install(
   config: Config,
   store: Store,
@@ -77,7 +83,8 @@ export async function install(
 const adminName = 'Example Admin'
 
 /**
- * Throws ConfigError. Checked only before the account is created; later the setting is not used.
+ * Throws ConfigError for a weak password. Called only before the account is created, because later
+ * nothing reads the setting.
  */
 function refuseWeak(password: string, email: string): void {
   const weakness = weaknessOf(password, { email, name: adminName })
@@ -94,12 +101,12 @@ async function seedOnce(config: Config, store: Store): Promise<Installed['admin'
   return { email, password: config.adminPassword === null ? password : null }
 }
 
-/** 144 bits, in characters that need no escaping in a shell or in JSON. */
+/** Returns a password of 144 random bits. Its characters need no escaping in a shell or in JSON. */
 export const randomPassword = (): string => randomBytes(18).toString('base64url')
 
 /**
- * False when the file exists, or when the folder is read-only, as in a container or a system
- * service.
+ * Writes the .env template. Returns false when .env exists or when the folder cannot be written,
+ * for example in a container or a system service.
  */
 function writeEnvironmentFile(folder: string): boolean {
   try {
@@ -111,7 +118,10 @@ function writeEnvironmentFile(folder: string): boolean {
   }
 }
 
-/** Called before anything else can fail, because the password is shown only this once. */
+/**
+ * Prints the administrator and the password. Must be called before a step that may fail, because
+ * the password is shown only once.
+ */
 export function printAdmin({ email, password }: { email: string; password: string | null }): void {
   console.log(`\n  Administrator  ${email}`)
   console.log(
@@ -120,7 +130,8 @@ export function printAdmin({ email, password }: { email: string; password: strin
 }
 
 /**
- * The address for the mail service. It contains the secret, so `accord start` prints it only once.
+ * Prints the address that a mail service posts inbound e-mails to. The address contains a secret,
+ * so `accord start` prints it only at the first start.
  */
 export function printInboundUrl(config: Config): void {
   if (config.mailReceiver !== 'sendgrid') return

@@ -1,6 +1,6 @@
-// `accord install --new`: moves the installation in the data folder aside and deletes nothing.
-// `installed` is moved last: if the move is interrupted, every command still refuses to create a
-// database.
+// `accord install --new`: moves the installation in the data folder aside and deletes nothing. The
+// mark `installed` is moved last. After an interrupted move, the mark thus keeps every command from
+// creating a new database.
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { syncPath } from '../../../db/disk.ts'
@@ -21,7 +21,10 @@ import { CommandError } from '../command-error.ts'
 import { assertNotMounted, moveAside } from '../restore/exchange.ts'
 import { assertNotOpen } from '../restore/restore.ts'
 
-/** Returns the folders that hold the former data; empty when there were none. */
+/**
+ * Moves the present data aside and returns the folders that now have them. Returns an empty list
+ * when there were no data.
+ */
 export function moveInstallationAside(config: Config): string[] {
   const database = databaseFile(config.databaseUrl)
   if (database === null || !existsSync(config.dataDir)) return []
@@ -35,10 +38,10 @@ export function moveInstallationAside(config: Config): string[] {
     ...contractNames.map((name) => join(config.dataDir, name)),
     installingMark(config),
   ]
-  // The copies made before migrations lie beside the database.
+  // The copies of the database that migrations made lie beside the database.
   const beside = [...filesOfDatabase(database), ...copiesBeside(database, config)]
   for (const path of [...own, database]) assertNotMounted(path)
-  // Skips an empty file: opening it would make SQLite delete the log beside it.
+  // An empty database file is not opened, because SQLite would delete the log beside the file.
   if (statSync(database, { throwIfNoEntry: false })?.size) assertNotOpen(database)
   const name = `before-new-${backupName(stamp(systemClock.now()))}`
   const [aside, asideDatabase] = [join(config.dataDir, name), join(dirname(database), name)]

@@ -1,6 +1,6 @@
-// The last step of `accord restore`: renames the present data aside and the unpacked data into
-// their place. A mark in the data folder keeps servers and commands out meanwhile. It survives an
-// interruption, so that no process opens a half-restored folder.
+// The last step of `accord restore`: renames the present data aside, and then renames the unpacked
+// data into their place. A mark in the data folder keeps servers and commands from opening a
+// half-restored folder, even after an interruption.
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { makeFolder, syncPath } from '../../../db/disk.ts'
@@ -15,24 +15,31 @@ import { CommandError } from '../command-error.ts'
 
 interface Exchange {
   database: string
-  /** The unpacked and verified backup, inside the data folder. */
+  /** The folder with the unpacked and verified backup. It is inside the data folder. */
   folder: string
   at: string
-  /** Id of the installation that the backup belongs to. */
+  /** The id of the installation that the backup was made from. */
   installation: string | null
-  /** The backup has no secret, and the present secret is the one it was made with. */
+  /**
+   * Whether the present secret stays. True when the backup has no secret and was made with the
+   * present secret.
+   */
   staysSecret: boolean
   isForced: boolean
   /** Throws when the database is in use. */
   stopIfOpen(): void
 }
 
-/** Returns the folders that hold the former data; null when there were none. */
+/**
+ * Exchanges the data. Returns the paths with the former data, joined by "and"; null when there were
+ * no data.
+ */
 export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
   const { database, folder, at, staysSecret } = wanted
   const { dataDir } = config
   const own = [backupEntries.files, ...(staysSecret ? [] : [backupEntries.secret]), ...contractNames]
-  // The database may be on another disk, so its new file is first copied beside it.
+  // The database may be on another disk than the data folder. Its new file is first copied beside
+  // it, so that the final step is a rename.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
   const release = await lockDataFolder(config, wanted.isForced, async () => {
     for (const path of [...own.map((name) => join(dataDir, name)), database]) assertNotMounted(path)
@@ -56,13 +63,13 @@ export async function exchangeData(config: Config, wanted: Exchange): Promise<st
 }
 
 /**
- * Locks the data folder, then runs `prepare`, and unlocks it if that fails. Returns the function
- * that unlocks.
+ * Locks the data folder, runs `prepare`, and returns the function that unlocks the folder. When
+ * `prepare` fails, unlocks the folder.
  */
 async function lockDataFolder(config: Config, isForced: boolean, prepare: () => Promise<void>): Promise<() => void> {
   const mark = restoringMark(config)
   const isHalfWay = existsSync(mark)
-  // After a power cut the mark may be empty.
+  // After a power cut the mark may be empty. No process owns an empty mark.
   const other = isHalfWay ? readFileSync(mark, 'utf8').trim() : ''
   const life = other === '' ? 'gone' : ownerState(other)
   if (life === 'alive') throw new CommandError(`Another restore is running on ${config.dataDir}.`)
@@ -79,14 +86,18 @@ async function lockDataFolder(config: Config, isForced: boolean, prepare: () => 
   try {
     await prepare()
   } catch (error) {
-    // An earlier, interrupted restore is still unfinished.
+    // The mark stays when it is from an earlier, interrupted restore, because that restore is still
+    // unfinished.
     if (!isHalfWay) release()
     throw error
   }
   return release
 }
 
-/** A mount point cannot be renamed; checked before the first rename. */
+/**
+ * Throws when the path is a mount point, because a mount point cannot be renamed. Called before the
+ * first rename.
+ */
 export function assertNotMounted(path: string): void {
   if (existsSync(path) && statSync(path).dev !== statSync(dirname(path)).dev)
     throw new CommandError(

@@ -1,6 +1,6 @@
-// `accord restore`: unpacks and verifies a backup, then, without --verify, puts it in place of the
-// present data. Nothing is touched before the whole backup has been verified; present data are
-// moved aside, never deleted.
+// `accord restore`: unpacks and verifies a backup. Without --verify, it then replaces the present
+// data with the backup. The present data stay untouched until the whole backup is verified, and are
+// then moved aside, never deleted.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -69,14 +69,17 @@ function remarks(config: Config, from: string, manifest: Manifest, due: readonly
   return found
 }
 
-/** Side effects of a restore that are easy to forget. */
+/** Sentences about side effects of a restore that are easy to forget. */
 const consequences = [
   'Passwords, tokens and permissions are those of the backup: anything changed or revoked since is valid again. Users with a cookie must sign in again.',
   'Jobs that were waiting at the time of the backup run again: e-mails and webhooks may be sent twice.',
   'Event numbers continue from the backup: readers of /events must start over.',
 ] as const
 
-/** Users who signed out after the backup stay signed out, and old password links stay invalid. */
+/**
+ * Deletes all sessions and password links of the restored database. A user who signed out after the
+ * backup thus stays signed out, and an old password link stays invalid.
+ */
 async function endSessions(database: string): Promise<void> {
   const store = openStore(`sqlite:${database}`)
   try {
@@ -88,8 +91,8 @@ async function endSessions(database: string): Promise<void> {
 }
 
 /**
- * The secret for the restored values: ACCORD_SECRET, else the backup's, else the present one if it
- * matches.
+ * Returns the secret for the restored values: ACCORD_SECRET, or else the secret in the backup, or
+ * else the present secret if the backup was made with it. Returns null when no secret fits.
  */
 function secretFor(config: Config, from: string, manifest: Manifest): string | null {
   if (config.secret !== null) return config.secret
@@ -102,7 +105,9 @@ function secretFor(config: Config, from: string, manifest: Manifest): string | n
   return present !== null && secretCheck(present, manifest.created_at) === manifest.secret.check ? present : null
 }
 
-/** Unpacks the backup into a temporary folder, verifies it there, and removes the folder. */
+/**
+ * Unpacks the backup into a temporary folder, verifies the unpacked data, and removes the folder.
+ */
 async function verifyBackup(config: Config, from: string, manifest: Manifest): Promise<{ due: string[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'accord-verify-'))
   try {
@@ -131,7 +136,7 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
 }
 
-/** Data that the restore would replace. */
+/** Returns the paths of the present data that a restore would replace. */
 export const listPresentData = (config: Config, database: string): string[] =>
   [database, secretFile(config), filesFolder(config)].filter(
     (path) => existsSync(path) && (!statSync(path).isDirectory() || readdirSync(path).length > 0),
@@ -173,7 +178,8 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
 }
 
 /**
- * SQLite's lock decides: it fails while any connection is open, and a killed process holds none.
+ * Throws when a connection to the database is open in any process. SQLite's own lock tells, so a
+ * killed process does not count.
  */
 export function assertNotOpen(database: string): void {
   if (existsSync(database) && !checkpointIfUnused(database))

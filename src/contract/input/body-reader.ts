@@ -1,5 +1,5 @@
-// Reads and checks bodies from outside a request, such as the rows of an import. They have the same
-// spellings, formats and error sentences as request bodies.
+// Reads and checks a body that does not come from a request, such as a row of an import. The
+// accepted spellings, the formats and the error sentences are those of a request body.
 
 import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
@@ -10,12 +10,12 @@ import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.t
 import { componentOf, resolved } from './open-schema.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
-/** Returns the body in the form that a handler gets, and the errors by field. */
+/** Returns the body in the form that a handler gets, and the errors by field name. */
 export type BodyReader = (value: object, reading: Reading) => { value: object; errors: FieldErrors }
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
-/** Returns the reader for the JSON body of an operation. It compiles its schema once. */
+/** Returns the reader for the JSON body of an operation. The schema is compiled only once. */
 export function bodyReader(document: object, operation: OperationId): BodyReader {
   const known = readers.get(document) ?? new Map<OperationId, BodyReader>()
   readers.set(document, known)

@@ -1,5 +1,5 @@
-// Reads the body of a request (DOMAIN 3.1): media type, UTF-8, JSON or form fields, depth. The
-// validator checks its shape.
+// Reads the body of a request (DOMAIN 3.1). Checks its media type, UTF-8 encoding, JSON or form
+// syntax, and depth. The validator checks the fields afterwards.
 import type { Call } from '../backend.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
@@ -10,15 +10,15 @@ import { type Finding, maxFields } from './validation-errors.ts'
 
 export interface Body {
   value: unknown
-  /** Paths of the numbers that `JSON.parse` has rounded. */
+  /** The paths of the numbers that `JSON.parse` has rounded. */
   inexact: readonly string[][]
   /** Errors found while the body was read. */
   found?: readonly Finding[]
 }
 
 /**
- * Returns the parsed JSON or form fields (DOMAIN 3.1), or undefined without a body. Multipart forms
- * are read as streams instead.
+ * Returns the parsed JSON or form fields (DOMAIN 3.1). Returns undefined for a request without a
+ * body. A multipart form does not come here, because it is read as a stream.
  */
 export function readBody({ body, headers, fact }: Call): Body | undefined {
   const type = String(headers['content-type'] ?? '')
@@ -41,7 +41,7 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
 }
 
 /**
- * Parses the JSON text of an object or a list. Throws 400 for any other value, and for nesting
+ * Parses a JSON text. Throws 400 unless the text is an object or a list, and when the nesting is
  * deeper than `maxDepth`.
  */
 export function parseJson(text: string): Body {
@@ -68,7 +68,10 @@ function decode(body: Buffer): string {
   }
 }
 
-/** Counts the levels of nesting without recursion, so that a deep body cannot exhaust the stack. */
+/**
+ * Returns the number of nested levels. Uses no recursion, so that a deep body cannot exhaust the
+ * stack.
+ */
 function depth(value: object): number {
   let level = 0
   let row: object[] = [value]
@@ -83,7 +86,7 @@ function depth(value: object): number {
 
 /**
  * Returns the errors of a body that do not depend on its schema. `value` is the normalized body, so
- * dropped keys are not checked.
+ * the keys that the normalization dropped are not checked.
  */
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
   const found: Finding[] = inexact

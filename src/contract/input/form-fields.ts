@@ -1,6 +1,6 @@
-// Reads an HTML form into the body that the contract describes: `persons[emails][0][value]=…` is an
-// object in a list in an object, `tags[]=…` adds an entry to a list. Values stay text until
-// normalize.ts reads them by their schema.
+// Reads an HTML form into a nested body. `persons[emails][0][value]=…` is an object in a list in an
+// object. `tags[]=…` adds an entry to a list. Values stay text until normalize.ts reads them by
+// their schema.
 
 import { Problem } from '../output/problems.ts'
 import type { Finding } from './validation-errors.ts'
@@ -10,7 +10,7 @@ const deepest = 5
 
 type Node = Map<string, Node | string>
 
-/** Throws 400 for a form that is too large or contradicts itself. */
+/** Throws 400 for a form that is too large, or that uses one field as both a value and a list. */
 export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
   const fields = [...new URLSearchParams(text)]
   if (fields.length > maxFields) throw new Problem('malformed_request', `A form can have ${maxFields} fields at most.`)
@@ -21,8 +21,8 @@ export function readNested(text: string): { value: Record<string, unknown>; foun
 }
 
 /**
- * Splits the field name `a[b][]` into a, b and an empty part; a name in any other form is a single
- * part.
+ * Splits the field name `a[b][]` into `a`, `b` and an empty part. A name in any other form stays
+ * whole.
  */
 function pathOf(name: string): string[] {
   const [, first, rest = ''] = /^([^[\]]+)((?:\[[^[\]]*\])*)$/.exec(name) ?? []
@@ -57,11 +57,15 @@ const readNode = (node: Node | string): unknown => {
   if (typeof node === 'string') return node
   const keys = [...node.keys()]
   if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node)
-  // Entries are sorted by position. Gaps, which a page leaves when it removes rows, are closed.
+  // Entries are sorted by position. A web page that removes rows leaves gaps, which are closed
+  // here.
   return keys.sort((one, other) => Number(one) - Number(other)).map((key) => readNode(node.get(key) ?? ''))
 }
 
-/** Keeps `__proto__` as a key of its own, so that the validator refuses it. */
+/**
+ * Returns the node as an object. `__proto__` stays an ordinary key, so that the validator refuses
+ * it.
+ */
 function objectOf(node: Node): Record<string, unknown> {
   const object: Record<string, unknown> = {}
   for (const [key, each] of node)

@@ -1,13 +1,16 @@
-// Reads the fields of a form into the body that the contract describes (DOMAIN 3.1). A form has
-// only text, so numbers, lists and objects are parsed where the schema wants them. The validator
-// refuses text that cannot be parsed.
+// Reads the fields of a multipart form into the body that the contract describes (DOMAIN 3.1). A
+// form has only text, so this file parses numbers, lists and objects where the schema requires
+// them. Text that cannot be parsed stays as it is, and the validator refuses it.
 
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
 import { type Shape, types } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
 
-/** The texts of a field and the keys of its files, in the order of arrival. */
+/**
+ * The values of one form field, in the order of arrival. `files` has the storage keys of uploaded
+ * files.
+ */
 export interface Field {
   texts: string[]
   files: string[]
@@ -22,7 +25,7 @@ export interface Form {
 const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
 
-/** Returns the maximum bytes of a file of this property; undefined when its schema sets none. */
+/** Returns the maximum size of a file in bytes; undefined when the schema sets no maximum. */
 export const maxFileLength = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
 
 /** Returns whether a property is a file or a list of files. */
@@ -30,7 +33,7 @@ export const isFile = (shape: Shape | undefined): boolean =>
   [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
 
 /**
- * Reads a form by its schema. `fields` maps names to values; the names lack the `[]` that some
+ * Reads a form by its schema. The keys of `fields` are field names without the `[]` that some
  * clients append for lists.
  */
 export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): Form {
@@ -40,8 +43,8 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    // A caller that posts bytes does not read errors, so a repeated field is valid: its last
-    // value counts.
+    // An `x-bytes` form comes from a mail service that does not read errors. A repeated field is
+    // valid there, and the last value counts.
     if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
     const [only] = texts
@@ -55,22 +58,25 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
 }
 
 /**
- * Returns whether the text is a whole JSON list, or a JSON object where the schema also accepts
- * one.
+ * Returns whether the text is a whole JSON list. A JSON object also counts when the schema accepts
+ * objects.
  */
 function isWhole(text = '', shape: Shape = {}): boolean {
   const start = text.trimStart()[0]
   return start === '[' || (start === '{' && branches(shape).flatMap(types).includes('object'))
 }
 
-/** Returns an error for each text where the schema requires a file. Only a form can carry files. */
+/**
+ * Returns an error for each text where the schema requires a file. Only a multipart form can have
+ * files.
+ */
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
   const files = Object.entries(schema?.properties ?? {}).filter(([, shape]) => isFile(shape))
   return files
     .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
       const sent = (value as Record<string, unknown>)[name]
-      // A list that is too long gets only the error about its length.
+      // A list that is too long gets only the error about its length, not one for each entry.
       if (Array.isArray(sent) && sent.length > maxItems) return []
       return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
     })

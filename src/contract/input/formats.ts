@@ -1,5 +1,5 @@
-// The value formats of the contract: which values are valid, and how accepted spellings become the
-// one form that is stored and returned (DOMAIN 3.2).
+// The value formats of the contract (DOMAIN 3.2): which values are valid, and how an accepted
+// spelling becomes the one form that is stored and returned.
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'
 
@@ -12,22 +12,22 @@ const inRange = (time: DateTime): boolean => time.isValid && time.year >= 1 && t
 
 /**
  * Returns a timestamp in UTC with milliseconds, or undefined when the text is not a timestamp. A
- * text without an offset is read in `zone`; a date without a time is midnight there.
+ * text without an offset is a local time in `zone`. A date without a time is midnight in `zone`.
  */
 export function canonicalTime(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return hasBoundaries(text, zone) ? dayBoundary(text, zone, false) : undefined
   if (!timestamp.test(text)) return undefined
   const iso = text.replace(/[t ]/i, 'T')
   const read = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone })
-  // When the clocks repeat an hour, the first one counts; Luxon's choice would depend on today's
-  // season.
+  // When the clocks are set back, an hour occurs twice, and the first occurrence counts. Luxon's
+  // own choice depends on the present offset.
   const time = (read.getPossibleOffsets()[0] ?? read).toUTC()
   return inRange(time) ? time.toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") : undefined
 }
 
 /**
- * Returns a calendar date, or undefined when the text is not a date. A timestamp becomes its date
- * in `zone`.
+ * Returns a calendar date, or undefined when the text is not a date. From a timestamp, returns its
+ * date in `zone`.
  */
 export function canonicalDate(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return inRange(DateTime.fromISO(text, { zone: 'utc' })) ? text : undefined
@@ -35,14 +35,18 @@ export function canonicalDate(text: string, zone: string): string | undefined {
   return time === undefined ? undefined : DateTime.fromISO(time, { zone }).toFormat('yyyy-MM-dd')
 }
 
-/** Returns the start of a day, or with `end` its end, as a timestamp in UTC. */
+/**
+ * Returns the start of a day in `zone` as a timestamp in UTC. With `end`, returns its last
+ * millisecond.
+ */
 export function dayBoundary(date: string, zone: string, end: boolean): string {
   const day = DateTime.fromISO(date, { zone })
   return (end ? day.endOf('day') : day.startOf('day')).toUTC().toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 }
 
 /**
- * Returns whether the day exists in `zone` and both its ends are in the years that can be stored.
+ * Returns whether the day exists in `zone`, and whether its start and end are in the years 1 to
+ * 9999 of UTC.
  */
 export function hasBoundaries(date: string, zone: string): boolean {
   const day = DateTime.fromISO(date, { zone })
@@ -51,21 +55,21 @@ export function hasBoundaries(date: string, zone: string): boolean {
 
 export const isDateOnly = (text: string): boolean => dateOnly.test(text)
 
-/**
- * Returns whether a number has at most 4 decimals in plain digits, so that JSON can represent it
- * exactly.
- */
+/** Returns whether a number has at most 4 decimals and at most 15 digits before the point. */
 export function isDecimal4(value: number): boolean {
   return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
 }
 
 export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
 
-// The addr-spec of RFC 5321 without quoted local parts and address literals, which no mail provider
-// assigns.
+// The addr-spec of RFC 5321, but without quoted local parts and address literals, because no mail
+// provider assigns such addresses.
 const email =
   /^(?=.{3,254}$)(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/iu
-/** Other characters, such as the word "ext.", are allowed around the digits. */
+/**
+ * Returns whether a text is a telephone number. Other characters, such as the word "ext.", may
+ * surround the digits.
+ */
 const phone = (text: string): boolean => text.length <= 40 && text.replace(/\D/g, '').length >= 3
 const countries = new Set(
   'AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW'.split(
@@ -88,14 +92,14 @@ const texts: Record<string, (text: string) => boolean> = {
 const numbers = new Set(['money', 'decimal'])
 
 /**
- * The allowed values of the schema keyword `x-value`: rules that no standard format or pattern
- * expresses in full.
+ * The valid values of the schema keyword `x-value`. Each names a rule that no standard format or
+ * pattern expresses in full.
  */
 export const valueNames: readonly string[] = [...Object.keys(texts), ...numbers]
 
 /**
- * Adds the contract's formats and the keyword `x-value` to an Ajv instance. It validates normalized
- * values only.
+ * Adds the contract's formats and the keyword `x-value` to an Ajv instance. The values to validate
+ * must be normalized already.
  */
 export function addFormats(ajv: Ajv): Ajv {
   ajv.addFormat('email', email)

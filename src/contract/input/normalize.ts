@@ -1,6 +1,6 @@
-// Normalizes a body before validation: trims strings, reads the accepted spellings of booleans,
-// dates and amounts, and drops read-only keys (DOMAIN 3.2, 3.4). It never guesses: an unrecognized
-// value stays unchanged, and the validator refuses it.
+// Normalizes a body before validation (DOMAIN 3.2, 3.4). Trims strings, reads the accepted
+// spellings of booleans, dates and amounts, and drops read-only keys. An unrecognized value stays
+// unchanged, so that the validator refuses it.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
@@ -8,11 +8,14 @@ import { composed, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
-/** The JSON Schema keywords that this folder reads; Ajv reads the others. */
+/** The JSON Schema keywords that this folder reads. Ajv also reads other keywords. */
 export interface Shape {
   type?: string | string[]
   format?: string
-  /** The kind of a value in this API. `format` then only describes the value to other programs. */
+  /**
+   * The kind of the value in this API. Beside it, `format` only describes the value to other
+   * programs.
+   */
   'x-value'?: string
   pattern?: string
   minLength?: number
@@ -26,23 +29,24 @@ export interface Shape {
   anyOf?: Shape[]
   oneOf?: Shape[]
   /**
-   * Whether its texts hold bytes, one per character. Such texts are neither trimmed nor checked.
+   * Whether the texts of the form hold bytes, one per character. Such texts are neither trimmed nor
+   * checked.
    */
   'x-bytes'?: boolean
 }
 
 export interface Reading {
   zone: string
-  /** When false, unknown keys are dropped instead of refused (ACCORD_STRICT=off). */
+  /** False when unknown keys are dropped; true when they are refused. Set by ACCORD_STRICT. */
   strict: boolean
   /**
-   * True for JSON, where only a JSON number is a number. False for forms and files, where text may
-   * stand for a number or a boolean.
+   * True for JSON, where only a JSON number is a number. False for a form or a file, where text may
+   * represent a number or a boolean.
    */
   exact?: boolean
 }
 
-/** Returns the `x-value` of a schema, or else its format. */
+/** Returns the `x-value` of a schema. Without an `x-value`, returns its `format`. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
 type Json = Record<string, unknown>
@@ -58,21 +62,24 @@ export const booleans = new Map<unknown, boolean>([
   ['true', true],
 ])
 
-/** The current position in the body: the path, the errors so far, and the reply-only keys. */
+/** The current position in the body, with the errors so far and the reply-only keys. */
 interface Place {
   path: readonly string[]
   ignorable: Ignorable | null
   /**
-   * Whether the object at this position becomes a new record. A reply-only key is then an error.
+   * Whether the object at this position becomes a new record. In a new record, a reply-only key is
+   * an error.
    */
   isNew: boolean
   found: Finding[]
 }
 
 export interface Intake {
-  /** Keys that the operation's replies have but its body does not. */
+  /**
+   * The reply-only keys: the operation's replies have these keys, but its request body does not.
+   */
   ignorable: Ignorable | null
-  /** Whether the body creates a record; false when it changes one. */
+  /** True when the body creates a record; false when the body changes a record. */
   creates: boolean
 }
 
@@ -81,13 +88,13 @@ export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | '
   creates: method === 'post',
 })
 
-/** The settings for values that belong to no operation. */
+/** The settings for a value that does not belong to an operation. */
 export const plainIntake: Intake = { ignorable: null, creates: false }
 
 /**
- * Returns a normalized copy of a body. Adds to `found` the errors that the validator cannot detect:
- * empty texts where a text is required, and reply-only keys that would be dropped silently (DOMAIN
- * 3.2, 3.4).
+ * Returns a normalized copy of a body (DOMAIN 3.2, 3.4). Adds to `found` the errors that the
+ * validator cannot detect afterwards: an empty text where a text is required, and a reply-only key
+ * whose removal would be silent.
  */
 export function normalizeBody(
   value: unknown,
@@ -102,7 +109,7 @@ export function normalizeBody(
   return normalize(value, shape, { path: [], ignorable, isNew: creates, found }, reading)
 }
 
-/** Returns the sentence that refuses a reply-only key. */
+/** Returns the error sentence for a reply-only key. */
 const readOnly = ({ hints }: Ignorable, key: string): string =>
   `Read-only: ${(hints && Object.hasOwn(hints, key) ? hints[key] : undefined) ?? 'the server sets it'}.`
 
@@ -110,8 +117,8 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   const branch = choose(value, shape)
   if (branch !== shape) return normalize(value, branch, place, reading)
   if (Array.isArray(value)) {
-    // Entries after the first one too many are dropped: the list is refused anyway, and they would
-    // only add errors.
+    // Keeps one entry more than allowed, so that the validator refuses the list. The other entries
+    // are dropped, because they would only add errors.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
     if (!items) return entries
@@ -123,7 +130,7 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
 
 /**
  * Returns the position one level deeper. An object with an `id` refers to an existing record, so
- * reply-only keys are allowed in it.
+ * reply-only keys are allowed in this object.
  */
 const below = (place: Place, key: string, value: unknown): Place => ({
   ...place,
@@ -149,13 +156,13 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
         continue
       }
       if (++unknown > maxFields + 1) continue
-      // Assignment would set the prototype; defineProperty passes `__proto__` to the validator as
-      // an unknown key.
+      // Plain assignment would set the prototype for the key `__proto__`. defineProperty creates an
+      // ordinary key, which the validator refuses as unknown.
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
-    // A nested object without an id is a new record, even in an update.
+    // A nested object without an id is a new record, even when the operation is an update.
     if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalized = normalize(each, property, inner, reading)
     if (normalized !== undefined) result[key] = normalized
@@ -165,8 +172,8 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
 }
 
 /**
- * open-schema.ts validates the values that have no schema in the contract. This function only
- * normalizes their texts.
+ * Normalizes the texts of a value that has no schema in the contract. open-schema.ts validates such
+ * a value.
  */
 function openTexts(value: unknown): unknown {
   if (typeof value === 'string') return composed(withNewlines(value))
@@ -190,7 +197,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   if (allowed.includes('string')) {
     const kind = kindOf(shape)
     if (kind === 'password' || kind === 'file') return value
-    // Enum values are compared untrimmed, because one of them may be a tab.
+    // An enum value is compared untrimmed, because an enum may list a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
     if (text === '') return exact && !mayBeEmpty(shape) ? text : null
@@ -206,7 +213,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   return value
 }
 
-/** Whether the schema accepts an empty text. */
+/** Returns whether the schema accepts an empty text. */
 const mayBeEmpty = ({ format, pattern, enum: choices, minLength }: Shape): boolean =>
   format === undefined && !choices && !minLength && (pattern === undefined || new RegExp(pattern).test(''))
 
@@ -214,8 +221,8 @@ const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
   required.every((key) => Object.hasOwn(value, key))
 
 /**
- * Returns the branch of a union that fits the JSON type and the keys of a value, or the shape
- * itself when it is not a union.
+ * Returns the branch of a union that fits the JSON type and the keys of the value. Returns the
+ * shape itself when the shape is not a union.
  */
 function choose(value: unknown, shape: Shape): Shape {
   const branches = shape.anyOf ?? shape.oneOf

@@ -1,5 +1,5 @@
-// Reads and checks values whose schema depends on the installation (`x-entity`), with the same
-// spellings, formats and error sentences as the rest of a body.
+// Reads and checks a value whose schema depends on the installation (`x-entity`). The accepted
+// spellings, the formats and the error sentences are those of a request body.
 
 import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -12,8 +12,8 @@ export interface OpenSchema extends Shape {
 }
 
 /**
- * Returns the value in its stored form, and the errors by field. Field names begin with the name of
- * the property.
+ * Returns the value in its stored form, and the errors by field name. Each field name begins with
+ * the name of the property.
  */
 export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
 
@@ -32,7 +32,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   }
 }
 
-/** Returns the schema with every `$ref` replaced by its target. */
+/** Returns the schema with the target of every `$ref` in its place. */
 export function resolved(document: object, part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => resolved(document, each))
   if (typeof part !== 'object' || part === null) return part
@@ -40,7 +40,7 @@ export function resolved(document: object, part: unknown): unknown {
   return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, resolved(document, each)]))
 }
 
-/** Returns the node of the contract that a `$ref` points to. */
+/** Returns the part of the contract that a `$ref` points to. */
 export const componentOf = (document: object, $ref: string): unknown =>
   $ref
     .split('/')

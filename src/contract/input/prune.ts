@@ -1,4 +1,4 @@
-// Removes the invalid fields from a body, so that the rules can check the other fields and one
+// Removes the invalid fields from a body. The rules can then check the valid fields, so that one
 // reply lists every error (DOMAIN 4.3).
 import type { Shape } from './normalize.ts'
 
@@ -6,15 +6,18 @@ type Json = Record<string, unknown>
 
 export interface Pruned {
   body: object
-  /** Returns false for an error that is only a consequence of a removed field. */
+  /**
+   * Returns false for an error that is only a consequence of a removed field. Such an error is not
+   * sent.
+   */
   isNews: (field: string) => boolean
 }
 
-/** Returns the body without the refused fields. */
+/** Returns the body without its invalid fields. `refused` lists the names of these fields. */
 export function pruned(body: object, shape: Shape, refused: readonly string[]): Pruned {
   const gone = new Set(refused.map((field) => removable(body, shape, field.split('.')).join('.')))
-  // Without its id an object cannot be checked; nor can a confirmation without its field. Errors on
-  // them are ignored.
+  // An object cannot be checked without its `id`, nor a confirmation without its field. Errors on
+  // such an object or confirmation are ignored.
   const silent = [...gone].flatMap((path) => [path, path.replace(/\.id$/, ''), `${path}_confirmation`])
   return {
     body: without(body, [], gone) as object,
@@ -23,8 +26,9 @@ export function pruned(body: object, shape: Shape, refused: readonly string[]): 
 }
 
 /**
- * Returns the path to remove for an invalid field: the field itself, or its parent when the parent
- * requires the field or is a list whose entries would shift.
+ * Returns the path to remove for an invalid field. It is the path of the field, or of its parent
+ * when the parent requires the field. A list is removed as a whole, because its entries would
+ * shift.
  */
 function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
   if (path.length <= 1) return path

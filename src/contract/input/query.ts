@@ -1,5 +1,6 @@
-// Reads a query string by the contract: splits lists at unescaped commas, and reads booleans, dates
-// and timestamps in every accepted spelling. The validator refuses all other values.
+// Reads a query string by the contract. Splits lists at unescaped commas, and reads booleans, dates
+// and timestamps in every accepted spelling. An unrecognized value stays as it is, and the
+// validator refuses it.
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
@@ -8,13 +9,13 @@ import { composed, textFault, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
 
-/** The schemas of parameters, by name. */
+/** The schemas of the query parameters, by parameter name. */
 export type Parameters = Readonly<Record<string, Shape>>
 
 /**
- * Returns the parameters by name. A single-valued parameter sent twice becomes a list, which the
- * validator refuses. Adds to `found` the errors that no validator detects. Throws 400 for invalid
- * percent-encoding.
+ * Returns the parameters by name. A single-valued parameter that was sent twice becomes a list,
+ * which the validator refuses. Adds the errors that no validator detects to `found`. Throws 400 for
+ * invalid percent-encoding.
  */
 export function readQuery(
   raw: string,
@@ -53,8 +54,8 @@ export function readQuery(
 }
 
 /**
- * Splits `custom_attributes[industry]` into the name of the parameter, whose schema must be an
- * object, and the key.
+ * Splits `custom_attributes[industry]` into the parameter name and the key. Returns undefined
+ * unless the schema of the parameter is an object.
  */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
   const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
@@ -72,14 +73,15 @@ function isDecodable(text: string): boolean {
 }
 
 /**
- * Returns the value of a text by its schema. An invalid number becomes a list, which no coercion
- * accepts.
+ * Converts a text by the schema of its parameter. An invalid number becomes a list, which the
+ * validator refuses.
  */
 function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
   if (shape === undefined) return text
   const allowed = types(shape)
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
-  // The validator would coerce the texts 0x10, 1e1 and +1 to numbers.
+  // The validator would coerce the texts `0x10`, `1e1` and `+1` to numbers, so they are refused
+  // here.
   if (allowed.includes('integer') || allowed.includes('number'))
     return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
   const kind = kindOf(shape)
@@ -90,15 +92,15 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
 }
 
 /**
- * Reads a date or a timestamp. A date stays a date, because a range uses its start or its end. A
- * date whose start or end does not exist in this zone is invalid.
+ * Reads a date or a timestamp. A date stays a date, because a range needs its start or its end. A
+ * date whose start or end does not exist in `zone` is invalid.
  */
 function readInstant(text: string, zone: string): string {
   if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''
   return hasBoundaries(text, zone) ? text : ''
 }
 
-/** Splits a list at its commas; `\,` is a comma inside a value. */
+/** Splits a text at its commas. `\,` is a comma inside a value. */
 export function splitList(text: string): string[] {
   return text
     .split(/(?<!\\),/)

@@ -1,29 +1,32 @@
-// Rules for every text of a request (DOMAIN 3.2). They do not depend on the schema, so this file
-// checks them; their errors are reported with those of the schema.
+// Rules for every text of a request (DOMAIN 3.2). The rules do not depend on the schema, so this
+// file checks them. The reply lists these errors together with the schema errors.
 import type { Finding } from './validation-errors.ts'
 import { maxFields } from './validation-errors.ts'
 
-// Tab and newline are text; every other control character is refused.
+// Matches every control character except tab and newline, which are valid in a text.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is the rule itself
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
-/** With the `u` flag a surrogate pair is one character, so this matches half a pair. */
+/**
+ * Matches half of a surrogate pair. With the `u` flag, a whole pair is one character and does not
+ * match.
+ */
 const loneSurrogate = /\p{Surrogate}/u
 /**
- * Matches more combining marks than any script puts on one letter. Normalizing a longer run takes
- * quadratic time.
+ * Matches 31 combining marks in a row, which is more than any script needs. The time to normalize a
+ * run of marks grows with the square of its length.
  */
 const stackedMarks = /\p{M}{31}/u
 
-/** Returns the text with `\n` as its only line break, the stored form. */
+/** Returns the text in its stored form, with `\n` as the only line break. */
 export const withNewlines = (text: string): string => (text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text)
 
 /**
- * Returns the text in Unicode form NFC. A text with too many marks stays unchanged, because it is
- * refused later.
+ * Returns the text in Unicode form NFC. A text with too many combining marks stays unchanged,
+ * because `textFault` refuses it later.
  */
 export const composed = (text: string): string => (stackedMarks.test(text) ? text : text.normalize('NFC'))
 
-/** Returns the reason for refusing a text, or undefined when it is valid. */
+/** Returns the error sentence for a text, or undefined when the text is valid. */
 export function textFault(text: string): string | undefined {
   if (controlCharacters.test(text)) return 'Must not contain control characters.'
   if (loneSurrogate.test(text)) return 'Must be valid Unicode text.'
@@ -31,7 +34,7 @@ export function textFault(text: string): string | undefined {
   return undefined
 }
 
-/** Adds an error for each invalid text of a body, up to the number of fields that a reply names. */
+/** Adds an error to `found` for each invalid text of a body. Stops after `maxFields` errors. */
 export function findTexts(value: unknown, found: Finding[], path: readonly string[] = []): void {
   if (found.length > maxFields) return
   if (typeof value === 'string') {

@@ -1,13 +1,13 @@
-// Finds numbers that a float cannot hold. `JSON.parse` rounds them, and an amount must never change
-// silently (DOMAIN 3.2), so the text of a body is scanned.
+// Finds the numbers of a JSON text that a float cannot represent. `JSON.parse` rounds such numbers,
+// but an amount must never change silently (DOMAIN 3.2).
 
-/** Returns whether a float holds exactly the value of the decimal text. */
+/** Returns whether a float represents the value of the decimal text exactly. */
 export function isExactNumber(text: string): boolean {
   if (text.length <= 15 && !/e/i.test(text)) return true
   return decimal(text) === decimal(String(Number(text)))
 }
 
-/** Returns a canonical form of a decimal: its significant digits and the power of ten. */
+/** Returns a canonical form of a decimal number: its significant digits and a power of ten. */
 function decimal(text: string): string | undefined {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
@@ -22,18 +22,17 @@ function decimal(text: string): string | undefined {
 
 interface Level {
   isList: boolean
-  /** The position of the current entry in a list. */
+  /** The index of the current entry of a list. */
   index: number
-  /**
-   * For an object: whether a key comes next, and the start and end of the current key in the text.
-   */
+  /** Whether the next string is a key. True only in an object. */
   awaitsKey: boolean
+  /** The start and end of the current key of an object, as offsets in the text. */
   key: [from: number, to: number]
 }
 
 /**
- * Returns the paths of numbers in a valid JSON text that a float cannot hold, at most `most` of
- * them.
+ * Returns the paths of the numbers in a valid JSON text that a float cannot represent. Stops after
+ * `most` paths.
  */
 export function inexactNumbers(text: string, most: number): string[][] {
   const found: string[][] = []

@@ -1,25 +1,31 @@
-// Turns the findings of Ajv into sentences by field (DOMAIN 4.1). A sentence never repeats the
+// Converts Ajv's errors into error sentences by field (DOMAIN 4.1). A sentence never repeats the
 // value, which may be a secret.
 import type { ErrorObject } from 'ajv'
 import type { FieldErrors } from '../output/problems.ts'
 import { nearest } from './did-you-mean.ts'
 import { habitual } from './habits.ts'
 
-/** Returns " Did you mean `title`?", or an empty text when no candidate is near. */
+/** Returns " Did you mean `title`?". Returns an empty text when no candidate resembles the word. */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = nearest(word, candidates)
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
 }
 
-/** One sentence about one field. */
+/** One error sentence about one field. */
 export type Finding = readonly [field: string, sentence: string]
 
-/** The number of fields that one reply lists. The caller sees further errors after fixing these. */
+/**
+ * The maximum number of fields that one reply lists. The caller gets further errors with the next
+ * request.
+ */
 export const maxFields = 100
 const maxBytes = 32 * 1024
 const maxNameLength = 120
 
-/** Returns Ajv's errors and `more` as sentences by field, up to the limits above (DOMAIN 4.1). */
+/**
+ * Returns error sentences by field for Ajv's errors and for `more`, within the limits above (DOMAIN
+ * 4.1).
+ */
 export function fieldErrors(
   findings: readonly ErrorObject[],
   headerNames: readonly string[] = [],
@@ -29,7 +35,7 @@ export function fieldErrors(
   let bytes = 0
   let isFull = false
   const add = (name: string, sentence: string): void => {
-    // A key of the body may be an empty text.
+    // A key of the body may be an empty text. Its error is listed under `body`.
     const field = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name || 'body'
     const list = errors.get(field) ?? []
     if (list.includes(sentence)) return
@@ -39,8 +45,8 @@ export function fieldErrors(
     bytes += size
     errors.set(field, [...list, sentence])
   }
-  // Ajv also reports the condition (if, then, else) whose branch failed, which adds nothing to the
-  // branch's errors.
+  // Ajv also reports the condition (`if`) whose branch failed. That error adds nothing to the
+  // errors of the branch.
   const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
   for (const finding of withoutUnions(withoutChoices(told, more)))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
@@ -58,7 +64,8 @@ interface Choice {
 }
 
 /**
- * Returns the keys of which exactly one must be sent: a oneOf of objects that require one key each.
+ * Returns the keys of which the body must have exactly one. The schema for this is a oneOf of
+ * objects, each of which requires one key. Returns an empty list for any other error.
  */
 function choicesOf({ keyword, schema }: ErrorObject): string[] {
   if (keyword !== 'oneOf' || !Array.isArray(schema)) return []
@@ -67,8 +74,8 @@ function choicesOf({ keyword, schema }: ErrorObject): string[] {
 }
 
 /**
- * Keeps, for a oneOf, only the errors of the branch whose key was sent. The first key gets the
- * error that one of them is required.
+ * Keeps only the errors of the oneOf branch whose key was sent. When not exactly one key was sent,
+ * adds one error for the first key.
  */
 function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
   let rest = [...findings]
@@ -89,9 +96,9 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
- * Ajv reports an anyOf and each of its branches when a value fits none. Keeps the errors of the
- * branch with the value's type; without such a branch, keeps the error that lists the possible
- * types.
+ * Reduces the errors of a union. When no branch fits, Ajv reports the union and every branch. Keeps
+ * the errors of the branch with the type of the value. Without such a branch, keeps one error that
+ * lists the possible types.
  */
 function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
   let rest = [...findings]
@@ -122,7 +129,7 @@ function fieldName(finding: ErrorObject, headerNames: readonly string[]): string
   return rest.join('.')
 }
 
-/** The number of allowed values that a sentence lists. */
+/** The maximum number of allowed values that an error sentence lists. */
 const maxListed = 60
 
 const typeNames: Record<string, string> = {
@@ -135,7 +142,7 @@ const typeNames: Record<string, string> = {
   null: 'null',
 }
 
-/** Error sentences by `format` or `x-value`. */
+/** The error sentences, by `format` or `x-value`. */
 const formatSentences: Record<string, string> = {
   email: 'Must be an e-mail address.',
   phone: 'Must be a telephone number: at least three digits, and at most 40 characters.',

@@ -1,8 +1,11 @@
-// The type of a reply that is not JSON. It is in this folder because the types of replies refer to
-// it; kernel/files/download.ts creates and sends such replies.
+// The type of a reply that is not JSON. The types of replies refer to this type, so it is in this
+// folder. kernel/files/download.ts creates and sends such replies.
 import type { Readable } from 'node:stream'
 
-/** Bytes with random access, such as a file. `to` is the offset of the last byte to read. */
+/**
+ * Bytes that can be read from any offset, such as a file. `to` is the offset of the last byte to
+ * read, so it is included.
+ */
 export interface Source {
   readonly size: number
   read(from: number, to: number): Readable
@@ -10,20 +13,23 @@ export interface Source {
 
 export interface DownloadParts {
   /**
-   * One of the media types that the contract lists for the operation; parameters may follow, such
-   * as `text/csv; charset=utf-8`.
+   * A media type that the contract lists for the operation. Parameters may follow: `text/csv;
+   * charset=utf-8`.
    */
   mediaType: string
-  /** A stream is read only as fast as the client receives it, and not at all for HEAD. */
+  /**
+   * The content. A stream is read at the pace at which the client receives it, and is not read for
+   * HEAD.
+   */
   body: string | Buffer | Source | Readable | AsyncIterable<string | Uint8Array>
   /**
-   * The suggested file name, which may contain any characters. Without a name, Content-Disposition
-   * is sent only when `disposition` is set.
+   * The suggested file name, in any characters. Without a name, Content-Disposition is sent only
+   * when `disposition` is set.
    */
   name?: string
-  /** Defaults to `attachment`. */
+  /** The type of the Content-Disposition header. The default is `attachment`. */
   disposition?: 'attachment' | 'inline'
-  /** The length of the body in bytes, where it is known but not part of `body`. */
+  /** The length of the body in bytes, for a `body` that does not tell its own length. */
   size?: number
   /** The ETag, including its quotes. */
   etag?: string

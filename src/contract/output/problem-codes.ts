@@ -1,5 +1,5 @@
-// Every problem code (DOMAIN 4.2) with its status, its default detail and the advice of the
-// catalogue, and the titles of the statuses.
+// The table of problem codes (DOMAIN 4.2). An entry has the status, the default detail, and the
+// advice that the catalogue page shows.
 
 export const problemCodes = {
   malformed_json: [400, 'The body is not a JSON object.', 'Send one JSON object, in UTF-8.'],

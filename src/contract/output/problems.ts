@@ -1,5 +1,4 @@
-// Problem documents (DOMAIN 4). Every error in a reply is a `Problem`; its `cause` goes to the log
-// only.
+// Problem documents (DOMAIN 4). Every error in a reply is a `Problem`.
 import { type ProblemCode, problemCodes, titles } from './problem-codes.ts'
 
 export interface Conflict {
@@ -27,7 +26,7 @@ export interface ProblemMore {
   cause?: unknown
 }
 
-/** An error for the caller (`code`, `detail`, fields) with its cause for the log. */
+/** An error that is sent to the caller. Only the log gets `more.cause`. */
 export class Problem extends Error {
   readonly status: number
   readonly code: ProblemCode
@@ -42,7 +41,7 @@ export class Problem extends Error {
   }
 }
 
-/** Returns the document in the form that is sent (DOMAIN 4.1). */
+/** Returns the problem document, the JSON body of the reply (DOMAIN 4.1). */
 export function problemDocument(problem: Problem, about: { base: string; path: string; requestId: string }) {
   const { errors, conflicts, failed, required, oldest_id } = problem.more
   const sentences = Object.values(errors ?? {}).flat()

@@ -1,15 +1,17 @@
-// Checks replies against the contract. The schemas are closed: a property that is not in the
-// contract is an error. Each schema is compiled on first use, and `$ref`s are not expanded, so
-// recursive schemas cost nothing.
+// Checks replies against the contract. A property that is not in the contract is an error. A schema
+// is compiled on first use. `$ref`s are not expanded, so recursive schemas need no special care.
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import { newAjv } from '../ajv.ts'
 
 export interface ReplyChecker {
-  /** Returns sentences that say how the reply breaks the contract; empty when it conforms. */
+  /**
+   * Returns sentences that say how the reply breaks the contract. Returns an empty list when the
+   * reply conforms.
+   */
   findings(operation: Place, status: number, mediaType: string, body: unknown): string[]
   /**
-   * The same for a reply of bytes: checks that the contract lists the status with this media type,
-   * exactly or as a range (`image/*`).
+   * Checks a reply that is not JSON. Returns a sentence when the contract does not list the status
+   * with this media type, exactly or as a range (`image/*`).
    */
   byteFindings(operation: Place, status: number, mediaType: string): string[]
   /** Returns the property names of a record in the operation's successful reply. */
@@ -26,8 +28,8 @@ const pointerPart = (part: string): string => part.replaceAll('~', '~0').replace
 const checkers = new WeakMap<object, ReplyChecker>()
 
 /**
- * Returns the checker of a contract. Servers with the same contract share it, because compiling is
- * expensive.
+ * Returns the checker of a contract. Compilation is expensive, so all servers with this contract
+ * share one checker.
  */
 export function createReplyChecker(document: object): ReplyChecker {
   const checker = checkers.get(document) ?? compileChecker(document as Document)
@@ -37,8 +39,8 @@ export function createReplyChecker(document: object): ReplyChecker {
 
 function compileChecker(document: Document): ReplyChecker {
   let ajv: Ajv | undefined
-  // Ajv copies and indexes the whole contract here, so this runs only when there is a reply to
-  // check.
+  // `addSchema` copies and indexes the whole contract, so the instance is created for the first
+  // reply that is checked.
   const compiler = (): Ajv => {
     ajv ??= newAjv().addSchema(closedCopy(document), 'contract')
     return ajv

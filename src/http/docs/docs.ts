@@ -1,6 +1,6 @@
-// The API manual: Swagger UI, the catalogue of problem codes, and the contract as JSON and YAML,
-// all from the documents that `accord install` and `accord regenerate` published. These pages load
-// nothing from other hosts (DOMAIN 26).
+// Serves the API manual: Swagger UI, the catalogue of problem codes, and the contract as JSON and
+// YAML. The contract comes from the files that `accord install` and `accord regenerate` have
+// published. These pages load nothing from other hosts (DOMAIN 26).
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
@@ -18,14 +18,14 @@ import { page, swaggerPages } from './swagger-ui.ts'
 
 const base = '/api/admin'
 
-/** Swagger UI's own URLs of the contract. */
+/** Matches the URLs under which Swagger UI offers the contract. */
 const copies = /\/documentation\/(json|yaml)\/?(?:\?|$)/
 
 interface Options {
   config: Config
   services: Services
   published: () => Published | null
-  /** The published contract with the custom attributes of this installation. */
+  /** Returns the published contract with the custom attributes of this installation. */
   served: () => Promise<Published | null>
 }
 
@@ -33,7 +33,10 @@ export async function registerDocs(
   http: FastifyInstance,
   { config, published, served, services }: Options,
 ): Promise<void> {
-  /** Read for each request, so that `accord regenerate` shows on the next reload. */
+  /**
+   * Returns the published contract. Each request reads it, so that the result of `accord
+   * regenerate` shows on the next reload.
+   */
   const installed = (request: FastifyRequest): Published => {
     const found = published()
     if (found) return found
@@ -69,7 +72,7 @@ export async function registerDocs(
   let ui: Promise<FastifyInstance> | undefined
   const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     installed(request)
-    // The contract has one URL with an ETag; Swagger UI's own URLs redirect to it.
+    // Swagger UI's URLs of the contract redirect to the URLs above, which have an ETag.
     const copy = copies.exec(request.url)
     if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
     ui ??= swaggerPages(config).catch((cause: unknown) => {
@@ -83,9 +86,13 @@ export async function registerDocs(
   http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
 }
 
-/** The only request headers that matter for a file. */
+/**
+ * The request headers that are passed on to Swagger UI. No other header matters for a static file.
+ */
 const conditional = new Set(['if-none-match', 'if-modified-since'])
-/** The outer server sets these headers itself. */
+/**
+ * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
+ */
 const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
 async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -98,7 +105,7 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
   return reply.code(answer.statusCode).send(answer.rawPayload)
 }
 
-/** The contract with only the operations that the caller may use. */
+/** Returns the contract with only the operations that the caller may use. */
 function narrowed(found: Published, caller: Caller): Published {
   const document = JSON.parse(found.json.toString()) as {
     paths: Record<string, Record<string, { operationId: string }>>
@@ -115,7 +122,7 @@ function narrowed(found: Published, caller: Caller): Published {
 
 interface Document {
   bytes: () => Promise<Buffer>
-  /** Whether the contract is narrowed to one caller. */
+  /** Whether the contract has only the operations of one caller. */
   isOwn: boolean
   etag: string
   type: string
@@ -132,7 +139,10 @@ async function sendDocument(
   return reply.type(`${type}; charset=utf-8`).send(await bytes())
 }
 
-/** Reads which contract the query asks for. Throws 422 for unknown parameters and values. */
+/**
+ * Reads from the query which form of the contract the caller wants. Throws 422 for an unknown
+ * parameter or value.
+ */
 function wishes(
   { url }: FastifyRequest,
   { strict, timezone: zone }: Config,

@@ -1,4 +1,5 @@
-// The page of problem codes. Every problem document links to its entry here.
+// Renders the HTML page of all problem codes. Every problem document links to its entry on this
+// page.
 import type { Config } from '../../config/config.ts'
 import { problemCodes, titles } from '../../contract/output/problem-codes.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
@@ -13,7 +14,7 @@ section:target{background:#f2a33a33}h3{margin:0;font-size:1rem}h3 a{text-decorat
 .advice{grid-column:2;opacity:.85}
 @media(max-width:40rem){section{grid-template-columns:1fr}.advice{grid-column:1}}`
 
-/** Escapes a text and renders backticks as `code`. */
+/** Escapes a text as HTML and renders text in backticks as `<code>`. */
 const prose = (text: string): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 export function errorCatalogue(config: Config): { html: string; headers: Record<string, string> } {

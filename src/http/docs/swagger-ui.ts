@@ -1,14 +1,14 @@
-// Swagger UI in a Fastify server of its own, which does not listen. Swagger UI is large, so it is
-// loaded at the first visit and does not slow down a start. The outer server asks it for each file
-// by `inject`.
+// Runs Swagger UI in a separate Fastify server that does not listen. Swagger UI is large, so it is
+// loaded at the first visit, which keeps the start fast. The outer server gets each file by
+// `inject`.
 import Fastify, { type FastifyInstance } from 'fastify'
 import plugin from 'fastify-plugin'
 import type { Config } from '../../config/config.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { mark, pageStyle, sessionScript } from './assets.ts'
 
-// `style-src` works without 'unsafe-inline', because Swagger UI sets its styles through the DOM,
-// which CSP allows.
+// `style-src` needs no 'unsafe-inline', because Swagger UI sets its styles through the DOM, which
+// the CSP allows.
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -26,8 +26,8 @@ export const page = '/api/admin/documentation'
 export async function swaggerPages(config: Config): Promise<FastifyInstance> {
   const { default: swaggerUi } = await import('@fastify/swagger-ui')
   const ui = Fastify({ logger: false, routerOptions: { ignoreTrailingSlash: true } })
-  // @fastify/swagger-ui requires a plugin of this name, which would derive a document from routes.
-  // The contract is written by hand.
+  // @fastify/swagger-ui requires a plugin with this name. The original plugin derives a document
+  // from the routes, but this contract is written by hand, so an empty plugin is enough.
   await ui.register(
     plugin(async (ui: FastifyInstance) => void ui.decorate('swagger', () => ({})), { name: '@fastify/swagger' }),
   )

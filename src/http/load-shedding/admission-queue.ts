@@ -1,38 +1,50 @@
-// The admission queue: a request waits here, first come, first served, until its handler may start.
-// The bound is the expected waiting time, so an accepted request is answered soon under any load
-// (DOMAIN 25.2). A count alone does not bound the time: a hundred lists take twenty times as long
-// as a hundred shows.
+// The admission queue: each request waits here, first come, first served, until its handler may
+// start. The queue is bounded by the expected waiting time, so that an accepted request gets its
+// response soon under any load (DOMAIN 25.2). A bound on the number of requests is not enough: a
+// hundred lists take twenty times as long as a hundred shows.
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 
 export interface AdmissionQueue {
   /**
-   * Whether `admit` would refuse. Asked before a body is read, so that a refusal costs next to
-   * nothing.
+   * Returns whether the queue is too full for another request. Called before the body is read, so
+   * that a refusal costs almost nothing.
    */
   isFull(): boolean
   /**
-   * Calls `begin` in its turn. Returns false when the queue is full, else a release function, which
-   * is idempotent.
+   * Queues a request and calls `begin` when its handler may start. Returns false when the queue is
+   * full. Otherwise returns a function that releases the place and may be called repeatedly.
    */
   admit(begin: () => void, isWrite?: boolean): (() => void) | false
-  /** Whether a queued request writes. */
+  /** Returns whether a request that writes is queued. */
   hasQueuedWrites(): boolean
 }
 
 export interface Limits {
-  /** A request is refused above this expected wait … */
+  /**
+   * The maximum expected wait without overload, in milliseconds. Beyond it, a request is refused.
+   */
   burstWaitMs: number
-  /** … and above this one under overload, which lasts for `overloadMs` after a refusal. */
+  /**
+   * The maximum expected wait under overload, in milliseconds. An overload lasts for `overloadMs`
+   * after a refusal.
+   */
   waitMs: number
   overloadMs: number
-  /** This many requests may always queue, so that one slow request does not refuse the next few. */
+  /**
+   * The number of requests that may always queue, so that one slow request does not refuse the next
+   * few.
+   */
   alwaysQueued: number
-  /** At most this many may queue: the bound on memory. */
+  /** The maximum number of queued requests. It limits the memory. */
   queued: number
-  /** At most this many may have started and be waiting, for a commit or the hash of a password. */
+  /**
+   * The maximum number of started requests. Such a request may be waiting for a commit or a
+   * password hash.
+   */
   inFlight: number
   /**
-   * At most this many, queued or in flight, may write, so that a slow disk leaves room for reads.
+   * The maximum number of requests that write, queued or started. A slow disk thus leaves room for
+   * reads.
    */
   writes: number
 }
@@ -47,10 +59,13 @@ export const defaultLimits: Limits = {
   writes: 150,
 }
 
-/** In one turn of the event loop, handlers start for this long; then sockets are read again. */
+/**
+ * The time in milliseconds for which handlers may start in one turn of the event loop. Sockets are
+ * read again afterwards.
+ */
 const sliceMs = 2
 const maxStartsPerTurn = 16
-/** The weight of the newest turn in the moving average. */
+/** The weight of the newest turn in the moving average, from 0 to 1. */
 const smoothing = 0.1
 
 /** Estimates the time from one start to the next while requests are queued. */
@@ -63,8 +78,8 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
     closeTurn(starts: number, isBusy: boolean): void {
       const elapsed = elapsedSinceTurn()
       elapsedSinceTurn = stopwatch()
-      // Requests were queued all through this turn, so its other work, such as refusals, was part
-      // of their wait.
+      // Requests were queued during the whole turn. Its other work, such as refusals, was part of
+      // their wait.
       if (wasBusy && starts > 0) msPerStart += smoothing * (Math.min(elapsed / starts, waitMs) - msPerStart)
       wasBusy = isBusy
     },
@@ -72,15 +87,16 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
 }
 
 export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
-  // An array, because V8 keeps the former tables of a Set and their contents alive until a full
-  // collection.
+  // An array, not a Set. V8 would keep the former tables of a Set, with their contents, in memory
+  // until a full garbage collection.
   const queue: (() => void)[] = []
   let inFlight = 0
   let queuedWrites = 0
   let writes = 0
   let isScheduled = false
   let starts = 0
-  // An empty queue does not end an overload: under overload the queue is empty now and then.
+  // The time since the last refusal, in milliseconds. An empty queue does not end an overload,
+  // because the queue is sometimes empty under overload.
   let sinceRefusal = (): number => Number.POSITIVE_INFINITY
   let elapsedInTurn = stopwatch()
   const estimate = createStartEstimate(limits, stopwatch)
@@ -103,7 +119,8 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
     if (isScheduled || inFlight >= limits.inFlight || queue.length === 0) return
     isScheduled = true
     setImmediate(openTurn)
-    // One immediate each, so that the promises of a request settle before the next one starts.
+    // Each start has its own immediate, so that the promises of one request settle before the next
+    // request starts.
     for (let left = Math.min(queue.length, maxStartsPerTurn); left > 0; left--) setImmediate(startNext)
     setImmediate(closeTurn)
   }

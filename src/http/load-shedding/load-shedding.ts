@@ -1,7 +1,6 @@
-// Load shedding (DOMAIN 25.2): a request that would wait too long in the admission queue gets a
-// 503, and so does every request while the event loop is late. Under overload most responses are
-// refusals, so a refusal skips the other hooks and the error handler; its body, headers and log
-// line are those of any other 503.
+// Load shedding (DOMAIN 25.2): refuses a request with 503 when its expected wait is too long, or
+// when the event loop is late. Under overload most responses are refusals, so a refusal skips the
+// other hooks and the error handler. Its body, headers and log line are those of any other 503.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../../contract/allowed-methods.ts'
@@ -15,25 +14,34 @@ import { createAdmissionQueue } from './admission-queue.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Releases the place in the admission queue. */
+    /** Releases the place in the admission queue; null when the request has no place. */
     releasePlace: (() => void) | null
   }
 }
 
 export const retryAfterOneSecond = { headers: { 'retry-after': '1' } }
 
-/** Monitoring must get an answer under overload too. */
+/**
+ * The operations that are never refused, because monitoring needs a response under overload, too.
+ */
 const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
 const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
 
-/** The first seconds after a start do not count as overload. */
+/**
+ * The time after a start, in milliseconds, during which a late event loop does not count as
+ * overload.
+ */
 const startupGraceMs = 5_000
 
-/** Its hooks come first, after those of the access log. */
+/**
+ * Adds the hooks of load shedding. Call this function directly after the access log has added its
+ * hooks.
+ */
 export async function registerLoadShedding(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
   const queue = createAdmissionQueue()
   store.onGroupCommit(() => queue.hasQueuedWrites())
-  // Shared, because the stack trace of a new one costs as much as the rest of a refusal.
+  // All refusals share one problem, because the stack trace of a new problem costs as much as the
+  // rest of a refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', retryAfterOneSecond)
   let isClosing = false
   http.addHook('preClose', async () => {
@@ -49,7 +57,7 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
         ...headersFor(request, config),
         ...originHeadersFor(request, config),
         ...retryAfterOneSecond.headers,
-        // The rate limit may have counted the request before it was refused.
+        // A request that is refused in `preHandler` was already counted by the rate limit.
         ...request.rateAccount?.headers(),
         ...(isClosing && { connection: 'close' }),
         'cache-control': 'no-store',
@@ -62,12 +70,12 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
   http.decorateRequest('releasePlace', null)
   http.addHook('onRequest', (request, reply, done) => {
     if (isMonitoring(request)) return done()
-    // request-guards.ts answers for a closing server.
+    // request-guards.ts refuses the requests to a closing server.
     if ((queue.isFull() || isEventLoopOverloaded()) && !isClosing) refuse(request, reply)
     else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
-    // A form has not arrived yet.
+    // The body of a form has not arrived yet, so a form does not queue.
     if (isMonitoring(request) || isForm(request)) return done()
     const begin = (): void => {
       if (request.raw.socket.destroyed) request.releasePlace?.()
@@ -78,7 +86,8 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
     request.releasePlace = release
     onRequestEnd(request, release)
   })
-  // The remaining time depends on how fast the client reads.
+  // The place is released before the response is sent, because the remaining time depends on how
+  // fast the client reads.
   http.addHook('onSend', (request, _reply, _payload, done) => {
     request.releasePlace?.()
     done()
@@ -87,12 +96,13 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
 
 const maxDelayMs = 500
 const sampleMs = 1_000
-/** The histogram's resolution; every measured delay includes it. */
+/** The resolution of the histogram in milliseconds. Every measured delay includes it. */
 const resolutionMs = 10
 
 /**
- * Returns whether the event loop is late. Not @fastify/under-pressure: it reads the memory each
- * second, for which it opens a file, and it ends the process when no descriptor is left.
+ * Returns a function that tells whether the event loop is late. @fastify/under-pressure does not
+ * fit: it opens a file every second to read the memory usage, and it ends the process when no
+ * descriptor is left.
  */
 function watchEventLoop(http: FastifyInstance): () => boolean {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
@@ -100,7 +110,7 @@ function watchEventLoop(http: FastifyInstance): () => boolean {
   let isSettled = false
   let isLate = false
   const timer = setInterval(() => {
-    // A loop that was blocked for the whole second measured nothing.
+    // The histogram is empty when the loop was blocked for the whole second.
     const delayMs = histogram.count === 0 ? Number.POSITIVE_INFINITY : histogram.mean / 1e6 - resolutionMs
     isLate = delayMs > maxDelayMs
     histogram.reset()
