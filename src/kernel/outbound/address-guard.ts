@@ -1,6 +1,5 @@
 // Decides which network addresses an outgoing call may reach (DOMAIN 18.5). An IPv6 address that is
-// mapped, translated or tunnelled to an IPv4 address is refused, because its real target is
-// unknown.
+// mapped, translated or tunneled to an IPv4 address is refused, because its real target is unknown.
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
