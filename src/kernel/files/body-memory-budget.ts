@@ -18,9 +18,9 @@ export interface MemoryPool {
 const mebibyte = 1024 * 1024
 export const bodies: MemoryPool = { most: 128 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 /**
- * The limits for forms whose files are sent as text (x-bytes). Such a form is in memory several
- * times while it is handled, so the total is lower. One form may have 31 MiB, so one client network
- * may use 32 MiB.
+ * The limits for forms with `x-bytes`, whose texts are bytes in an unknown charset. Such a form is
+ * in memory several times while it is handled, so the total is lower. One form may have 31 MiB, so
+ * one client network may use 32 MiB.
  */
 export const formsOfBytes: MemoryPool = { most: 96 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 const all = ''

@@ -57,7 +57,7 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: tab, line ends and form feed are what texts hold of them
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
 
 const maxNameLength = 255

@@ -185,6 +185,6 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
     if (length >= readBytes) break
   }
   const text = new TextDecoder().decode(Buffer.concat(kept), { stream: true })
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: removes control characters
   return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '')
 }

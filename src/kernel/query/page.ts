@@ -24,7 +24,7 @@ import { queryCached, untilNextCommitFor } from './statement-cache.ts'
 
 export type { SortColumn } from './sort-and-cursor.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: a page is taken of any query; its rows are typed by Row
+// biome-ignore lint/suspicious/noExplicitAny: any query can be paged; Row is the type of its rows
 export type Rows<Row> = SelectQueryBuilder<any, any, Row>
 
 export interface Paged<Row> {
