@@ -195,8 +195,8 @@ export interface Context {
   /** The uploaded files of the request body. */
   readonly uploads?: Uploads
   /**
-   * The record that was just written. The caller may see this record even if its owner is not
-   * visible to the caller.
+   * The record that was just written. The caller may see this record even if the record's owner is
+   * not visible to the caller.
    */
   readonly visibleRecord?: { table: string; id: number }
   /**

@@ -44,7 +44,8 @@ export function createEncryption(secret: string): Encryption {
     },
     decrypt(sealed) {
       const bytes = Buffer.from(sealed, 'base64')
-      // Refuses a short authentication tag. Node would accept it, but it is easier to forge.
+      // Refuses a text that is too short for a full authentication tag. Node accepts shorter tags,
+      // but these are easier to forge.
       if (bytes.length < 28) throw new DecryptionError()
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))

@@ -63,7 +63,7 @@ const parameters = (config: Config) =>
   ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /**
- * Returns the hash to store; it includes its argon2id parameters. Must be called only for an
+ * Returns the hash to store, which includes the argon2id parameters. Must be called only for an
  * authenticated user. Must not be called inside a transaction, because hashing takes tens of
  * milliseconds.
  */

@@ -1,5 +1,5 @@
-// Decides from the request's headers whether its host may use sessions (DOMAIN 6.2). All functions
-// are pure.
+// Decides which web pages may use sessions, by the host in the request's headers (DOMAIN 6.2). All
+// functions are pure.
 
 export interface Calling {
   origin: string | undefined

@@ -1,6 +1,6 @@
 // Sends replies that are not JSON. A handler returns `download({ mediaType, body, … })`; this file
-// adds file name, length and ETag. Where the contract lists status 206, it also answers a request
-// for one range of bytes (RFC 9110).
+// adds file name, length and ETag. Where the contract lists status 206, this file also serves a
+// single range of bytes (RFC 9110).
 import { Readable } from 'node:stream'
 import { create } from 'content-disposition'
 import { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
@@ -86,7 +86,10 @@ function streamOf(body: DownloadParts['body']): Answered['body'] {
   return body.size === 0 ? Buffer.alloc(0) : body.read(0, body.size - 1)
 }
 
-/** Closes a body that is not sent, because it may keep a file or a database connection open. */
+/**
+ * Closes a body that is not sent, because an open body may keep a file or a database connection
+ * open.
+ */
 function discard(body: DownloadParts['body']): void {
   if (body instanceof Readable) body.destroy()
   else if (typeof body === 'object' && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()

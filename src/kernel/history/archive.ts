@@ -1,6 +1,6 @@
 // Archives the rows that a deletion removes, so that the record can be restored for `restoreDays`
-// days (DOMAIN 17.4). The child rows of a record are found in the schema: these are the rows that
-// its deletion deletes through cascading foreign keys.
+// days (DOMAIN 17.4). These are the record's row and its child rows. Child rows are found in the
+// schema: their foreign keys cascade from the record's table.
 import { sql } from 'kysely'
 import type { Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
@@ -125,7 +125,8 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
 
 /**
  * Runs a deletion (`remove`). Stores an archive with the rows that the deletion removes and the ids
- * of other records that it deletes. The caller must be in the transaction of the deletion.
+ * of other records that the deletion deletes. The caller must be in the transaction of the
+ * deletion.
  */
 export async function archiveThenDelete(
   ctx: Context,

@@ -75,8 +75,8 @@ export function changesOf({ entity, before, after, changed, derivedKeys }: Logge
 }
 
 /**
- * Returns the keys of a snapshot that have a value. Omits bookkeeping, derived keys and counts.
- * Also omits the id of the record itself, which the snapshot of a link contains.
+ * Returns the keys of a snapshot that have a value. Omits keys that no caller sets, derived keys
+ * and counts. Also omits the id of the record itself, which the snapshot of a link contains.
  */
 function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly string[]): string[] {
   const isSet = (value: unknown): boolean =>

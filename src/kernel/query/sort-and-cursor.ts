@@ -91,9 +91,10 @@ export interface KeysetRange {
 }
 
 /**
- * Returns the rows strictly after the row of the cursor, or strictly before it when `back` is set.
- * The result is a series of ranges. The first has the rows that equal the cursor's row in all sort
- * keys but the last; the second has those that equal it in all but the last two; and so on.
+ * Returns conditions for the rows strictly after the row of the cursor, or strictly before that row
+ * when `back` is set. Each condition selects one range. The first range has the rows that equal the
+ * cursor's row in all sort keys but the last. The second range has the rows that equal it in all
+ * but the last two, and so on.
  */
 export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): KeysetRange[] {
   const stretches: KeysetRange[] = []
@@ -124,8 +125,8 @@ function equal({ column }: Key, index: number, at: string | number | null): Step
 }
 
 /**
- * Returns the conditions for rows strictly after the value `at`, or strictly before it when `back`
- * is set. Nulls come after all values.
+ * Returns the conditions for rows strictly after the value `at`, or strictly before the value when
+ * `back` is set. Nulls come after all values.
  */
 function strictlyAfter(
   { column, descending, isNullable }: Key,

@@ -18,7 +18,7 @@ export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): 
     if (d.governs?.some((field) => found.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
-      // Some rules create records while they run. The dry run prevents that.
+      // Some rules create records while they run; a dry run keeps these rules from creating any.
       await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
       return found.all
     } catch (error) {

@@ -37,7 +37,7 @@ const running = new WeakMap<Services, Set<object>>()
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
-    // Builds the query to report its errors before the first byte is sent.
+    // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
     const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
     const release = takePlace(ctx.services)

@@ -1,6 +1,6 @@
-// The program of a subprocess that offload.ts starts. It takes jobs from its parent process, one at
-// a time. For each job it imports the module that does the job, and sends the result to the parent.
-// It exits when the parent exits.
+// The program of a subprocess that offload.ts starts. The subprocess takes jobs from its parent
+// process, one at a time. For each job it imports the module that does the job, and sends the
+// result to the parent. The subprocess exits when the parent exits.
 
 /**
  * A module that a subprocess can run. Its input and result are copied between the processes, so

@@ -1,7 +1,7 @@
 // Runs a module in a subprocess, for CPU-bound work that would delay other requests. A worker
-// thread is no alternative: it can exhaust the server's memory, cannot always be stopped, and has
-// the server's priority. A subprocess can be killed and has a lower priority. It gets no
-// environment variables, so it has no secrets.
+// thread is no alternative: it can crash the server when its memory is exhausted, cannot always be
+// stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
+// subprocess gets no environment variables, so it has no secrets.
 import { type ChildProcess, fork } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'

@@ -24,7 +24,7 @@ export const nameOf = ({ host, place, pid, began }: Owner, unique: string): stri
 
 /**
  * Returns whether the owner's process has certainly ended. Returns false for a process in another
- * namespace: its lock is freed when its lease expires.
+ * namespace; the lock of such a process is freed when the lease expires.
  */
 export function isProcessGone(owner: string): boolean {
   const [host, place, number, began = ''] = owner.split(':')

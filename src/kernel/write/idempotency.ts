@@ -124,7 +124,8 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     .returning('id')
     .executeTakeFirst()
     .catch((cause: unknown) => {
-      // The row may exist although the disk did not confirm the commit.
+      // Frees the key for a later request. The row may exist although the disk did not confirm the
+      // commit.
       abandoned.set(holder, true)
       // A foreign key violation means that the token or session ended while the request waited, for
       // example by a sign-out.
