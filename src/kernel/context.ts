@@ -1,6 +1,6 @@
-// The first argument of every handler: the caller, the database, the time and the services. Plain
-// data and functions; inside a transaction the context is a copy whose `db` is that transaction
-// (house rule 4).
+// The context of a call: the first argument of every handler. It contains the caller, the database,
+// the time and the services. It consists of plain data and functions. Inside a transaction,
+// handlers get a copy of the context whose `db` is that transaction (house rule 4).
 import { randomUUID } from 'node:crypto'
 import type { StatementCheck } from '../../db/compiled-queries.ts'
 import type { SearchIndex } from '../../db/search/search-index.ts'
@@ -35,28 +35,30 @@ export interface CurrentUser {
   /** The user's permission keys; `all` stands for every key. */
   permissions: 'all' | ReadonlySet<string>
   viewPermission: 'global' | 'group' | 'individual'
-  /** Ids of the owners whose records the user sees; null for all (DOMAIN 7.4). */
+  /**
+   * The ids of the owners whose records the user sees; null when the user sees all (DOMAIN 7.4).
+   */
   visibleOwners: readonly number[] | null
 }
 
 export interface CallingToken {
   id: number
   abilities: readonly string[]
-  /** Networks from which the token may be used; an empty list allows all. */
+  /** The networks from which the token may be used; an empty list allows all networks. */
   allowedIps: readonly string[]
-  /** When the token expires; null for never. */
+  /** The time when the token expires; null for a token that never expires. */
   expiresAt: string | null
 }
 
 export interface CallingSession {
   id: number
-  /** The CSRF value that every writing call must send. */
+  /** The CSRF value that every call must send if it changes data. */
   csrf: string
 }
 
 /**
- * Changes the rows that a job works on when its retries are exhausted or a user retries it
- * (jobs/queue.ts).
+ * Functions of a kind of job that change the rows the job works on. `onBuried` runs when the
+ * retries of a job are exhausted; `revive` runs when a user retries such a job (jobs/queue.ts).
  */
 export interface JobHooks {
   isMail: boolean
@@ -67,8 +69,8 @@ export interface JobHooks {
 /** Self-checks that tests supply (test/support/verifier.ts). A production server has none. */
 export interface Verifier {
   /**
-   * Runs `save`, which saves the links of a record. Throws when `save` changed the record but
-   * returned false.
+   * Runs `save`, which saves the links of a record and returns whether a link changed. Throws when
+   * `save` changed the record but returned false.
    */
   checkLinks(
     record: { noun: string; readStored: () => Promise<unknown>; readShown: () => Promise<unknown> },
@@ -77,8 +79,9 @@ export interface Verifier {
 }
 
 /**
- * Functions that a slice needs from one further right in the order of src/README.md. The slice on
- * the left declares each with `declare module`; app.ts hands them in.
+ * Functions that a slice needs from a slice that it may not import, because that slice comes later
+ * in the order of src/README.md. The slice that needs a function declares it with `declare module`;
+ * app.ts supplies the function.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: the slices declare its members
 export interface SliceFunctions {}
@@ -89,21 +92,21 @@ export interface Services {
   store: Store
   searchIndex: SearchIndex
   events: Emitter
-  /** The delete hooks of each entity. */
+  /** The functions that run before a record of an entity is deleted. */
   releases: Releases
   /** All resources by entity (`leads`, `persons` …). */
   resources: ReadonlyMap<string, Resource<unknown, never>>
   /** The visibility rule for the events of each entity. */
   sights: ReadonlyMap<string, Sight>
-  /** The bytes of files. */
+  /** Stores the bytes of uploaded files. */
   files: FileStore
-  /** Removes bytes that no file refers to. */
+  /** Removes the stored bytes with these hashes, except bytes that a file row refers to. */
   sweepFiles: (ctx: Context, sha256s: readonly string[]) => Promise<void>
-  /** The generated contract of this program version. */
+  /** The OpenAPI document of this program version. */
   contract: object
   clock: { now(): Date }
   log: Log
-  /** Encrypts secrets that are stored and read again. */
+  /** Encrypts and decrypts stored secrets. */
   seal: Encryption
   statefulDomains: () => readonly string[]
   /** The counters of `/metrics`. */
@@ -116,20 +119,20 @@ export interface Services {
   fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
   /** Sends mail. */
   mailer: Mailer
-  /** Runs work in subprocesses, because it would block the event loop. */
+  /** Runs work in subprocesses. In this process the work would block the event loop. */
   offload: Offload
   /** Sends requests to URLs that users entered. */
   outbound: Outbound
   /**
-   * The hooks of each kind of job. app.ts supplies them, because the slice that retries jobs may
-   * not import the slices that define them.
+   * The `JobHooks` of each kind of job. app.ts supplies these hooks, because the slice that retries
+   * jobs may not import the slices that define them.
    */
   jobs: ReadonlyMap<string, JobHooks>
   /** Notifies the worker of this process that a job may be due. */
   wake: () => void
   /** Checks each use of a cached statement. */
   checkStatement?: StatementCheck | undefined
-  /** Whether the published contract exists and is current. */
+  /** Returns whether the published contract file exists and matches this program version. */
   readiness: () => 'ok' | 'missing' | 'outdated'
   verifier?: Verifier | undefined
 }
@@ -151,69 +154,77 @@ export interface Context {
   readonly operation: OperationId | null
   readonly user: CurrentUser | null
   readonly token: CallingToken | null
-  /** The session of the caller; null for a token. A session has all permissions of its user. */
+  /**
+   * The session of the caller; null when the caller sent a token. A session has all permissions of
+   * its user.
+   */
   readonly session: CallingSession | null
   readonly origin: Origin
   readonly requestId: string
   readonly ip: string | null
   readonly dryRun: boolean
-  /** Fields that were removed from the body because its schema refuses them. */
+  /** The names of body fields that were removed because the schema refuses their values. */
   readonly refused?: readonly string[]
-  /** The value of If-Match, which refers to the record in the path. */
+  /** The value of the If-Match header. It applies to the record in the path. */
   readonly ifMatch: string | null
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  /** Scheme and host under which callers reach this server, without a trailing slash. */
+  /** The scheme and host under which callers reach this server, without a trailing slash. */
   readonly baseUrl: string
   /**
-   * Scheme and host to which the request was sent, whatever ACCORD_APP_URL says. A forwarded host
-   * counts only from a trusted proxy.
+   * The scheme and host to which the request was sent, even if ACCORD_APP_URL names others. The
+   * host of a forwarding header counts only if a trusted proxy sent the header.
    */
   readonly requestOrigin: string
   readonly path: string
   readonly query: string
   readonly time: Date
   readonly unit: Unit | null
-  /** Ids of required attributes that a record may omit in this call. */
+  /** The ids of required attributes that a record may omit in this call. */
   readonly excused?: ReadonlySet<number>
   /**
-   * The id of the workflow run that makes this call. Its changes carry this id, so that workflows
-   * cannot loop.
+   * The id of the workflow run that makes this call. Events of this call store the id, so that a
+   * workflow cannot trigger itself endlessly.
    */
   readonly workflowRun?: number
-  /** Cookies that the reply sets (cookies.ts). */
+  /** The cookies that the reply sets (auth/cookies.ts). */
   readonly cookies: string[]
   /**
    * Warnings about accepted input that may be a mistake. The reply lists them in `meta.warnings`.
    */
   readonly warnings: Warning[]
-  /** The files that came with the body. */
+  /** The uploaded files of the request body. */
   readonly uploads?: Uploads
-  /** The record just written. The caller may see it, even if its owner is not visible. */
+  /**
+   * The record that was just written. The caller may see this record even if the record's owner is
+   * not visible to the caller.
+   */
   readonly visibleRecord?: { table: string; id: number }
   /**
-   * Set for a request with an Idempotency-Key whose handler opens its own transactions
-   * (idempotency.ts).
+   * The stored progress of a request with an Idempotency-Key. Set only for handlers that open their
+   * own transactions (write/idempotency.ts).
    */
   readonly keyed: KeyedRequest | null
   /**
-   * Ids of records found visible in this transaction, by entity. References to them are not checked
-   * again.
+   * The ids of records that this transaction already found visible, by entity. References to these
+   * records are not checked again.
    */
   readonly sighted?: ReadonlyMap<string, ReadonlySet<number>>
-  /** Set while one transaction writes many records of a type (`oncePerBatch`). */
+  /**
+   * The cache of reads (`oncePerBatch`). Set while one transaction writes many records of one type.
+   */
   readonly batch?: BatchReads
 }
 
 /**
- * Results of reads that one batch reuses. They concern other entities than the one that the batch
- * writes.
+ * Cached results of reads during a batch, which writes many records of `entity`. The results do not
+ * depend on records of `entity`, so these writes do not invalidate them.
  */
 export interface BatchReads {
   readonly entity: string
   readonly results: Map<string, unknown>
 }
 
-/** Returns the context of commands and jobs: no user, every permission. */
+/** Returns the context of commands and jobs. It has no user and therefore every permission. */
 export function systemContext(services: Services, origin: Origin): Context {
   const { config, store, clock } = services
   const base = config.appUrl ?? `http://localhost:${config.port}`
@@ -242,29 +253,32 @@ export function systemContext(services: Services, origin: Origin): Context {
   }
 }
 
-/** Adds a warning to the reply, unless it is already there. */
+/** Adds a warning to the reply, unless the reply already contains the same warning. */
 export function warn({ warnings }: Context, field: string, message: string): void {
   if (!warnings.some((each) => each.field === field && each.message === message)) warnings.push({ field, message })
 }
 
-/** Returns the part of a reply that lists the warnings; empty without warnings. */
+/** Returns the `meta` part of a reply with the warnings; an empty object when there are none. */
 export const warned = ({ warnings }: Context): { meta?: { warnings: Warning[] } } =>
   warnings.length === 0 ? {} : { meta: { warnings } }
 
 /**
- * Returns a context for writes that persist even if the call fails: no dry run, no Idempotency-Key,
- * a transaction of its own.
+ * Returns a context for writes that must persist even if the call fails. Such a write gets a
+ * transaction of its own and ignores dry run and Idempotency-Key.
  */
 export const apart = (ctx: Context): Context => ({ ...ctx, dryRun: false, unit: null, keyed: null })
 
-/** Returns the time of the request in stored form. It stays the same during the whole request. */
+/**
+ * Returns the time of the request in stored form. All calls during one request return the same
+ * time.
+ */
 export const now = (ctx: Context): string => textOf(ctx.time)
 
 let last = { time: Number.NaN, text: '' }
 
 /**
- * The last text is cached, because one write needs it many times and formatting it takes as long as
- * a simple query.
+ * Returns a time in stored form. The last result is cached, because one write needs the same text
+ * many times and formatting takes as long as a simple query.
  */
 function textOf(at: Date): string {
   const time = at.getTime()
@@ -272,21 +286,25 @@ function textOf(at: Date): string {
   return last.text
 }
 
-/** Returns the signed-in user. Throws in a public operation, where calling it is a bug. */
+/**
+ * Returns the signed-in user. Throws when there is none: only operations that require sign-in may
+ * call this function.
+ */
 export function requireUser(ctx: Context): CurrentUser {
   if (!ctx.user) throw new Error('This needs a signed-in user: the operation must not be public.')
   return ctx.user
 }
 
 /**
- * Returns the author of a write, or null for the system. A workflow acts with a user's rights, but
- * the system is the author of its writes (DOMAIN 18.3).
+ * Returns the author of a write; null when the author is the system. A workflow acts with a user's
+ * rights, but the system counts as the author of its writes (DOMAIN 18.3).
  */
 export const author = ({ user, workflowRun }: Pick<Context, 'user' | 'workflowRun'>): CurrentUser | null =>
   workflowRun === undefined ? user : null
 
 /**
- * Returns whether the caller's role has a permission. `canCall` checks the token's ability, too.
+ * Returns whether the caller's role has a permission. `canCall` also checks the ability of the
+ * caller's token.
  */
 export const hasPermission = (ctx: Pick<Context, 'user'>, key: string): boolean =>
   ctx.user === null || ctx.user.permissions === 'all' || ctx.user.permissions.has(key)
@@ -297,15 +315,15 @@ const hasAbility = ({ token }: Pick<Context, 'token'>, ability: string | null): 
 type Needs = Pick<OperationFact, 'permission' | 'ability'>
 
 /**
- * Returns whether the caller may call an operation: the role has its permission and the token its
- * ability.
+ * Returns whether the caller may call an operation: the role must have the operation's permission,
+ * and the token must have the operation's ability.
  */
 export const canCall = (ctx: Pick<Context, 'user' | 'token'>, { permission, ability }: Needs): boolean =>
   hasAbility(ctx, ability) && (permission === null || hasPermission(ctx, permission))
 
 /**
- * Throws 403 with the missing permission or ability. For a write that includes the work of another
- * operation.
+ * Throws 403 with the missing permission or ability when the caller may not call an operation. A
+ * write that does the work of another operation calls this function for that operation.
  */
 export function assertCanCall(ctx: Context, operation: OperationId | Needs): void {
   const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation

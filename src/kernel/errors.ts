@@ -13,8 +13,8 @@ export const isProtected = (detail: string): Problem => new Problem('protected',
 export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
 
 /**
- * The errors of one write. `throwIfAny` throws 422 when a field is invalid (taken values are listed
- * too), and 409 when values are taken and nothing else is wrong (DOMAIN 4.3).
+ * Collects the errors of one write. When a field is invalid, `throwIfAny` throws 422 and also lists
+ * taken values. When values are taken and no field is invalid, it throws 409 (DOMAIN 4.3).
  */
 export class ValidationErrors {
   readonly #invalid: FieldErrors = {}
@@ -23,14 +23,14 @@ export class ValidationErrors {
 
   readonly #refused: readonly string[]
 
-  /** `refused`: the invalid fields, which were removed from the body. */
+  /** `refused` lists the fields that the schema refused. They were removed from the body. */
   constructor(refused: readonly string[] = []) {
     this.#refused = refused
   }
 
   /**
-   * Returns whether the schema already refused the field or one below it. Rules that need the field
-   * are then skipped.
+   * Returns whether the schema refused the field or a part of it. A rule that needs the field must
+   * then be skipped.
    */
   isRefused(field: string): boolean {
     return this.#refused.some((each) => `${each}.`.startsWith(`${field}.`))
@@ -47,7 +47,10 @@ export class ValidationErrors {
     this.#conflicts.push({ entity_type: entity, id, field })
   }
 
-  /** Returns a collection for the errors of a nested record; their fields begin with `prefix`. */
+  /**
+   * Returns a collector for the errors of a nested record. It adds each error to this object and
+   * prepends `prefix` to the field name.
+   */
   nested(prefix: string): ValidationErrors {
     const inner = new ValidationErrors()
     inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
@@ -57,12 +60,12 @@ export class ValidationErrors {
     return inner
   }
 
-  /** Whether there is an error, from the rules or from the schema. */
+  /** Whether there is any error, found by the rules or by the schema. */
   get any(): boolean {
     return this.#refused.length + this.size > 0
   }
 
-  /** The number of fields with an error from the rules. */
+  /** The number of fields in which the rules found an error. */
   get size(): number {
     return Object.keys(this.#invalid).length + Object.keys(this.#taken).length
   }

@@ -1,5 +1,5 @@
-// The type of every handler: plain functions from parsed input to the reply, named by operationId
-// (house rule 3).
+// The types of the handlers. A handler is a plain function from the parsed input to the reply. The
+// handlers are registered by operationId (house rule 3).
 import type { Body, OperationId, Params, Query, Reply } from '../contract/types.ts'
 import type { Context } from './context.ts'
 
@@ -11,10 +11,13 @@ export interface HandlerInput<O extends OperationId> {
 
 export type Handler<O extends OperationId> = (ctx: Context, input: HandlerInput<O>) => Promise<Reply<O>>
 
-/** One handler for every operation of the contract: a missing handler does not compile. */
+/** Maps every operationId of the contract to its handler. A missing handler is a compile error. */
 export type Handlers = { [O in OperationId]: Handler<O> }
 
-/** The checks of public operations that may refuse a call before its body is read. */
+/**
+ * Checks of public operations, by operationId. Each check may refuse a call before the server reads
+ * its body.
+ */
 export type Gates = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
 
 export type HandlersFor<O extends OperationId> = { [Each in O]: Handler<Each> }

@@ -1,5 +1,5 @@
-// What a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and says which ability
-// an operation needs (x-ability).
+// Abilities limit what a token may do (DOMAIN 6.4). The contract lists the areas (x-areas) and the
+// ability that each operation needs (x-ability).
 import { abilityAreas } from '../../contract/operations.gen.ts'
 
 /** Every ability that a token can have. */
@@ -10,8 +10,8 @@ export const knownAbilities: readonly string[] = [
 ]
 
 /**
- * Returns whether one of the `abilities` includes `wanted`: `leads:*` covers `leads:write`,
- * `*:read` covers `leads:read`.
+ * Returns whether one of `abilities` includes the ability `wanted`. For example, `leads:*` includes
+ * `leads:write`, and `*:read` includes `leads:read`.
  */
 export function covers(abilities: readonly string[], wanted: string): boolean {
   if (abilities.includes('*') || abilities.includes(wanted)) return true

@@ -1,5 +1,5 @@
-// Limits of public operations per client network (DOMAIN 25.2). The counters are database rows, so
-// all processes share them. brute-force-delay.ts slows down password guessing.
+// Limits the calls of public operations per client network (DOMAIN 25.2). The counters are database
+// rows, so all processes share them. brute-force-delay.ts separately slows down password guessing.
 
 import { LRUCache } from 'lru-cache'
 import type { Context } from '../context.ts'
@@ -10,16 +10,17 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { networkOf } from './ip-ranges.ts'
 
 /**
- * This process remembers, per store, the networks that are over a limit, so that refusing them
- * again needs no write. The oldest entries are evicted.
+ * The maximum number of refused networks in the cache of one store. The cache lets a process refuse
+ * a network again without a database write. The oldest entries are evicted.
  */
 const maxRefusals = 10_000
 const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
 
 /**
- * Counts this call. Throws 429 with Retry-After when the network has made more than `most` calls in
- * the window. Windows begin at multiples of their length. Runs outside of any transaction, so a
- * failed call counts, too. `address` replaces the client network as the counted key.
+ * Counts this call. Throws 429 with Retry-After after more than `most` calls from the client
+ * network in the current window. Windows begin at multiples of `windowMs`. The count is written
+ * outside of any transaction, so a failed call counts, too. `address` replaces the client network
+ * as the key.
  */
 export async function countCall(
   ctx: Context,

@@ -1,5 +1,6 @@
-// Slows down password guessing (DOMAIN 6.3). Failures count for a network, for an account at a
-// network, and for an account over all networks. Unknown e-mail addresses count like known ones.
+// Slows down password guessing (DOMAIN 6.3). Failed attempts are counted per network, per account
+// and network, and per account over all networks. Unknown e-mail addresses count like known
+// accounts.
 
 import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -9,12 +10,12 @@ import { networkOf } from './ip-ranges.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-/** The maximum number of failures per minute. */
+/** The maximum number of failed attempts per minute before further attempts are refused. */
 const maxPerAccountAndNetwork = 5
 const maxPerNetwork = 20
 /**
- * The maximum number of failures per hour over all networks. Each further failure doubles the delay
- * before the next try.
+ * The maximum number of failed attempts per hour for an account over all networks. Each further
+ * failure doubles the delay before the next attempt.
  */
 const maxPerAccount = 20
 const maxDelayMs = 5 * minuteMs
@@ -23,29 +24,29 @@ interface Guess {
   account: string
   network: string
   /**
-   * Whether this account has signed in from this network before. Failures at other networks then do
-   * not delay it.
+   * Whether this account has signed in from this network before. If so, failures at other networks
+   * do not delay an attempt from this network.
    */
   isHome: boolean
   /**
-   * Whether any account has signed in from this network before. Such networks have their own queue
-   * (passwords.ts).
+   * Whether any account has signed in from this network before. Attempts from such networks wait in
+   * a separate queue (passwords.ts).
    */
   isKnown: boolean
 }
 
 interface Limits {
   /**
-   * Whether failures at other networks count. False for random secrets, so that strangers cannot
-   * lock out the owner.
+   * Whether failures at other networks count. False for random secrets, which cannot be guessed:
+   * strangers could otherwise lock out the owner.
    */
   isOverAllNetworks: boolean
 }
 
 /**
- * Runs `verify`, which checks a password. A failure is counted; a success clears the count of the
- * account at this network. The limits are checked before and after, because concurrent tries may
- * fail meanwhile. Throws 429 with Retry-After.
+ * Runs `verify`, which checks a password. Counts a failure; a success clears the failures of the
+ * account at this network. The limits are checked before and after `verify`, because concurrent
+ * attempts may fail meanwhile. Throws 429 with Retry-After.
  */
 export async function withBruteForceProtection<T extends { right: boolean }>(
   ctx: Context,
@@ -71,7 +72,7 @@ async function guessOf(ctx: Context, emailKey: string): Promise<Guess> {
   const known = ctx.db.selectFrom('sign_in_networks').select('sign_in_networks.id').where('network', '=', network)
   const own = known.innerJoin('users', 'users.id', 'sign_in_networks.user_id').where('users.email_key', '=', emailKey)
   return {
-    // An HMAC, so that the table does not reveal what users typed.
+    // Stores an HMAC, so that the table does not reveal the e-mail addresses that users typed.
     account: ctx.services.seal.hmac(`sign-in:${emailKey}`),
     network,
     isHome: (await own.limit(1).executeTakeFirst()) !== undefined,
@@ -100,7 +101,10 @@ async function refuseHasty(ctx: Context, guess: Guess): Promise<void> {
 
 const since = ({ time }: Context, ms: number): string => stamp(new Date(time.getTime() - ms))
 
-/** Returns how long this network must wait before it tries this account, or any account, again. */
+/**
+ * Returns how many milliseconds this network must wait before its next attempt for this account.
+ * The failures of the network for all accounts count, too.
+ */
 async function waitHere(ctx: Context, { account, network }: Guess): Promise<number> {
   const failures = await ctx.db
     .selectFrom('login_attempts')
@@ -118,7 +122,8 @@ async function waitHere(ctx: Context, { account, network }: Guess): Promise<numb
 }
 
 /**
- * Returns how long this account must wait at networks it has not signed in from: 1, 2, 4 … seconds.
+ * Returns how many milliseconds this account must wait at networks from which it has not signed in.
+ * The delay starts at one second and doubles with each failure.
  */
 async function waitEverywhere(ctx: Context, { account }: Guess): Promise<number> {
   const { failures, latest } = await ctx.db
@@ -146,8 +151,8 @@ async function clear({ db }: Context, { account, network }: Guess): Promise<void
 }
 
 /**
- * Stores that the account signs in from this network. Call it in the transaction that creates the
- * session.
+ * Stores that the account has signed in from this network. The caller must be in the transaction
+ * that creates the session.
  */
 export async function rememberNetwork(ctx: Context, userId: number): Promise<void> {
   const used = { last_used_at: now(ctx) }
@@ -158,7 +163,7 @@ export async function rememberNetwork(ctx: Context, userId: number): Promise<voi
     .execute()
 }
 
-/** Deletes all networks of the account except the caller's. */
+/** Deletes the stored sign-in networks of the account, except the caller's network. */
 export const forgetNetworks = async ({ db, ip }: Context, userId: number): Promise<void> =>
   void (await db
     .deleteFrom('sign_in_networks')

@@ -1,8 +1,8 @@
-// Authenticated encryption of stored secrets that are read again (DESIGN 9), with a key derived
-// from ACCORD_SECRET.
+// Authenticated encryption for stored secrets that are needed in plain text later (DESIGN 9). The
+// key is derived from ACCORD_SECRET.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
-/** Thrown when the text was encrypted with another key, or its bytes were changed. */
+/** Thrown when a text was encrypted with another key or was modified since. */
 export class DecryptionError extends Error {
   constructor(cause?: unknown) {
     super('It was stored with another ACCORD_SECRET.', { cause })
@@ -17,16 +17,16 @@ export interface Encryption {
   encrypt(text: string): string
   /** Returns the plain text. Throws DecryptionError. */
   decrypt(sealed: string): string
-  /** Returns a keyed hash: equal texts have equal hashes, and a hash does not reveal its text. */
+  /** Returns a keyed hash. Equal texts have equal hashes. A hash does not reveal its text. */
   hmac(text: string): string
   /**
-   * Returns a secret derived from the key for one purpose. It is the same every time and does not
-   * reveal the key.
+   * Returns a secret derived from the key for one purpose. Every call with the same purpose returns
+   * the same secret. The secret does not reveal the key.
    */
   derive(purpose: string): string
 }
 
-/** Returns the secret that requests with inbound mail must send (DOMAIN 14.4). */
+/** Returns the secret that a request must contain to deliver inbound mail (DOMAIN 14.4). */
 export const inboundSecretOf = (configured: string | null, seal: Encryption): string =>
   configured ?? seal.derive('inbound-mail')
 
@@ -44,7 +44,8 @@ export function createEncryption(secret: string): Encryption {
     },
     decrypt(sealed) {
       const bytes = Buffer.from(sealed, 'base64')
-      // Node would accept a shorter tag, which is easier to guess.
+      // Refuses a text that is too short for a full authentication tag. Node accepts shorter tags,
+      // but these are easier to forge.
       if (bytes.length < 28) throw new DecryptionError()
       try {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))

@@ -1,13 +1,14 @@
-// IP addresses of callers: their normal form, the client network, and the ranges from which a token
-// may be used (DOMAIN 6.3, 6.4).
+// Handles the IP addresses of callers: their canonical form, the client network, and the ranges
+// from which a token may be used (DOMAIN 6.3, 6.4).
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /**
- * Returns the normal form of an IP address; undefined when the text is not an IP address. Proxies
- * also write `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7` and `fe80::1%eth0`.
+ * Returns the canonical form of an IP address; undefined when the text is not an IP address.
+ * Accepts the notations of proxies: `192.0.2.7:4711`, `[2001:db8::1]:4711`, `::ffff:192.0.2.7`,
+ * `fe80::1%eth0`.
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
@@ -20,8 +21,8 @@ export function plainAddress(text: string): string | undefined {
 }
 
 /**
- * Returns the client network by which calls are counted: an IPv4 address, or the /64 of an IPv6
- * address, all of which belongs to one client.
+ * Returns the client network by which calls are counted. It is the IPv4 address itself, or the /64
+ * network of an IPv6 address, because one client usually has a whole /64.
  */
 export function networkOf(ip: string): string {
   const plain = plainAddress(ip)
@@ -37,7 +38,7 @@ function rangeOf(text: string): [Address, number] {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-/** Returns whether a network lies inside one of the others. */
+/** Returns whether the network `text` lies inside one of `networks`. */
 export function isSubnetOf(text: string, networks: readonly string[]): boolean {
   const [address, bits] = rangeOf(text)
   return networks.some((each) => {
@@ -46,7 +47,7 @@ export function isSubnetOf(text: string, networks: readonly string[]): boolean {
   })
 }
 
-/** Returns a test for addresses in these networks. */
+/** Returns a function that tests whether an IP address is in one of the networks. */
 export function memberOf(networks: readonly string[]): (ip: string) => boolean {
   const ranges = networks.map(rangeOf)
   return (ip) => {

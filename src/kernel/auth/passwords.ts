@@ -1,5 +1,5 @@
-// Password hashing with argon2id in threads of its own, with bounded concurrency (DOMAIN 6.3,
-// DESIGN 8). Callers wait in two queues for up to two seconds.
+// Hashes and verifies passwords with argon2id in threads, with limited concurrency (DOMAIN 6.3,
+// DESIGN 8). Callers wait in one of two queues, for at most two seconds.
 import { availableParallelism } from 'node:os'
 import { argon2id, hash, needsRehash, verify } from 'argon2'
 import type { Config } from '../../config/config.ts'
@@ -7,12 +7,12 @@ import { Problem } from '../errors.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
-/** The number of waiting callers per queue, which bounds the memory. */
+/** The maximum number of waiting callers per queue. It limits the memory. */
 const maxWaiting = 1_000
 let running = 0
 /**
- * Networks with an earlier sign-in have their own queue, so that a crowd of strangers does not
- * delay them.
+ * The two queues of waiting callers. Networks from which someone has signed in before use `known`,
+ * so that many attempts from unknown networks do not delay them.
  */
 const lines = { known: [] as (() => void)[], unknown: [] as (() => void)[] }
 let wasKnown = false
@@ -47,8 +47,8 @@ function waitIn(line: (() => void)[]): Promise<void> {
 }
 
 /**
- * Passes a released slot to the two queues in turn. A passed slot is never free in between, so no
- * new caller can take it.
+ * Passes a released slot to the next waiting caller, alternating between the two queues. The slot
+ * stays counted as used meanwhile, so a new caller cannot take it.
  */
 function handOver(): void {
   const [first, second] = wasKnown ? [lines.unknown, lines.known] : [lines.known, lines.unknown]
@@ -63,14 +63,15 @@ const parameters = (config: Config) =>
   ({ type: argon2id, memoryCost: config.passwordMemoryKiB, timeCost: 2, parallelism: 1 }) as const
 
 /**
- * Returns the hash to store, with its parameters. Call it only for an authenticated user, and never
- * inside a transaction: it takes tens of milliseconds.
+ * Returns the hash to store, which includes the argon2id parameters. Must be called only for an
+ * authenticated user. Must not be called inside a transaction, because hashing takes tens of
+ * milliseconds.
  */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
   inTurn(true, () => hash(password, parameters(config)))
 
-// The dummy hash for unknown e-mail addresses, so that checking a password takes as long as for
-// known ones. One per set of argon2id parameters.
+// The dummy hashes, by argon2id memory cost. Passwords for unknown e-mail addresses are compared
+// with a dummy hash, so that the check takes as long as for known addresses.
 const dummyHashes = new Map<number, string>()
 
 async function decoyOf(config: Config): Promise<string> {
@@ -82,8 +83,8 @@ async function decoyOf(config: Config): Promise<string> {
 
 interface Attempt {
   /**
-   * The stored hash. Null without an account or a password: the comparison then uses a dummy hash
-   * and takes as long.
+   * The stored hash; null when there is no account or the account has no password. In that case the
+   * password is compared with a dummy hash, so that the check takes as long.
    */
   stored: string | null
   password: string
@@ -91,7 +92,10 @@ interface Attempt {
   isKnown: boolean
 }
 
-/** Returns whether the password is right. Throws 429 when no slot is free within two seconds. */
+/**
+ * Returns whether the password is right, and whether its hash is outdated. Throws 429 when no slot
+ * is free within two seconds.
+ */
 export async function verifyPassword(
   config: Config,
   { stored, password, isKnown }: Attempt,

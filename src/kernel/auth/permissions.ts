@@ -1,5 +1,5 @@
-// Permission keys of roles: ancestors and the tree (DOMAIN 7.1, 7.2). The contract lists the keys
-// (schema PermissionKey) and says which one an operation needs (x-permission).
+// The permission keys of roles: their ancestors and their tree (DOMAIN 7.1, 7.2). The contract
+// lists the keys (schema PermissionKey) and the key that each operation needs (x-permission).
 import { permissionKeys } from '../../contract/operations.gen.ts'
 
 const known = new Set(permissionKeys)
@@ -7,8 +7,8 @@ const known = new Set(permissionKeys)
 export const isPermissionKey = (key: string): boolean => known.has(key)
 
 /**
- * Returns the keys together with their ancestors, where an ancestor is a key itself, in the order
- * of `permissionKeys`.
+ * Returns the keys and those of their ancestors that are permission keys (for `a.b.c`, these are
+ * `a` and `a.b`). The result is in the order of `permissionKeys`.
  */
 export function withAncestors(keys: readonly string[]): string[] {
   const wanted = new Set<string>()
@@ -33,7 +33,7 @@ const inWords = (segment: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** Returns all keys as a tree, for `listPermissions`. */
+/** Returns all permission keys as a tree, for the operation `listPermissions`. */
 export function permissionTree(): PermissionNode[] {
   const nodes = new Map<string, PermissionNode>()
   const top: PermissionNode[] = []

@@ -1,5 +1,5 @@
-// Cookie sessions (DOMAIN 6.5) and their CSRF value. `identify` authenticates the caller by token
-// or session; tokens are in tokens.ts.
+// Cookie sessions and their CSRF values (DOMAIN 6.5). `identify` authenticates the caller by bearer
+// token or session. tokens.ts handles bearer tokens.
 import { randomBytes } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
@@ -23,15 +23,16 @@ const rememberedMs = 30 * 24 * hourMs
 export interface Calling {
   headers: Context['headers']
   ip: string
-  /** Scheme and host to which the request was sent. */
+  /** The scheme and host to which the request was sent. */
   requestOrigin: string
 }
 
 export type Caller = Pick<Context, 'token' | 'session'> & { user: CurrentUser }
 
 /**
- * Returns the caller, identified by the bearer token when one is sent, else by the session. Throws
- * 401. `isUse`: whether the call keeps an idle session alive.
+ * Returns the caller, identified by the bearer token if the request has one, else by the session.
+ * Throws 401. `isUse` tells whether the call counts as use of the session and so keeps an idle
+ * session alive.
  */
 export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
   const authorization = one(calling.headers.authorization)
@@ -44,8 +45,8 @@ export async function identify(services: Services, calling: Calling, isUse = tru
   if (row.status !== 1) throw inactive()
   const { db } = services.store
   const time = services.clock.now()
-  // The last use is written at most once a minute, because a write per read would make every
-  // request a transaction.
+  // The time of the last use is written at most once a minute. Otherwise every read request would
+  // cause a write.
   if (isUse && row.last_used_at < stamp(new Date(time.getTime() - 60_000)))
     writeAside(services, `session ${row.id}`, () =>
       db
@@ -59,8 +60,8 @@ export async function identify(services: Services, calling: Calling, isUse = tru
 }
 
 /**
- * Throws 401 when the token or session has ended since the request arrived, or its user is
- * inactive.
+ * Throws 401 when the token or session has ended since the request arrived. Also throws 401 when
+ * the user was deleted or is inactive.
  */
 export async function confirmCaller(ctx: Context): Promise<void> {
   const { db, token, session } = ctx
@@ -72,9 +73,9 @@ export async function confirmCaller(ctx: Context): Promise<void> {
 }
 
 /**
- * Returns the context with the caller's current rights, for work that outlives its request;
- * undefined when the caller may no longer call the operation. Does not keep the session alive: a
- * page that stays open would otherwise never be idle.
+ * Returns the context with the caller's current rights, for work that outlives its request. Returns
+ * undefined when the caller may no longer call the operation. Does not count as use of the session:
+ * otherwise an open page would keep its session alive forever.
  */
 export async function renewed(ctx: Context, operation: OperationId): Promise<Context | undefined> {
   try {
@@ -89,7 +90,10 @@ export async function renewed(ctx: Context, operation: OperationId): Promise<Con
 
 const one = (header: string | string[] | undefined): string | undefined => (Array.isArray(header) ? header[0] : header)
 
-/** Returns whether sign-in is allowed from the host of the calling page (DOMAIN 6.2). */
+/**
+ * Returns whether the page that sent the request belongs to a host from which sign-in is allowed
+ * (DOMAIN 6.2).
+ */
 export const isFromStateful = (
   { statefulDomains }: Services,
   { headers, requestOrigin: calledAt }: Omit<Calling, 'ip'>,
@@ -97,15 +101,15 @@ export const isFromStateful = (
   isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
 
 /**
- * Returns whether the session cookie of the call counts. Browsers send cookies from pages of any
- * site, so only pages of stateful domains may use a session.
+ * Returns whether the server accepts the session cookie of the call. Browsers send cookies from
+ * pages of any site, so only pages of stateful domains may use a session.
  */
 const isBelieved = (services: Services, calling: Calling): boolean =>
   one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
 
 /**
- * Returns the session of a call and its user, active or not; undefined when there is none or it has
- * ended.
+ * Returns the session of a call with its user, who may be inactive. Returns undefined when there is
+ * no session or the session has ended.
  */
 export async function sessionOf(services: Services, calling: Calling) {
   const secret = cookieOf({ ...calling, services }, sessionCookie)
@@ -117,7 +121,7 @@ export async function sessionOf(services: Services, calling: Calling) {
     .innerJoin('roles', 'roles.id', 'users.role_id')
     .select(['sessions.id', 'sessions.is_remembered', 'sessions.last_used_at', 'sessions.expires_at'])
     .select(callerColumns)
-    // The query compares hashes, so its timing does not help to guess the secret.
+    // The query compares hashes of the secret, so its duration does not help to guess the secret.
     .where('sessions.secret_hash', '=', hash)
     .executeTakeFirst()
   if (!row) return undefined
@@ -127,19 +131,20 @@ export async function sessionOf(services: Services, calling: Calling) {
 }
 
 /**
- * Returns the time since which a session must have been used to stay alive. It applies to sessions
- * without "remember me".
+ * Returns the idle limit: a session that was not used after this time has ended. The limit applies
+ * only to sessions without "remember me".
  */
 export const idleSince = (time: Date): string => stamp(new Date(time.getTime() - idleMs))
 
 const maxUserAgentLength = 500
 
-/** Returns the `User-Agent` of the request, or null without one. */
+/** Returns the `User-Agent` header of the request; null when there is none. */
 export const userAgentOf = ({ headers }: Pick<Context, 'headers'>): string | null =>
   one(headers['user-agent'])?.slice(0, maxUserAgentLength) ?? null
 
 /**
- * Starts a session and sets its cookies. Its events are in resources/authentication/sessions.ts.
+ * Starts a session and sets its cookies. The caller emits the event
+ * (resources/authentication/sessions.ts).
  */
 export async function startSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const secret = newSecret()
@@ -172,8 +177,8 @@ export function clearCookies(ctx: Context): void {
   setCookie(ctx, csrfCookie, '', { isHidden: false, seconds: 0 })
 }
 
-// The value in `XSRF-TOKEN` is derived from the session, so a cookie set by another site is
-// useless.
+// The CSRF value in the cookie `XSRF-TOKEN` is derived from the session, so a value that another
+// site sets does not match.
 const csrfOf = ({ seal }: Services, hash: string): string => seal.hmac(`csrf:session:${hash}`)
 const visitorMac = ({ seal }: Services, nonce: string): string => seal.hmac(`csrf:visitor:${nonce}`)
 const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
@@ -181,14 +186,15 @@ const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
 const sentCsrf = (headers: Context['headers']): string =>
   one(headers['x-xsrf-token']) ?? one(headers['x-csrf-token']) ?? ''
 
-/** Throws 403 when a call with a session lacks its CSRF value. */
+/** Throws 403 when a call with a session does not send the CSRF value of the session. */
 export function checkCsrf({ csrf }: CallingSession, headers: Context['headers']): void {
   if (!constantTimeEquals(sentCsrf(headers), csrf)) throw csrfMismatch()
 }
 
 /**
- * Sets the CSRF cookie, which scripts can read: the session's value, or one for signing in. Sets
- * nothing for pages of other domains, because that would overwrite the value of the signed-in user.
+ * Sets the CSRF cookie, which scripts can read. The value is that of the session, or a new one for
+ * signing in. Sets nothing for a page of another domain: that would overwrite the value of a
+ * signed-in user.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
   if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
@@ -198,7 +204,7 @@ export async function offerCsrf(ctx: Context): Promise<void> {
   setCookie(ctx, csrfCookie, value, { isHidden: false })
 }
 
-/** Throws 403 for a sign-in without the CSRF value that `offerCsrf` has set. */
+/** Throws 403 for a sign-in that does not send the CSRF value set by `offerCsrf`. */
 export async function checkVisitorCsrf(ctx: Context): Promise<void> {
   const { headers, services } = ctx
   const session = await sessionOf(services, callingOf(ctx))

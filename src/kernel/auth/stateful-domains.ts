@@ -1,15 +1,16 @@
-// Decides which hosts may use sessions (DOMAIN 6.2), by pure functions of the request's headers.
+// Decides which web pages may use sessions, by the host in the request's headers (DOMAIN 6.2). All
+// functions are pure.
 
 export interface Calling {
   origin: string | undefined
   referer: string | undefined
-  /** Scheme and host to which the request was sent. */
+  /** The scheme and host to which the request was sent. */
   calledAt: string
 }
 
 /**
- * Returns whether the host of the calling page matches an entry of the list. `*` stands for one or
- * more characters.
+ * Returns whether the host of the page that sent the request matches an entry of `domains`. In an
+ * entry, `*` stands for one or more characters.
  */
 export function isStatefulHost(calling: Calling, domains: readonly string[]): boolean {
   if (domains.includes('*')) return true
@@ -21,9 +22,9 @@ export function isStatefulHost(calling: Calling, domains: readonly string[]): bo
 }
 
 /**
- * Returns the spellings of the calling page's host. It is taken from Origin, else from Referer,
- * else from the host to which the request was sent; in lower case, IPv6 in brackets. The default
- * port of the scheme is dropped, but an entry may contain it. An unreadable header yields no host.
+ * Returns the spellings of the host of the page that sent the request, in lower case. The host
+ * comes from the Origin header, else from Referer, else from `calledAt`. A host on the default port
+ * has two spellings: with and without the port. An unreadable header yields none.
  */
 function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
   const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? calledAt)

@@ -1,5 +1,5 @@
-// Bearer tokens (DOMAIN 6.4, 7): issues and revokes them, and loads a token's user with permissions
-// and visibility. Sessions are in sessions.ts.
+// Issues and verifies bearer tokens, and loads the user of a token with permissions and visibility
+// (DOMAIN 6.4, 7). sessions.ts handles sessions.
 import { LRUCache } from 'lru-cache'
 import type { Db, Store } from '../../../db/store.ts'
 import type { CallingToken, Context, CurrentUser, Services } from '../context.ts'
@@ -22,14 +22,17 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
-  /** The token that created this one. This token ends no later than its creator. */
+  /** The id of the token that created this token. This token ends no later than its creator. */
   parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null
   allowedIps: readonly string[]
 }
 
-/** Stores a token. Returns its id and its text `<id>|<secret>`, which is not stored. */
+/**
+ * Stores a token. Returns its id and its text `<id>|<secret>`. Only the hash of the secret is
+ * stored.
+ */
 export async function issueToken(db: Db, token: NewToken, at: string): Promise<{ id: number; text: string }> {
   const secret = newSecret()
   const { id } = await db
@@ -51,7 +54,7 @@ export async function issueToken(db: Db, token: NewToken, at: string): Promise<{
   return { id, text: `${id}|${secret}` }
 }
 
-/** The columns of a caller and its role. */
+/** The columns of a caller's user and role. */
 export const callerColumns = [
   'users.id as user_id',
   'users.name',
@@ -64,8 +67,8 @@ export const callerColumns = [
 ] as const
 
 /**
- * Returns the user and the token of an Authorization header. Throws 401 `unauthenticated` or
- * `account_inactive`.
+ * Returns the user and the token of an Authorization header. Throws 401 `unauthenticated` for an
+ * invalid token and 401 `account_inactive` for an inactive user.
  */
 export async function authenticate(
   services: Services,
@@ -89,8 +92,8 @@ export async function authenticate(
   if (!isAllowed(ip, token.allowedIps)) throw unauthenticated()
   if (row.status !== 1) throw inactive()
 
-  // The last use is written at most once a minute, because a write per read would make every
-  // request a transaction.
+  // The time of the last use is written at most once a minute. Otherwise every read request would
+  // cause a write.
   if (known.usedMs === null || !(known.usedMs >= nowMs - 60_000)) {
     const set = { last_used_at: stamp(time), last_used_ip: ip }
     const used = store.db.updateTable('tokens').set(set).where('id', '=', row.id)
@@ -99,7 +102,7 @@ export async function authenticate(
   return { user, token }
 }
 
-/** Returns a token with its user; null when there is no such token. */
+/** Returns a token with its user; null when the token does not exist. */
 async function tokenOf(store: Store, id: number) {
   const row = await store.db
     .selectFrom('tokens')
@@ -125,7 +128,10 @@ async function tokenOf(store: Store, id: number) {
   }
 }
 
-/** Returns the last use, in milliseconds, of the least recently used ancestor of the token. */
+/**
+ * Returns the earliest time of last use among the token `id` and its ancestors, in milliseconds
+ * since 1970.
+ */
 async function activeMsOf(store: Store, id: number): Promise<number> {
   const line = await store.db
     .withRecursive('line(id, parent_id, last_used_at, created_at)', (db) =>
@@ -146,15 +152,15 @@ async function activeMsOf(store: Store, id: number): Promise<number> {
   return Math.min(...line.map((each) => Date.parse(each.last_used_at ?? each.created_at)))
 }
 
-/** Returns the user of a row with `callerColumns`. */
+/** Returns the user that a row with `callerColumns` describes. */
 export const userOfCaller = async (
   store: Store,
   row: Omit<UserRow, 'id'> & { user_id: number },
 ): Promise<CurrentUser> => internUser(store, await userOf(store.db, { ...row, id: row.user_id }))
 
 /**
- * The number of user objects kept per store. The cached statements of a user are freed with its
- * object.
+ * The maximum number of cached user objects per store. When a user object is evicted, the
+ * statements cached for it are freed with it.
  */
 const maxUsers = 300
 const lastSeen = perOwner(
@@ -162,8 +168,8 @@ const lastSeen = perOwner(
 )
 
 /**
- * Returns the same user object while the user is unchanged, because cached statements belong to the
- * object.
+ * Returns the cached user object if the user is unchanged, because compiled statements are cached
+ * per user object.
  */
 function internUser(store: Store, user: CurrentUser): CurrentUser {
   const users = lastSeen(store)
@@ -176,8 +182,8 @@ function internUser(store: Store, user: CurrentUser): CurrentUser {
 }
 
 /**
- * Loads a user like `signedInAs`, but returns the same object while the user is unchanged, because
- * cached statements belong to the object.
+ * Loads a user like `signedInAs`, but returns the cached user object if the user is unchanged.
+ * Compiled statements are cached per user object.
  */
 export async function signedInAgain({ services, db }: Pick<Context, 'services' | 'db'>, id: number) {
   const user = await signedInAs(db, id)
@@ -185,8 +191,8 @@ export async function signedInAgain({ services, db }: Pick<Context, 'services' |
 }
 
 /**
- * Returns a user as a caller, for later work in the user's name; null when the user is deleted or
- * inactive.
+ * Loads a user as the caller of later work that runs in the user's name. Returns null when the user
+ * was deleted or is inactive.
  */
 export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
   const row = await db
@@ -210,7 +216,7 @@ interface UserRow {
   permissions: string | null
 }
 
-/** Returns a user with permissions and visibility. */
+/** Returns the user of a row with permissions and visible owners. */
 async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   const viewPermission = row.view_permission as CurrentUser['viewPermission']
   return {
@@ -224,7 +230,7 @@ async function userOf(db: Db, row: UserRow): Promise<CurrentUser> {
   }
 }
 
-/** Returns the ids of the owners whose records a user sees, or null for all owners (DOMAIN 7.4). */
+/** Returns the ids of the owners whose records a user sees; null for all owners (DOMAIN 7.4). */
 async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPermission']): Promise<number[] | null> {
   if (view === 'global') return null
   if (view === 'individual') return [userId]
@@ -239,8 +245,8 @@ async function visibleOwners(db: Db, userId: number, view: CurrentUser['viewPerm
 }
 
 /**
- * Returns the owners whose records a user would see after a write that assigns these groups. A new
- * user has no id yet.
+ * Returns the ids of the owners whose records a user would see with these groups; null for all
+ * owners. `id` is undefined for a user who is not created yet.
  */
 export async function visibleOwnersWith(
   db: Db,
@@ -255,7 +261,7 @@ export async function visibleOwnersWith(
 
 /**
  * Returns the context with the caller's current rights, which may have changed since the request
- * was authenticated. Throws 401 when the caller has been deleted or deactivated.
+ * was authenticated. Throws 401 when the user was deleted or is inactive.
  */
 export async function withCurrentCaller(ctx: Context): Promise<Context> {
   if (!ctx.user) return ctx

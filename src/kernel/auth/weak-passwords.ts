@@ -1,17 +1,20 @@
-// Passwords that attackers try first (DOMAIN 6.3): the most common ones, and the account's own
-// address and name.
+// Detects passwords that attackers try first (DOMAIN 6.3): the most common passwords, and the
+// e-mail address and name of the account.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fold } from '../values/format.ts'
 
-/** The contract refuses shorter passwords, so the list omits them. */
+/**
+ * The minimum length of a password in the contract. The list of common passwords omits shorter
+ * ones.
+ */
 const minLength = 8
 
 let commonest: ReadonlySet<string> | undefined
 
 /**
- * Returns the most common passwords. The list is loaded when the first password is set, because few
- * requests need it.
+ * Returns the most common passwords. The list is loaded on first use, because few requests set a
+ * password.
  */
 function commonestPasswords(): ReadonlySet<string> {
   if (commonest) return commonest
@@ -22,7 +25,10 @@ function commonestPasswords(): ReadonlySet<string> {
   return commonest
 }
 
-/** Returns a sentence that says why the password is refused; undefined when it is allowed. */
+/**
+ * Returns a sentence with the reason why a password is refused; undefined when the password is
+ * allowed.
+ */
 export function weaknessOf(password: string, { email, name }: { email: string; name: string }): string | undefined {
   const bare = password.trim()
   if (fold(bare) === fold(email)) return 'Must not equal the e-mail address.'

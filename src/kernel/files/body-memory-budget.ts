@@ -1,46 +1,49 @@
-// Limits the memory for request bodies while they are read and handled. Their number has no other
-// limit, and a slow sender holds its body for long. Only received bytes count, never the announced
-// length.
+// Limits the memory for request bodies while they are read and handled. Without this limit, many
+// slow senders could occupy all memory. Only received bytes count, not the Content-Length.
 
 import { networkOf } from '../auth/ip-ranges.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 
 /**
- * The limits in bytes for all bodies together and for one client address. The latter keeps a few
- * slow senders from blocking all others.
+ * The limits for a kind of body, in bytes: `most` for all bodies together, `maxOfOne` for one
+ * client network. `maxOfOne` keeps a few slow senders from blocking all others.
  */
 export interface MemoryPool {
   most: number
   maxOfOne: number
-  /** The reserved bytes per client address, and their total under a key of its own. */
+  /** The reserved bytes of each server, by client network. The key `''` contains the total. */
   lent: WeakMap<Services, Map<string, number>>
 }
 const mebibyte = 1024 * 1024
 export const bodies: MemoryPool = { most: 128 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 /**
- * A form that carries bytes is in memory several times while it is handled, so its total is lower.
- * One form may have 31 MiB, so an address may use that much.
+ * The limits for forms with `x-bytes`, whose texts are bytes in an unknown charset. Such a form is
+ * in memory several times while it is handled, so the total is lower. One form may have 31 MiB, so
+ * one client network may use 32 MiB.
  */
 export const formsOfBytes: MemoryPool = { most: 96 * mebibyte, maxOfOne: 32 * mebibyte, lent: new WeakMap() }
 const all = ''
 
 export interface Reservation {
   /**
-   * Reserves more bytes. Returns false and reserves nothing when the budget is used up or the
-   * reservation was released.
+   * Reserves more bytes. Returns false without reserving when a limit would be exceeded or
+   * `giveBack` was called.
    */
   take(bytes: number): boolean
   giveBack(): void
 }
 
-/** A reservation without a limit, for bodies that count towards another limit. */
+/** A reservation without a limit, for bodies that another reservation counts. */
 export const free: Reservation = { take: () => true, giveBack: () => undefined }
 
 export const budgetExceeded = (): Problem =>
   new Problem('unavailable', 'Too many large bodies are being read.', { headers: { 'retry-after': '1' } })
 
-/** Returns a reservation for a client address, which grows with the received bytes. */
+/**
+ * Returns a reservation for the network of an IP address. It starts at 0 bytes and grows with
+ * `take`.
+ */
 export function reserve(services: Services, ip: string, { most, maxOfOne, lent }: MemoryPool = bodies): Reservation {
   const known = lent.get(services) ?? new Map<string, number>()
   lent.set(services, known)

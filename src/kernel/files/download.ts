@@ -1,6 +1,6 @@
-// Replies that are not JSON: a handler returns `download({ mediaType, body, … })`, and this file
-// adds file name, length, ETag and, where the contract lists status 206, a single range of the
-// bytes (RFC 9110).
+// Sends replies that are not JSON. A handler returns `download({ mediaType, body, … })`; this file
+// adds file name, length and ETag. Where the contract lists status 206, this file also serves a
+// single range of bytes (RFC 9110).
 import { Readable } from 'node:stream'
 import { create } from 'content-disposition'
 import { Download, type DownloadParts, type Source } from '../../contract/output/download.ts'
@@ -14,11 +14,14 @@ export { Download, type DownloadParts, type Source } from '../../contract/output
 
 export const download = (parts: DownloadParts): Download => new Download(parts)
 
-/** Returns the response. Throws 416 for a range that begins after the end of the body. */
+/**
+ * Returns the response for a download. Throws 416 for a range that begins after the end of the
+ * body.
+ */
 export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
   const { mediaType, etag } = parts
   const headers: Record<string, string> = { ...parts.headers }
-  // ETags and ranges are for GET only: the reply to a write cannot be requested again.
+  // ETags are for GET only, because the reply to a write cannot be requested again.
   if (etag !== undefined && fact.method === 'get') {
     headers.etag = etag
     const known = single(ctx.headers['if-none-match'])
@@ -51,8 +54,8 @@ export function answerDownload(ctx: Context, fact: OperationFact, method: string
 }
 
 /**
- * Returns the Content-Disposition. It has the file name in ASCII and, for other characters, in
- * UTF-8, too (RFC 6266), never a path.
+ * Returns the Content-Disposition header with the file name in ASCII. A name with other characters
+ * is also sent in UTF-8 (RFC 6266). Path separators are replaced.
  */
 function disposition({ name, disposition: type = 'attachment' }: DownloadParts): string {
   const safe = name?.replaceAll(/\p{Surrogate}|\p{Cc}|[/\\]/gu, '_')
@@ -66,7 +69,9 @@ function disposition({ name, disposition: type = 'attachment' }: DownloadParts):
 const isSource = (body: DownloadParts['body']): body is Source =>
   typeof body === 'object' && 'read' in body && 'size' in body && !(body instanceof Readable)
 
-/** Returns the body as a source that can be read from any offset; undefined for a stream. */
+/**
+ * Returns the body as a source, which can be read from any offset. Returns undefined for a stream.
+ */
 function sourceOf(body: DownloadParts['body']): Source | undefined {
   if (typeof body === 'string' || Buffer.isBuffer(body)) {
     const bytes = Buffer.from(body)
@@ -81,15 +86,19 @@ function streamOf(body: DownloadParts['body']): Answered['body'] {
   return body.size === 0 ? Buffer.alloc(0) : body.read(0, body.size - 1)
 }
 
-/** Closes a body that is not sent, because it may hold a file or a database open. */
+/**
+ * Closes a body that is not sent, because an open body may keep a file or a database connection
+ * open.
+ */
 function discard(body: DownloadParts['body']): void {
   if (body instanceof Readable) body.destroy()
   else if (typeof body === 'object' && Symbol.asyncIterator in body) void body[Symbol.asyncIterator]().return?.()
 }
 
 /**
- * Returns the first and last requested byte; undefined for the whole body. Several ranges, other
- * units, malformed ranges and a range of another version (If-Range) are ignored.
+ * Returns the positions of the first and last requested byte; undefined for the whole body. Ignores
+ * several ranges, other units and malformed ranges. Also ignores a range when If-Range names
+ * another version.
  */
 function rangeOf(ctx: Context, size: number, etag: string | undefined): [number, number] | undefined {
   const asked = /^bytes=(\d*)-(\d*)$/i.exec(single(ctx.headers.range)?.replaceAll(/\s/g, '') ?? '')

@@ -1,12 +1,12 @@
-// Draws documents and charts in a subprocess (offload.ts), and turns the subprocess's errors into
+// Draws documents and charts in a subprocess (offload.ts). Converts errors of the subprocess to
 // problems.
 import { type Context, requireUser } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { OffloadError, type Program } from '../runtime/offload.ts'
 
 /**
- * Draws for the signed-in caller. Throws 429 when the caller has too many drawings waiting, 503
- * when all callers together have.
+ * Runs a drawing program for the signed-in caller. Throws 429 when too many drawings of the caller
+ * are waiting, and 503 when too many drawings of all callers are waiting.
  */
 export async function draw<Input, Result>(
   ctx: Context,

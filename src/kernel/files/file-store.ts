@@ -1,5 +1,6 @@
-// The bytes of files, on disk. An upload is hashed while it is written to a temporary file, which
-// is renamed to its hash once a row refers to it; equal files are stored once.
+// Stores the bytes of files on disk. An upload is hashed while it is written to a temporary file.
+// Once a database row refers to the upload, the file is renamed to its hash. Equal files are stored
+// once.
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { lutimes, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
@@ -13,7 +14,7 @@ import { safeName, textWatcher, typeOf } from './file-types.ts'
 /** The maximum size of a file in bytes (DOMAIN 25.2). */
 export const maxBytes = 25 * 1024 * 1024
 
-/** A received file that is not stored yet. */
+/** A received file. Its bytes are in a temporary file until they are kept or discarded. */
 export interface Upload {
   readonly name: string
   readonly size: number
@@ -24,13 +25,16 @@ export interface Upload {
 
 export interface FileStore {
   /**
-   * Reads a whole stream. Throws 413 beyond `most` bytes (default: `maxBytes`). The caller then
-   * keeps or discards the upload.
+   * Writes a whole stream to a temporary file. Throws 413 beyond `most` bytes (default:
+   * `maxBytes`). The caller must then call `keep` or `discard`.
    */
   receive(stream: Readable, name: string, most?: number): Promise<Upload>
   /** Returns all bytes of an upload that has not been discarded. */
   bytesOf(upload: Upload): Promise<Buffer>
-  /** Stores the bytes under their hash. Call it last in the transaction that writes the row. */
+  /**
+   * Stores the bytes under their hash. Must be the last step of the transaction that writes the
+   * row, because a rollback does not remove the bytes.
+   */
   keep(upload: Upload): Promise<void>
   discard(upload: Upload): Promise<void>
   /** Returns the bytes with this hash, or null when they are not stored. */
@@ -38,34 +42,43 @@ export interface FileStore {
   remove(sha256: string): Promise<void>
   /** Returns the number of stored files. */
   count(): Promise<number>
-  /** Moves bytes to the trash and sets their date to `at`. `find` still returns them. */
+  /**
+   * Moves bytes to the trash and sets the date of their file to `at`. `find` still returns bytes in
+   * the trash.
+   */
   moveToTrash(sha256: string, at: Date): Promise<void>
   takeFromTrash(sha256: string): Promise<void>
   inTrash(): Promise<string[]>
-  /** Deletes the bytes that were moved to the trash before that time. Returns their number. */
+  /**
+   * Deletes bytes that were moved to the trash before that time. Returns the number of deleted
+   * files.
+   */
   emptyTrash(before: Date): Promise<number>
-  /** Removes temporary files older than that time, whose requests have ended. */
+  /**
+   * Removes temporary files older than that time. The requests that created these files have ended.
+   */
   sweep(before: Date): Promise<void>
   /**
-   * Returns the hashes of all bytes last stored before that time. Also removes temporary files
-   * older than that.
+   * Returns the hashes of all bytes that were last stored before that time. Also removes temporary
+   * files older than that time.
    */
   keptBefore(time: Date): AsyncIterable<string>
 }
 
-/** Returns the path of the bytes with this hash. */
+/** Returns the path of the file with this hash. */
 export const placeOf = (folder: string, sha256: string): string => join(folder, sha256.slice(0, 2), sha256)
-/** Returns the folder for bytes that the clean-up has moved to the trash. */
+/** Returns the trash folder, to which the clean-up moves unused bytes. */
 export const trashOf = (folder: string): string => join(folder, 'trash')
 const isHash = (name: string): boolean => /^[0-9a-f]{64}$/.test(name)
 
 /**
- * Returns the file store in a folder. `assertPlace` throws while the folder must not be written to.
+ * Returns a file store that uses a folder. `assertPlace` must throw while the folder must not be
+ * written to.
  */
 export function diskFiles(folder: string, assertPlace = (): void => undefined): FileStore {
   const temporary = join(folder, 'tmp')
   const pathOf = (sha256: string): string => placeOf(folder, sha256)
-  /** The path of each upload's temporary file, until the upload is kept or discarded. */
+  /** The path of the temporary file of each upload, until the upload is kept or discarded. */
   const places = new WeakMap<Upload, string>()
   const trash = createTrash(folder, pathOf)
 
@@ -88,8 +101,8 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
       if (place === undefined) return
       const path = pathOf(upload.sha256)
       await make(dirname(path))
-      // The rename replaces an equal file and so renews its date, which keeps a concurrent clean-up
-      // from deleting it.
+      // The rename replaces an equal stored file and thereby renews its date. A concurrent clean-up
+      // then does not delete the file.
       await rename(place, path)
       places.delete(upload)
       await settle(dirname(path))
@@ -135,7 +148,7 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
   }
 }
 
-/** Writes the stream to a new file. On an error it removes the file. */
+/** Writes the stream to a new file. Removes the file when an error occurs. */
 async function receiveInto(path: string, stream: Readable, name: string, most: number): Promise<Upload> {
   const hash = createHash('sha256')
   const text = textWatcher()
@@ -157,7 +170,7 @@ async function receiveInto(path: string, stream: Readable, name: string, most: n
     )
     return { name, size, contentType: await typeOf(path, name, text.isText()), sha256: hash.digest('hex') }
   } catch (error) {
-    // When the sender disconnects early, the file may still be opening.
+    // Waits until the file is closed. It may still be opening when the sender disconnects early.
     if (!file.closed)
       await new Promise<void>((resolve) =>
         file
@@ -181,8 +194,8 @@ function createTrash(folder: string, pathOf: (sha256: string) => string): Trash 
     async moveToTrash(sha256, at) {
       await make(trash)
       const path = pathOf(sha256)
-      // The date is set before the move: if the process dies in between, the bytes look newer and
-      // are not deleted too early.
+      // Sets the date before the move. If the process dies in between, the stored file only looks
+      // newer, so it is not deleted too early.
       await lutimes(path, at, at)
       await rename(path, join(trash, sha256))
     },
@@ -216,15 +229,15 @@ const partsOf = async (folder: string): Promise<string[]> =>
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
 
 /**
- * Creates a folder and its missing parents, and syncs the folder above them, so that they survive
- * a power failure.
+ * Creates a folder and its missing parents. Syncs the parent of the topmost new folder, so that the
+ * new folders survive a power failure.
  */
 async function make(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 })
   if (first !== undefined) await settle(dirname(first))
 }
 
-/** Syncs a folder. Only then does a new name in it survive a power failure. */
+/** Syncs a folder. A new name in the folder survives a power failure only after the sync. */
 async function settle(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {

@@ -1,8 +1,8 @@
-// The media type of an uploaded file, detected from its bytes and never taken from the caller, and
-// a file name that is safe to show and to save under.
+// Detects the media type of an uploaded file from its bytes; the type that the caller names is
+// ignored. Also returns a file name that is safe to display and to save.
 import { extname } from 'node:path'
 
-/** Media types of text by file extension; any other text is plain text. */
+/** The media types of text files by extension. Text with any other extension is `text/plain`. */
 const texts: Readonly<Record<string, string>> = {
   '.csv': 'text/csv',
   '.json': 'application/json',
@@ -13,27 +13,29 @@ const texts: Readonly<Record<string, string>> = {
   '.htm': 'text/html',
 }
 
-/** Types that browsers show without running code. */
+/** The media types that browsers display without running code. */
 const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/
 
 export const dispositionOf = (type: string): 'inline' | 'attachment' => (shown.test(type) ? 'inline' : 'attachment')
 
 /**
- * Returns the media type of the bytes at `path`. `isText`: whether they are text without control
- * characters.
+ * Returns the media type of the file at `path`. `isText` tells whether the file is text without
+ * control characters.
  */
 export async function typeOf(path: string, name: string, isText: boolean): Promise<string> {
   const ending = extname(name).toLowerCase()
-  // The package is loaded with the first file, because few requests need it.
+  // Loads the package with the first file, because few requests need it.
   const { fileTypeFromFile } = await import('file-type')
-  // A file that only begins like a type is not of that type.
+  // The detection throws for a file that begins like a type but is damaged. Such a file has no
+  // detected type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
   if (found && !(isText && found.mime === 'application/xml')) return found.mime
   return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : 'application/octet-stream'
 }
 
 /**
- * Returns a checker that tests whether a stream of bytes is UTF-8 text without control characters.
+ * Returns a checker for a stream of bytes. After `see` was called with every chunk, `isText`
+ * returns whether the bytes are UTF-8 text without control characters.
  */
 export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -55,25 +57,28 @@ export function textWatcher(): { see(chunk: Buffer): void; isText(): boolean } {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: tab, line ends and form feed are what texts hold of them
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f]/
 
 const maxNameLength = 255
 /**
- * Lone surrogates, control characters, line ends, invisible characters, and direction marks that
- * hide an extension.
+ * Matches characters that are removed from file names: lone surrogates, control characters, line
+ * ends, invisible characters, and direction marks, which can disguise an extension.
  */
 const hidden = /[\p{Surrogate}\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]/gu
 
-/** Names that Windows reserves for devices, with any extension. */
+/** Matches names that Windows reserves for devices, with any extension. */
 const device = /^(con|prn|aux|nul|conin\$|conout\$|com[0-9\u00b9\u00b2\u00b3]|lpt[0-9\u00b9\u00b2\u00b3])(?=$|[. ])/i
 
-/** Longer names are cut before they are cleaned, because callers may send names of any length. */
+/**
+ * The maximum number of characters of a name before it is cleaned. Longer names are cut first,
+ * because callers may send names of any length.
+ */
 const maxSentLength = 1000
 
 /**
- * Returns the last part of a path without unsafe characters, cut to the maximum length with its
- * extension kept.
+ * Returns the last part of a path without unsafe characters. A name longer than `maxNameLength` is
+ * cut but keeps its extension.
  */
 export function safeName(sent: string): string {
   const last = sent.slice(Math.max(sent.lastIndexOf('/'), sent.lastIndexOf('\\')) + 1)
@@ -86,7 +91,7 @@ export function safeName(sent: string): string {
   return characters.slice(0, maxNameLength - [...ending].length).join('') + ending
 }
 
-/** Trims spaces and dots; a regular expression would take quadratic time. */
+/** Removes spaces and dots at both ends. A regular expression would take quadratic time. */
 function trimmed(name: string): string {
   const isEdge = (at: number): boolean => /[\s.]/.test(name.charAt(at))
   let [from, to] = [0, name.length]

@@ -1,5 +1,5 @@
-// Reads a multipart form part by part (RFC 7578) and stops at the first limit or syntax error.
-// multipart.ts interprets the parts.
+// Reads a multipart form part by part (RFC 7578). Stops at the first exceeded limit or syntax
+// error. multipart.ts interprets the parts.
 import type { Readable } from 'node:stream'
 import { Busboy, type BusboyInstance } from '@fastify/busboy'
 import { Problem } from '../errors.ts'
@@ -10,18 +10,22 @@ export const maxParts = 200
 const maxNameLength = 100
 
 export interface Parts {
-  /** The maximum bytes of all parts together. `maxFiles` is the maximum number of files. */
+  /** The maximum number of bytes of all parts together. */
   most: number
   maxFiles: number
   encoding: Encoding
   isFile(name: string, filename: string | undefined): boolean
-  /** Returns the maximum bytes of the text in the field `name`. */
+  /** Returns the maximum number of bytes of the text in the field `name`. */
   longest(name: string): number
   text(name: string, value: string): void
-  /** The memory reservation for texts. Files are written to disk as they arrive. */
+  /**
+   * The memory reservation for texts. Files need none, because they are written to disk as they
+   * arrive.
+   */
   loan: Reservation
   /**
-   * The memory reservation for the whole form, for forms whose files are also handled in memory.
+   * The memory reservation for the whole form. Used for forms whose files are also handled in
+   * memory.
    */
   whole: Reservation
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
@@ -50,8 +54,8 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const isDone = new Promise<void>((resolve, reject) => {
     refuse = reject
     form.on('file', (name: string | undefined, stream, filename: string | undefined) => {
-      // The reader of the part handles the error. Without this listener the error would end the
-      // process.
+      // The function that reads the part also handles its error. Without this listener the error
+      // would end the process.
       stream.on('error', () => undefined)
       reading.add(stream)
       const taken = take(name, stream, filename).finally(() => reading.delete(stream))
@@ -68,8 +72,8 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     if (total > parts.most) refuse(tooLarge(parts.most))
     else if (!parts.whole.take(chunk.length)) refuse(budgetExceeded())
   }
-  // A connection also closes after a complete request, while its last bytes are still being
-  // written.
+  // Ignores a close after the whole request was read: the connection may close while the last bytes
+  // are still being written to disk.
   const onClose = (): void => {
     if (!request.readableEnded) refuse(malformed('it ended early'))
   }
@@ -86,14 +90,14 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
     throw error
   } finally {
     request.off('data', onData).off('close', onClose)
-    // The unread bytes are dropped, so that the connection can be reused.
+    // Discards the unread bytes, so that the connection can be reused.
     request.resume()
   }
 }
 
 /**
- * Every part is passed on as a stream: texts have their own limits and must be UTF-8, whatever
- * charset the part names.
+ * Returns a parser that passes on every part as a stream, including texts. The caller checks the
+ * limits of texts and decodes them as UTF-8, even if the part names another charset.
  */
 function parser(contentType: string): BusboyInstance {
   try {

@@ -1,6 +1,6 @@
-// Reads multipart/form-data (RFC 7578) after authentication, part by part: files go to the file
-// store, texts are collected, and reading stops at a limit. In the body that the handler gets, a
-// key stands for each file.
+// Reads multipart/form-data part by part, after authentication (RFC 7578). Files go to the file
+// store, texts are collected, and reading stops at a limit. The body for the handler contains a key
+// for each file.
 import type { Readable } from 'node:stream'
 import type { Body } from '../../contract/input/body.ts'
 import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
@@ -17,36 +17,46 @@ type Received = { body: Body; uploads: Uploads }
 export interface Uploads {
   /** The uploaded files, by their key in the body. */
   readonly files: ReadonlyMap<string, Upload>
-  /** The hashes of the stored files. */
+  /** The hashes of the uploads that `storeUpload` has stored. */
   readonly kept: Set<string>
-  /** Releases the memory of the form. */
+  /** Releases the memory reservation of the form. */
   readonly release?: () => void
 }
 
 const maxFiles = 20
-/** The maximum bytes of a text: for a schema without a longer maxLength, and for any schema. */
+/**
+ * The maximum number of bytes of a text. `longText` applies unless the schema has a longer
+ * maxLength; `maxTextLength` applies to any schema.
+ */
 const [longText, maxTextLength] = [256 * 1024, 1024 * 1024]
 
-/** Returns the upload for a key of the body. */
+/** Returns the upload for a key in the body. Throws when the request has no such upload. */
 export function uploaded(ctx: Context, key: string): Upload {
   const upload = ctx.uploads?.files.get(key)
   if (!upload) throw new Error('The body names a file that did not come with it.')
   return upload
 }
 
-/** Stores an upload, in the transaction that writes its row. */
+/**
+ * Stores the bytes of an upload. Must be called in the transaction that writes the row of the
+ * upload. Does nothing in a dry run.
+ */
 export async function storeUpload(ctx: Context, upload: Upload): Promise<void> {
   if (ctx.dryRun) return
   ctx.uploads?.kept.add(upload.sha256)
   await ctx.services.files.keep(upload)
 }
 
-/** Removes uploads that were not stored, and stored ones whose transaction was rolled back. */
+/**
+ * Removes the uploads that were not stored. When the request has failed, also removes stored
+ * uploads to which no row refers.
+ */
 export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<void> {
   if (!ctx.uploads) return
   ctx.uploads.release?.()
   const { files, kept } = ctx.uploads
-  // Best effort: leftovers are removed by the next orphan sweep; the response is already decided.
+  // Ignores storage errors, because the response is already determined. The next clean-up removes
+  // leftover files.
   await bestEffort(async () => {
     for (const upload of files.values()) await ctx.services.files.discard(upload)
     if (hasFailed && kept.size > 0) await ctx.services.sweepFiles(ctx, [...kept])
@@ -57,16 +67,16 @@ export interface Form {
   /** The Content-Type header, including the boundary. */
   type: string
   /**
-   * The maximum bytes of all parts together. A larger Content-Length is refused before
-   * authentication (routes.ts).
+   * The maximum number of bytes of all parts together. A request with a larger Content-Length is
+   * refused before authentication (routes.ts).
    */
   longest: number
   schema: Shape
 }
 
 /**
- * Reads all parts. Throws 400 for a malformed form, 413 beyond a limit, or 503. On an error it
- * removes the form's files.
+ * Reads all parts of a form. Throws 400 for a malformed form, 413 when a limit is exceeded, and 503
+ * when too much memory is reserved. On an error, removes the files of the form.
  */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
@@ -101,7 +111,8 @@ async function read(
   const wants = (sent: string): boolean => isFile(shapeOf(sent))
   const isBytes = schema['x-bytes'] === true
   const empty: string[] = []
-  // Files are stored concurrently; the list keeps the order of the parts.
+  // The files in the body, with the position of their parts. Files are stored concurrently, so they
+  // may finish in another order.
   const taken: { place: number; name: string; key: string }[] = []
   let count = 0
 

@@ -1,9 +1,9 @@
-// Reads application/x-www-form-urlencoded forms as bytes of unknown charset: each byte becomes one
+// Reads application/x-www-form-urlencoded forms in an unknown charset. Each byte becomes one
 // character. A file in such a form is sent as text.
 import { isFile } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 
-/** Yields the first `most` fields, in order. */
+/** Yields the first `most` fields of the form, in order. */
 export function* fieldsOf(body: Buffer, most: number): Generator<[name: string, text: string]> {
   for (let from = 0, count = 0; from < body.length && count < most; count++) {
     const end = body.indexOf('&', from)
@@ -18,8 +18,8 @@ export function* fieldsOf(body: Buffer, most: number): Generator<[name: string, 
 const [percent, plus, space] = [0x25, 0x2b, 0x20]
 
 /**
- * Decodes a name or value byte by byte, because a mail has millions of bytes. An invalid escape
- * stays unchanged.
+ * Decodes the escapes of a name or value; an invalid escape stays unchanged. Works byte by byte,
+ * because a mail has millions of bytes.
  */
 function unescaped(bytes: Buffer): string {
   const plain = Buffer.allocUnsafe(bytes.length)
@@ -34,14 +34,14 @@ function unescaped(bytes: Buffer): string {
   return plain.toString('latin1', 0, length)
 }
 
-/** Returns the value of a hexadecimal digit, or NaN for any other byte. */
+/** Returns the value of a hexadecimal digit; NaN for any other byte. */
 function digit(byte = 0): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const lower = byte | 0x20
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : Number.NaN
 }
 
-/** Returns the schema with a text in place of each file. */
+/** Returns the schema with each file property replaced by a text property. */
 export const textsOnly = ({ properties = {}, ...schema }: Shape): Shape => ({
   ...schema,
   properties: Object.fromEntries(
@@ -50,8 +50,8 @@ export const textsOnly = ({ properties = {}, ...schema }: Shape): Shape => ({
 })
 
 /**
- * Returns a file name without the escapes of browsers, which percent-encode the characters that
- * would end a quoted name.
+ * Returns a file name with the escapes of browsers decoded or removed. Browsers percent-encode
+ * quotes and line ends, which would break the header of the part.
  */
 export const asNamed = (filename: string): string =>
   filename.replaceAll(/%(22|0D|0A)/gi, (_all, byte: string) => (byte === '22' ? '"' : ''))

@@ -1,11 +1,12 @@
-// Archives the rows that a deletion removes, for `restoreDays` (DOMAIN 17.4). The child rows of a
-// record are found in the schema, by following the foreign keys that cascade from its table.
+// Archives the rows that a deletion removes, so that the record can be restored for `restoreDays`
+// days (DOMAIN 17.4). These are the record's row and its child rows. Child rows are found in the
+// schema: their foreign keys cascade from the record's table.
 import { sql } from 'kysely'
 import type { Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
 import { daysMs, stamp } from '../runtime/clock.ts'
 
-/** How long deleted records can be restored (DOMAIN 25.2). */
+/** The number of days during which a deleted record can be restored (DOMAIN 25.2). */
 export const restoreDays = 30
 
 export type Row = Record<string, string | number | null>
@@ -16,8 +17,8 @@ export interface ArchivedRow {
 }
 
 /**
- * References that became null with the deletion: `ids` are rows of `table` whose `column` referred
- * to the row `to`.
+ * References that the deletion of a record set to null. In `table`, the rows `ids` had the value
+ * `to` in `column`.
  */
 export interface Pointer {
   table: string
@@ -27,19 +28,24 @@ export interface Pointer {
 }
 
 export interface Archive {
-  /** The record's own row first, then its child rows, parents before children. */
+  /**
+   * The archived rows: first the record's own row, then its child rows, with each parent before its
+   * children.
+   */
   rows: ArchivedRow[]
   pointers: Pointer[]
   /**
-   * Records that the deletion cascaded to, with the ids of their deletion events. Each has an
-   * archive of its own.
+   * Other records that the deletion also deleted, with the ids of their deletion events. Each of
+   * these records has its own archive.
    */
   companions: { entity: string; id: number; event: number }[]
 }
 
 const known = new WeakMap<object, Relations>()
 
-/** Foreign keys, columns and unique keys of all tables, read once per process. */
+/**
+ * Returns the foreign keys, columns and unique keys of all tables. They are read once per process.
+ */
 export async function relationsOf({ db, services: { store } }: Context): Promise<Relations> {
   const relations = known.get(store) ?? (await store.dialect.relations(db as never))
   known.set(store, relations)
@@ -48,7 +54,7 @@ export async function relationsOf({ db, services: { store } }: Context): Promise
 
 const atOnce = 500
 
-/** Returns `values` in chunks that fit into one statement. */
+/** Splits `values` into chunks. Each chunk fits into the parameters of one SQL statement. */
 export function chunks<T>(values: readonly T[]): T[][] {
   const found: T[][] = []
   for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
@@ -85,14 +91,17 @@ async function pointersAt(ctx: Context, table: string, column: string, ids: read
   }))
 }
 
-/** Returns the record's row and all its child rows. */
+/**
+ * Returns the record's row, all its child rows, and the references that its deletion sets to null.
+ */
 async function capture(ctx: Context, entity: string, table: string, id: number): Promise<Omit<Archive, 'companions'>> {
   const relations = await relationsOf(ctx)
   const rows = new Map<string, ArchivedRow>()
   const pointers: Pointer[] = []
   const keep = (table: string, row: Row): void => {
     const name = JSON.stringify([table, ...primaryKey(relations, table).map((column) => row[column])])
-    // A row with two parents comes after both.
+    // A row with two parents is found twice. It moves to the end, so that it comes after both
+    // parents.
     rows.delete(name)
     rows.set(name, { table, row })
   }
@@ -115,8 +124,9 @@ async function capture(ctx: Context, entity: string, table: string, id: number):
 }
 
 /**
- * Runs a deletion, and archives the rows it removes and the ids of the records it cascades to. Call
- * it in the transaction of the deletion.
+ * Runs a deletion (`remove`). Stores an archive with the rows that the deletion removes and the ids
+ * of other records that the deletion deletes. The caller must be in the transaction of the
+ * deletion.
  */
 export async function archiveThenDelete(
   ctx: Context,
@@ -145,12 +155,13 @@ export async function archiveThenDelete(
 
 export interface Archived extends Archive {
   event: number
-  /** The record's reply before the deletion. */
+  /** The API representation of the record before the deletion. */
   snapshot: Record<string, unknown>
 }
 
 /**
- * Returns the archive of a record's last deletion; undefined when there is none or it is too old.
+ * Returns the archive of a record's last deletion; undefined when no archive exists or the archive
+ * is older than `restoreDays`.
  */
 export async function lastArchive(ctx: Context, entity: string, id: number): Promise<Archived | undefined> {
   const found = await ctx.db

@@ -1,6 +1,6 @@
-// Raises the versions of records that refer to a deleted or restored one (DOMAIN 3.1, 23). The
-// foreign keys say which tables refer to it, and the contract says whether their replies show it.
-// These records get no event of their own: the deletion's event covers them.
+// Raises the versions of records that refer to a deleted or restored record (DOMAIN 3.1, 23).
+// Foreign keys tell which tables refer to the record. The contract tells whether replies show the
+// reference. Referring records get no event: the event of the deletion or restore covers them.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
@@ -12,9 +12,9 @@ interface Spot {
 }
 
 /**
- * Raises the versions of the records that refer to one record, with one statement per table. The
- * reference is a column of their own or a row between them (`quote_items`, `lead_activities`), so
- * call it while these rows exist. `except`: records that this write changes anyway.
+ * Raises the versions of all records that refer to one record, except those in `except`, which this
+ * write changes anyway. A reference is a column or a row of a link table such as `quote_items`. The
+ * caller must call this while these rows exist. Runs one statement per table.
  */
 export async function bumpReferrers(
   ctx: Context,
@@ -30,7 +30,7 @@ export async function bumpReferrers(
     const refers = sql<SqlBool>`${sql.ref(column)} = ${id}`
     if (onDelete === 'set null') add(child, refers)
     if (onDelete === 'restrict' || columns.get(child)?.has('version')) continue
-    // A row without a version is a child row of another record.
+    // A table without a version column contains child rows of other records.
     for (const key of foreignKeys.filter((each) => each.table === child && each.column !== column)) {
       if (key.onDelete === 'cascade' && shows(ctx, key.parent, entity, child))
         add(key.parent, sql<SqlBool>`id in (select ${sql.ref(key.column)} from ${sql.table(child)} where ${refers})`)
@@ -44,7 +44,7 @@ export async function bumpReferrers(
   }
 }
 
-/** Restores references to a record, except in rows that refer to another record by now. */
+/** Restores references to a record. Skips rows that refer to another record by now. */
 export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
   for (const { table, column, to, ids } of pointers) {
     for (const part of chunks(ids)) {
@@ -55,8 +55,8 @@ export async function relink(ctx: Context, pointers: readonly Pointer[]): Promis
 }
 
 /**
- * Returns whether replies with records of `table` show records of `entity`: a lead shows its tags,
- * but a tag does not show its leads.
+ * Returns whether replies with records of `table` contain records of `entity`. For example, a lead
+ * contains its tags, but a tag does not contain its leads.
  */
 function shows(ctx: Context, table: string, entity: string, between: string): boolean {
   const names = namesIn(ctx, table)

@@ -1,12 +1,12 @@
-// Delete hooks (DOMAIN 23), for slices that may not import each other: deleting an organization
-// deletes activities about nothing else, but contacts may not know activities. Listeners cannot do
-// it, because `before` is synchronous and `after` runs after the commit.
+// Delete hooks let a deletion in one slice delete records of another slice that it may not import
+// (DOMAIN 23). Example: deleting an organization deletes activities that refer only to it. Event
+// listeners cannot do this: `before` is synchronous and `after` runs after the commit.
 import type { Context } from '../context.ts'
 
 /** Runs in the transaction that deletes a record, before its row is deleted. */
 export type DeleteHook = (ctx: Context, id: number) => Promise<void>
 
-/** The hooks of each entity (`leads`, `persons` …), in the order they run. */
+/** The hooks of each entity (`leads`, `persons` …), in the order in which they run. */
 export type Releases = ReadonlyMap<string, readonly DeleteHook[]>
 
 /** Merges the hooks of several slices. */
@@ -19,8 +19,9 @@ export function collectDeleteHooks(slices: readonly Readonly<Record<string, Dele
 }
 
 /**
- * Runs the hooks of a record, after `beforeDelete` of its definition. If-Match refers to this
- * record, not to those that the hooks change, so the hooks run without it.
+ * Runs the delete hooks of a record, after `beforeDelete` of its definition. The hooks run without
+ * If-Match, because that header names the version of this record, not of the records that the hooks
+ * change.
  */
 export async function runDeleteHooks(ctx: Context, entity: string, id: number): Promise<void> {
   for (const release of ctx.services.releases.get(entity) ?? []) await release({ ...ctx, ifMatch: null }, id)

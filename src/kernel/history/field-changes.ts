@@ -1,6 +1,6 @@
 // Computes the changed fields of an event from its snapshots, for history and timelines (DOMAIN
-// 13.4, 17.4). Pure functions. A reference appears once, reduced to the keys that every reader may
-// see.
+// 13.4, 17.4). All functions are pure. A reference appears once, reduced to the keys that every
+// reader may see.
 import type { Snapshot } from '../write/events.ts'
 
 export interface Change {
@@ -10,7 +10,7 @@ export interface Change {
   new: unknown
 }
 
-/** One row of the event log, with its JSON parsed. */
+/** One row of the event log, after its JSON columns were parsed. */
 export interface Logged {
   entity: string
   before: Snapshot | null
@@ -26,7 +26,7 @@ export type Labels = ReadonlyMap<string, string>
 const own = 'custom_attributes.'
 /** Keys that every record has and no caller sets. */
 const bookkeeping: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at', 'version'])
-/** The keys that a reference shows of a record that the caller may not see (DOMAIN 3.5). */
+/** The keys that a reference contains even if the caller may not see the record (DOMAIN 3.5). */
 const shownOfRefs = new Set(
   [
     'id',
@@ -47,8 +47,9 @@ const shownOfRefs = new Set(
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/s$/, '')
 
 /**
- * Returns a test for the keys that show the record referred to by `key`: `user` or `person` for
- * `…_id`, `leads` for `lead_ids`.
+ * Returns a test for names of fields that contain the records whose ids are in the field `key`. For
+ * `user_id` the name is `user`; for `main_person_id` it may be `person`; for `lead_ids` it is
+ * `leads`.
  */
 const showsOf = (key: string): ((name: string) => boolean) => {
   if (key.endsWith('_ids')) return (name) => name === `${key.slice(0, -4)}s`
@@ -57,8 +58,8 @@ const showsOf = (key: string): ((name: string) => boolean) => {
 }
 
 /**
- * Returns the changes of one event: all set fields of a new or deleted record, else the changed
- * fields.
+ * Returns the field changes of one event: the changed fields of an updated record, or all fields
+ * with a value of a created or deleted record.
  */
 export function changesOf({ entity, before, after, changed, derivedKeys }: Logged, labels: Labels): Change[] {
   const one = before ?? after ?? {}
@@ -73,7 +74,10 @@ export function changesOf({ entity, before, after, changed, derivedKeys }: Logge
     })
 }
 
-/** Returns the keys with a value in a snapshot, except a link's reference to the record itself. */
+/**
+ * Returns the keys of a snapshot that have a value. Omits keys that no caller sets, derived keys
+ * and counts. Also omits the id of the record itself, which the snapshot of a link contains.
+ */
 function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly string[]): string[] {
   const isSet = (value: unknown): boolean =>
     value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0)
@@ -90,7 +94,7 @@ function fieldsOf(snapshot: Snapshot, entity: string, derivedKeys: readonly stri
   return keys
 }
 
-/** Returns the value of a field in a snapshot; null when it has none. */
+/** Returns the value of a field in a snapshot; null when the field has no value. */
 export function valueIn(snapshot: Snapshot | null, key: string): unknown {
   if (!snapshot) return null
   const custom = key.startsWith(own) ? (snapshot.custom_attributes as Snapshot | undefined) : undefined
@@ -99,8 +103,8 @@ export function valueIn(snapshot: Snapshot | null, key: string): unknown {
 }
 
 /**
- * Reduces an object with an id to a reference, because the writer may have seen more of it than the
- * reader may.
+ * Reduces an object with an id to a reference, because the author of the event may have seen more
+ * fields of the object than the reader may.
  */
 export function asSeen(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !('id' in value)) return value
@@ -108,8 +112,8 @@ export function asSeen(value: unknown): unknown {
 }
 
 /**
- * Returns the display name of a field: that of its attribute, else the last part of the key in
- * words.
+ * Returns the display name of a field: the name of the custom attribute, or else the last part of
+ * the key in words.
  */
 export function labelOf(key: string, labels: Labels): string {
   const code = key.slice(key.lastIndexOf('.') + 1)

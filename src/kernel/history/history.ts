@@ -1,5 +1,5 @@
-// Reads the event log of one record: its history (DOMAIN 17.4), and the changes in timelines
-// (DOMAIN 13.4). field-changes.ts turns an event into changed fields.
+// Reads the event log of one record, for its history (DOMAIN 17.4) and for the changes in its
+// timeline (DOMAIN 13.4). field-changes.ts computes the changed fields of an event.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -22,7 +22,7 @@ export const historyHandler =
     return historyPage(ctx, resource.entity, params.id, query)
   }
 
-/** Throws 404 unless the caller sees the record, or could see it when it was deleted. */
+/** Throws 404 unless the caller may see the record, or could see the record when it was deleted. */
 async function locatePast(
   ctx: Context,
   { noun, entity, visibleIds: seen, exists, sight }: Recorded,
@@ -33,7 +33,7 @@ async function locatePast(
 }
 
 /**
- * Returns one page of a record's events, newest first. The id is null for a singleton such as the
+ * Returns one page of a record's events, newest first. `id` is null for a singleton, such as the
  * configuration.
  */
 export async function historyPage(
@@ -86,8 +86,8 @@ function read(
 }
 
 /**
- * One line of the change log: the creation of the record (`key` is null) or the change of one of
- * its fields.
+ * One line of the change log. It is either the creation of the record (`key` is null) or the change
+ * of one field.
  */
 export interface Line {
   /** The id of the line, unique across all events. */
@@ -100,9 +100,9 @@ export interface Line {
 const linesPerEvent = 1000
 
 /**
- * Returns the change log of one record as a query with a row per changed field. The caller sorts,
- * pages and unites it with other queries; `describe` then loads a page of rows. A field and its
- * reference share one row.
+ * Returns the change log of one record as a query with one row per changed field. The caller sorts,
+ * pages and unites this query with others, then loads the details of the rows with `describe`. A
+ * field and its reference (`user_id` and `user`) share one row.
  */
 export function changeLog(ctx: Context, { entity, events }: Pick<Recorded, 'entity' | 'events'>, id: number) {
   const { dialect } = ctx.services.store
@@ -132,12 +132,13 @@ export interface Described extends Line {
   actor: { id: number | null; name: string | null }
   /** Whether this creation is the restore of a deleted record. */
   isRestored: boolean
-  /** Null for the creation. */
+  /** The changed field; null for the creation of the record. */
   change: Change | null
 }
 
 /**
- * Returns the details of a page of change-log lines of one entity, with one query for their events.
+ * Returns the details of change-log lines of one entity, by line id. Reads all their events with
+ * one query.
  */
 export async function describe(ctx: Context, entity: string, lines: readonly Line[]): Promise<Map<number, Described>> {
   const ids = [...new Set(lines.map((line) => line.event_id))]

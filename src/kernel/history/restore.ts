@@ -1,5 +1,6 @@
-// Restores a deleted record from its archive, with its child rows and the same ids (DOMAIN 17.4). A
-// row or reference whose record no longer exists is dropped, and the reply lists it.
+// Restores a deleted record and its child rows from its archive, with their former ids (DOMAIN
+// 17.4). A row or reference is dropped if a record that it refers to no longer exists. The reply
+// lists what was dropped.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -16,8 +17,8 @@ import { type Archived, type ArchivedRow, chunks, lastArchive, type Row, relatio
 import { bumpReferrers, relink } from './backreferences.ts'
 
 /**
- * A reference that was dropped because its record no longer exists: that record, and the field that
- * referred to it.
+ * A reference that was dropped because the record it refers to no longer exists. `entity_type` and
+ * `id` name the missing record; `field` is the field that referred to it.
  */
 export interface Dropped {
   entity_type: string
@@ -33,11 +34,11 @@ export interface Restored<Reply> {
 /** The argument of a definition's `onRestore`. */
 export interface Mending {
   row: Readonly<Row>
-  /** The record's reply before the deletion. */
+  /** The API representation of the record before the deletion. */
   snapshot: Archived['snapshot']
-  /** Columns that refer to a record that no longer exists. */
+  /** The columns of `row` that refer to records that no longer exist. */
   vanished: ReadonlySet<string>
-  /** Reports a dropped value that only the slice knows, such as a custom attribute. */
+  /** Reports a dropped value that is not in a column of the row, such as a custom attribute. */
   drop: (what: Dropped) => void
 }
 
@@ -45,16 +46,19 @@ interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
   mend: Mend | undefined
-  /** Returns the reply with the restored record, even if its owner is not visible. */
+  /**
+   * Returns the API representation of the restored record, even if its owner is not visible to the
+   * caller.
+   */
   written: (ctx: Context) => Promise<Reply>
 }
 
 export type Mend = (ctx: Context, mending: Mending) => Promise<Row>
 
 /**
- * Restores the record. Throws 404 when there is no archive that the caller may restore, 409
- * `state_conflict` when the record exists or requires a record that no longer exists, 409
- * `unique_violation` when another record has taken one of its unique values.
+ * Restores a record. Throws 404 when there is no archive that the caller may restore. Throws 409
+ * `state_conflict` when the record exists or requires a record that no longer exists. Throws 409
+ * `unique_violation` when another record has taken a unique value of the record.
  */
 export async function restore<Reply>(ctx: Context, about: About<Reply>): Promise<Restored<Reply>> {
   const { resource, id } = about
@@ -96,15 +100,15 @@ export const restoreHandler =
     return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
   }
 
-/** Returns whether the record that a foreign key of the row refers to no longer exists. */
+/** Returns whether the record that a foreign key of the row refers to is missing. */
 type IsMissing = (key: ForeignKey, row: Row) => boolean
 
 const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
   foreignKeys.filter((key) => key.table === table)
 
 /**
- * Checks with one query per table which referenced records exist, and returns the test for missing
- * ones.
+ * Reads which referenced records exist, with one query per table. Returns a test for missing
+ * records.
  */
 async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
   const named = new Map<string, Set<number>>()
@@ -125,15 +129,15 @@ async function goneFor(ctx: Context, relations: Relations, rows: readonly Archiv
 }
 
 /**
- * Returns the name of a table in replies: that of its resource, else its last word
- * (`lead_pipeline_stages` are stages).
+ * Returns the name of a table in replies: the entity of its resource. For a table without a
+ * resource, returns its last word, such as `stages` for `lead_pipeline_stages`.
  */
 function entityOf({ services }: Context, table: string): string {
   for (const resource of services.resources.values()) if (resource.table === table) return resource.entity
   return table.split('_').at(-1) ?? table
 }
 
-/** Throws 409 with every unique value of the row that another record has taken meanwhile. */
+/** Throws 409 with every unique value of the archived row that another record has taken since. */
 async function assertNotTaken<Reply>(
   ctx: Context,
   relations: Relations,
@@ -153,7 +157,10 @@ async function assertNotTaken<Reply>(
   found.throwIfAny()
 }
 
-/** Returns the record's own row with the next version and without references to missing records. */
+/**
+ * Returns the record's own row as it will be inserted: with the next version and without references
+ * to missing records.
+ */
 async function repairRow<Reply>(
   ctx: Context,
   relations: Relations,
@@ -178,7 +185,7 @@ async function repairRow<Reply>(
   return { ...mended, updated_at: now(ctx) }
 }
 
-/** Inserts a row unless it exists already. */
+/** Inserts a row unless the row exists already. */
 async function insert(ctx: Context, relations: Relations, { table, row }: ArchivedRow): Promise<void> {
   const known = relations.columns.get(table)
   const columns = Object.keys(row).filter((column) => known?.has(column))
@@ -190,8 +197,8 @@ async function insert(ctx: Context, relations: Relations, { table, row }: Archiv
 type Brought = { table: string; id: number }
 
 /**
- * Restores the records that the deletion cascaded to, unless they were restored or deleted again
- * since.
+ * Restores the other records that the deletion also deleted. Skips a record that was restored or
+ * deleted again since.
  */
 async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: Dropped[]): Promise<Brought[]> {
   const brought: Brought[] = []
@@ -199,14 +206,14 @@ async function restoreCascaded(ctx: Context, { companions }: Archived, dropped: 
     const resource = ctx.services.resources.get(entity)
     if (!resource || (await resource.exists(ctx, id))) continue
     if ((await lastArchive(ctx, entity, id))?.event !== event) continue
-    // Cascaded records were deleted without a visibility check, so they are restored without one.
+    // The deletion did not check the visibility of these records, so the restore does not check it.
     dropped.push(...(await resource.restore(withoutVisibility(ctx), id)).dropped)
     brought.push({ table: resource.table, id })
   }
   return brought
 }
 
-/** Inserts the child rows in archive order. A row whose parent was dropped is dropped with it. */
+/** Inserts the child rows in archive order. A row is dropped when its parent row was dropped. */
 async function bringRows(ctx: Context, relations: Relations, { rows }: Archived): Promise<Dropped[]> {
   const dropped: Dropped[] = []
   const lost = new Set<string>()
@@ -226,7 +233,7 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
       // The reference becomes null, as the foreign key would have set it.
       if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
       else isLost = true
-      // A row that was dropped with its parent is not listed separately.
+      // A row whose parent row was dropped is not listed as dropped.
       if (archived.has(name(key)) || table === 'unique_values') continue
       const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
       dropped.push({ entity_type: entity, id: Number(row[key.column]), field })

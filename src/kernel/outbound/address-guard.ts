@@ -1,19 +1,17 @@
-// The network addresses that an outgoing call may reach (DOMAIN 18.5). A mapped, translated or
-// tunnelled address is refused like the address it may stand for, because its target is unknown.
+// Decides which network addresses an outgoing call may reach (DOMAIN 18.5). An IPv6 address that is
+// mapped, translated or tunneled to an IPv4 address is refused, because its real target is unknown.
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 export type AddressCheck = (address: string) => string | null
 
-/**
- * The range assigned to the public internet; all other IPv6 addresses are special or unassigned.
- */
+/** The IPv6 range of the public internet. All other IPv6 addresses are special or unassigned. */
 const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
 
 /**
- * Public addresses that answer only inside a data center: Azure's services for its virtual
- * machines.
+ * Public addresses that exist only inside a data center and must not be called: this one serves
+ * virtual machines of Azure.
  */
 const ofPlatforms = ['168.63.129.16']
 
@@ -34,8 +32,9 @@ const words: Record<string, string> = {
 }
 
 /**
- * Returns a check that answers the fault of an address ("a loopback"), or null for an allowed
- * address. Throws on an invalid network in the list.
+ * Returns a function that checks an address. It returns null for an allowed address, else the
+ * reason for a message, such as "a loopback". `addressCheck` throws when a network in `allowCidrs`
+ * is invalid.
  */
 export function addressCheck(allowCidrs: readonly string[]): AddressCheck {
   const allowed = allowCidrs.map(network)
@@ -57,7 +56,10 @@ function kindOf(address: Address): string | null {
 const within = (address: Address, [base, bits]: [Address, number]): boolean =>
   address.kind() === base.kind() && address.match(base, bits)
 
-/** Parses a network; a single address counts as a network of one address. */
+/**
+ * Parses a network in CIDR notation. A single address becomes a network that contains only this
+ * address.
+ */
 function network(text: string): [Address, number] {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text)
   const address = ipaddr.parse(text)

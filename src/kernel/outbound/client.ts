@@ -1,6 +1,6 @@
-// The only client for outgoing HTTP (DESIGN 9). Users choose the URL, so the client resolves the
-// name once, checks every address, and connects only to a checked address, even if the name
-// resolves to another one later.
+// The only client for outgoing HTTP requests (DESIGN 9). Users choose the URL, so the client
+// resolves the host name once and checks every address. It connects only to a checked address, even
+// if the name resolves to another address later.
 import { isIP, type LookupFunction } from 'node:net'
 import type { Client, Dispatcher } from 'undici'
 import { version } from '../../installation/package-info.ts'
@@ -21,35 +21,35 @@ export interface OutboundRequest {
 export interface OutboundReply {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** The beginning of the body as text. */
+  /** The first `excerptBytes` bytes of the body, as text. */
   excerpt: string
-  /** Milliseconds from the call to the end of the body. */
+  /** The milliseconds from the call to the end of the body. */
   ms: number
 }
 
 export interface Outbound {
   /**
-   * Returns any response and does not follow redirects. Throws OutboundError when there is no
-   * response.
+   * Sends a request and returns the response with any status. Does not follow redirects. Throws
+   * OutboundError when there is no response.
    */
   request(request: OutboundRequest, signal?: AbortSignal): Promise<OutboundReply>
 }
 
 export interface OutboundOptions {
-  /** Private networks that calls may reach. */
+  /** Networks in CIDR notation that calls may reach although they are not public. */
   allowCidrs: readonly string[]
   /** Whether `http:` URLs may be called. */
   allowHttp: boolean
   /** The maximum milliseconds for resolving the name and connecting. */
   connectMs: number
-  /** The maximum milliseconds for the whole call, to the end of the body. */
+  /** The maximum milliseconds for the whole call, until the end of the body. */
   totalMs: number
   lookup?: Lookup
 }
 
 /**
- * The bytes of a response body that are stored, and the bytes that are read before the connection
- * is closed.
+ * The number of bytes of a response body that are stored (`excerptBytes`). After `readBytes` bytes
+ * the connection is closed.
  */
 const excerptBytes = 1024
 const readBytes = 64 * 1024
@@ -59,7 +59,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   const lookup = boundedLookup(options.lookup)
   return {
     async request(request, signal) {
-      // undici is loaded by the first call, which keeps the start of the server fast.
+      // Loads undici with the first call, so that the server starts fast.
       const { Client } = await import('undici')
       const elapsed = stopwatch()
       const url = readUrl(request.url, options.allowHttp)
@@ -71,8 +71,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
         const connecting = limit(options.connectMs, total.signal)
         const addresses = await checked(host, lookup, check, connecting.signal).finally(connecting.clear)
         client = new Client(url.origin, {
-          // Each connection serves one request, because its address was checked for this request
-          // only.
+          // Each connection serves one request, because its address was checked only for this
+          // request.
           pipelining: 0,
           connect: {
             timeout: Math.max(1, options.connectMs - elapsed()),
@@ -118,8 +118,8 @@ function readUrl(text: string, allowHttp: boolean): URL {
 }
 
 /**
- * Returns the addresses of a host after checking all of them. A literal address, in any notation,
- * resolves to itself.
+ * Returns the addresses of a host after checking each of them. A host that is an IP address is
+ * checked without a lookup.
  */
 async function checked(
   host: string,
@@ -138,8 +138,8 @@ async function checked(
 }
 
 /**
- * Returns a lookup function that yields the checked addresses, so that a second DNS lookup cannot
- * lead to another address.
+ * Returns a lookup function that always returns the checked addresses. A second DNS lookup could
+ * return an address that was not checked.
  */
 function pinned(host: string, addresses: readonly string[]): LookupFunction {
   const entries = addresses.map((address) => ({ address, family: isIP(address) }))
@@ -151,7 +151,7 @@ function pinned(host: string, addresses: readonly string[]): LookupFunction {
   }
 }
 
-/** Returns a signal that aborts after a time, or when `outer` aborts. */
+/** Returns a signal that aborts after `ms` milliseconds, or when the signal `outer` aborts. */
 function limit(ms: number, outer: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController()
   const stop = (): void => controller.abort()
@@ -172,7 +172,10 @@ function withAgent(headers: Readonly<Record<string, string | string[]>>): Record
   return { ...(!hasAgent && { 'user-agent': `Accord-CRM/${version}` }), ...headers }
 }
 
-/** Reads a body to its end or its limit. Returns its beginning as text. */
+/**
+ * Reads a body to its end, or until `readBytes` bytes. Returns the first `excerptBytes` bytes as
+ * text.
+ */
 async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   const kept: Buffer[] = []
   let length = 0
@@ -182,6 +185,6 @@ async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
     if (length >= readBytes) break
   }
   const text = new TextDecoder().decode(Buffer.concat(kept), { stream: true })
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: removes control characters
   return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, '')
 }

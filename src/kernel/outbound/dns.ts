@@ -1,7 +1,7 @@
-// Resolves host names for outgoing calls with the system's resolver, so the hosts file and search
-// domains apply. A lookup cannot be cancelled and occupies one of the four libuv threads, which
-// password hashing and files also need. Therefore few lookups run at once, and concurrent calls to
-// one host share a lookup.
+// Resolves host names of outgoing calls with the system's resolver, so that the hosts file and
+// search domains apply. A lookup cannot be cancelled and occupies one of the few libuv threads,
+// which password hashing and files also need. Therefore few lookups run at once, and concurrent
+// calls to one host share a lookup.
 import { lookup as resolve } from 'node:dns/promises'
 import pLimit from 'p-limit'
 import { OutboundError } from './errors.ts'
@@ -19,8 +19,8 @@ const maxConcurrent = 2
 const addressesOf: Lookup = async (hostname) => (await resolve(hostname, { all: true })).map(({ address }) => address)
 
 /**
- * Returns a lookup with bounded concurrency. It rejects with OutboundError when the lookup fails or
- * `signal` aborts first.
+ * Returns a lookup function that limits the number of concurrent lookups. The function rejects with
+ * OutboundError when the lookup fails or `signal` aborts first.
  */
 export function boundedLookup(lookup: Lookup = addressesOf): (host: string, signal: AbortSignal) => Promise<string[]> {
   const limit = pLimit(maxConcurrent)
@@ -30,16 +30,16 @@ export function boundedLookup(lookup: Lookup = addressesOf): (host: string, sign
     const shared: SharedLookup = { answer: Promise.resolve([]), callers: 0 }
     const run = (): Promise<string[]> => {
       if (shared.callers > 0) return lookup(host)
-      // All callers have given up while this lookup waited, so it is skipped; the next caller
-      // starts another one.
+      // All callers gave up while this lookup was waiting, so the lookup is skipped. The next
+      // caller starts a new lookup.
       open.delete(host)
       return Promise.resolve([])
     }
     shared.answer = limit(run).finally(() => {
       if (open.get(host) === shared) open.delete(host)
     })
-    // When the lookup fails, all callers may have given up, which would leave the rejection
-    // unhandled.
+    // Prevents an unhandled rejection: when the lookup fails, all callers may already have given
+    // up.
     shared.answer.catch(() => undefined)
     open.set(host, shared)
     return shared
@@ -56,7 +56,7 @@ export function boundedLookup(lookup: Lookup = addressesOf): (host: string, sign
   }
 }
 
-/** Rejects as soon as the signal aborts. */
+/** Waits for a lookup, but rejects as soon as the signal aborts. */
 async function orTimeout(signal: AbortSignal, answer: Promise<string[]>, host: string): Promise<string[]> {
   let stop = (): void => undefined
   const over = new Promise<never>((_, reject) => {

@@ -1,5 +1,5 @@
-// The reasons why an outgoing call got no response, each in one line that may be stored and shown.
-// The line names only the host, because the path and query of a URL may hold secrets.
+// Describes why an outgoing call got no response. The message is one line that may be stored and
+// shown. It names only the host, because the path and query of a URL may contain secrets.
 export type OutboundErrorKind = 'refused-address' | 'dns' | 'connect' | 'tls' | 'timeout' | 'dropped' | 'invalid'
 
 export class OutboundError extends Error {
@@ -11,7 +11,7 @@ export class OutboundError extends Error {
   }
 }
 
-/** The state at the moment of an error. */
+/** The state of a call at the moment of an error. */
 interface Moment {
   host: string
   isConnected: boolean
@@ -41,7 +41,10 @@ export function toOutboundError(cause: unknown, { host, isConnected, isOver, ms 
   return failed('dropped', `${host} ended the connection before its answer was complete.`)
 }
 
-/** Returns the code of an error, of its cause, or of the first of several errors. */
+/**
+ * Returns the code of an error. An error without a code yields the code of its cause, or of the
+ * first of several errors.
+ */
 function codeOf(cause: unknown): string {
   const error = cause as { code?: unknown; errors?: unknown[]; cause?: unknown } | null | undefined
   if (typeof error?.code === 'string') return error.code
@@ -49,6 +52,9 @@ function codeOf(cause: unknown): string {
   return error?.cause === undefined ? '' : codeOf(error.cause)
 }
 
-/** Returns the message of an invalid argument on one line. It names the header, never a value. */
+/**
+ * Returns the message of an error on one line. The error is about an invalid argument; its message
+ * names a header but no value.
+ */
 const oneLine = (cause: unknown): string =>
   cause instanceof Error ? cause.message.replace(/\s+/g, ' ').slice(0, 200) : ''

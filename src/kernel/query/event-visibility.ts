@@ -1,6 +1,7 @@
-// Visibility of events (DOMAIN 7.4, 17.3). Each type of record has one rule, defined beside its
-// list: a caller sees the events of records in that list, and of deleted records that were in it at
-// the end. The feed, its streams, histories, deliveries and runs use this rule.
+// Decides which events a caller sees (DOMAIN 7.4, 17.3). Each type of record has one rule: a caller
+// sees the events of records in the type's list, and of deleted records that were in the list until
+// their deletion. The event feed, streams, histories, webhook deliveries and workflow runs use this
+// rule.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { EventBase, OperationFact, Schema } from '../../contract/types.ts'
@@ -8,39 +9,43 @@ import type { Context } from '../context.ts'
 import type { Snapshot } from '../write/events.ts'
 import type { Rows } from './page.ts'
 
-/** A type of record that events are about (schema EventEntity). */
+/** The type of the record that an event is about (schema EventEntity). */
 export type EventEntity = Schema<'EventEntity'>
 
 export interface Sight {
   /**
-   * The operation that lists the records. A caller without its permission and ability sees no event
-   * of this type.
+   * The operation that lists the records of the type. A caller without its permission and ability
+   * sees no event of the type.
    */
   lists: OperationFact
   /**
-   * The rules for single records. Null for a singleton without an id, such as the configuration.
+   * The visibility rules for single records. Null for a singleton, such as the configuration, which
+   * has no id.
    */
   records: Records | null
-  /** Returns a stored snapshot reduced to the fields that the caller's own reply would have. */
+  /** Returns a stored snapshot reduced to the fields that the caller would get in a reply. */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
-  /** The maximum length of texts in stored snapshots; longer ones are omitted (DOMAIN 17.3). */
+  /**
+   * The maximum number of characters of a text in stored snapshots. Longer texts are omitted
+   * (DOMAIN 17.3).
+   */
   maxLoggedTextLength?: number | undefined
 }
 
 export interface Records {
   table: keyof Tables
   /**
-   * The base name of the event that deletes a record; null when records of this type are not
-   * deleted.
+   * The name, without a suffix, of the event that deletes a record. Null when records of this type
+   * are never deleted.
    */
   deleted: EventBase | null
-  /** Returns a query of the ids of the existing visible records. */
+  /** Returns a query of the ids of all existing records that the caller may see. */
   inSight(ctx: Context): Rows<{ id: number }> | Promise<Rows<{ id: number }>>
-  /** Returns the visible ids among `ids`. By default they are read through `inSight`. */
+  /** Returns those of `ids` that the caller may see. If absent, `inSight` is queried instead. */
   seen?: (ctx: Context, ids: readonly number[]) => Promise<ReadonlySet<number>>
   /**
-   * Returns the SQL condition under which a deleted record was visible. It reads the alias `known`:
-   * the record's last row in `events`.
+   * Returns the SQL condition under which the caller could see a record when it was deleted. The
+   * condition refers to the alias `known`: the last row of the record in `events`.
    */
   wasInSight(ctx: Context): RawBuilder<SqlBool>
 }
@@ -48,7 +53,10 @@ export interface Records {
 export const always = sql<SqlBool>`1 = 1`
 export const never = sql<SqlBool>`1 = 0`
 
-/** Throws unless each type of the contract has a rule: a server must not guess who sees a type. */
+/**
+ * Throws when a type in the contract has no rule, or a rule has no type in the contract. The server
+ * must not start without knowing who may see a type.
+ */
 export function checkSights(sights: ReadonlyMap<string, Sight>, contract: object): void {
   const { components } = contract as { components?: { schemas?: Record<string, { enum?: string[] }> } }
   const types = components?.schemas?.EventEntity?.enum ?? []
@@ -65,8 +73,8 @@ export function checkSights(sights: ReadonlyMap<string, Sight>, contract: object
 }
 
 /**
- * Returns the rule of a type. Throws for a type without a rule, so its events are neither written
- * nor shown.
+ * Returns the visibility rule of a type. Throws for a type without a rule, so that its events are
+ * neither written nor returned.
  */
 export function sightOf({ services }: Pick<Context, 'services'>, type: string): Sight {
   const sight = services.sights.get(type)
@@ -84,22 +92,22 @@ export async function seenOf(ctx: Context, records: Records, ids: readonly numbe
 }
 
 /**
- * Returns a query of the ids of the visible records; null when the caller sees all records of the
- * type.
+ * Returns a query of the ids that the caller may see; null when the caller may see all records of
+ * the type.
  */
 export async function scopeOf(ctx: Context, records: Records): Promise<Rows<{ id: number }> | null> {
   const [own, all] = [await records.inSight(ctx), await records.inSight({ ...ctx, user: null, token: null })]
   return own.compile().sql === all.compile().sql ? null : own
 }
 
-/** Returns a query of the id of the newest deletion event of a record. */
+/** Returns an SQL expression for the id of the newest deletion event of a record. */
 export const deletionOf = (type: string, { deleted }: Records, id: RawBuilder<unknown>): RawBuilder<number | null> =>
   sql`(select max(gone.id) from events as gone where gone.entity_type = ${type} and gone.entity_id = ${id}
     and gone.name = ${`${deleted}.after`})`
 
 /**
- * Returns whether the caller may see events of a deleted record. After its deletion event has been
- * removed from the log, no caller may.
+ * Returns whether the caller may see the events of a deleted record. Returns false once the
+ * deletion event has been removed from the log.
  */
 export async function wasSeen(ctx: Context, type: string, records: Records, id: number): Promise<boolean> {
   const deletion = await ctx.db

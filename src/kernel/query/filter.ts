@@ -1,5 +1,6 @@
-// The filters of a list (DOMAIN 5.3): `field`, `field[not]`, `field[null]`, `field[gt|gte|lt|lte]`
-// and `q`. The contract lists the filters of an operation; a slice maps each field to a column.
+// Turns the filters of a list into SQL conditions (DOMAIN 5.3): `field`, `field[not]`,
+// `field[null]`, `field[gt|gte|lt|lte]` and `q`. The contract lists the filters of each operation.
+// A slice maps each field to a column.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import { canonicalTime, dayBoundary, isDateOnly } from '../../contract/input/formats.ts'
@@ -10,8 +11,9 @@ import { toScaled } from '../values/money.ts'
 type Condition = Expression<SqlBool>
 
 /**
- * How the database stores a field. The column of `text` is a `_key` column; `exists` builds a
- * condition for a list of values.
+ * How the database stores a filter field. For `text`, the column is a `_key` column, which contains
+ * the normalized text. For `exists`, `where` builds the condition for a list of values; for
+ * `flagged`, `where` builds the condition for true or false.
  */
 export type Field =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
@@ -32,8 +34,8 @@ export type Query = Readonly<Record<string, unknown>>
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
 /**
- * Returns one condition per filter in the query. Other parameters (page, sort …) are not in
- * `fields`.
+ * Returns the conditions for all filters in the query. Ignores parameters that are neither `q` nor
+ * in `fields`, such as `page` and `sort`.
  */
 export function conditions(ctx: Context, query: Query, fields: Fields, search: readonly SearchField[]): Condition[] {
   const found: Condition[] = []
@@ -90,9 +92,9 @@ function stored(field: Field, sent: unknown): string | number {
 }
 
 /**
- * A field that `q` searches: a folded `_key` column, any text column, or a condition for one word.
- * `indexed` names an entity of the search index, which reduces the rows to candidates. `whole` gets
- * the unsplit search text and may add matches.
+ * A field that `q` searches. `key` is a `_key` column, `text` is any text column, and `where`
+ * builds a condition for one word. `indexed` is an entity of the search index, which limits the
+ * rows to candidates. `whole` gets the whole search text and may add matches.
  */
 export type SearchField =
   | { key: string }
@@ -103,7 +105,7 @@ export type SearchField =
 
 const words = (q: string): string[] => [...new Set(fold(q).split(/\s+/).filter(Boolean))]
 
-/** Returns a LIKE pattern that finds a word anywhere; `\` escapes its special characters. */
+/** Returns a LIKE pattern that finds a word anywhere in a text. The escape character is `\`. */
 export const likePattern = (word: string): string => `%${word.replace(/[\\%_]/g, '\\$&')}%`
 
 function contains(ctx: Context, word: string, search: readonly SearchField[]): Condition {
@@ -119,8 +121,8 @@ function contains(ctx: Context, word: string, search: readonly SearchField[]): C
 }
 
 /**
- * Returns conditions that reduce the rows to those that the search index finds, for lists with a
- * search index.
+ * Returns conditions that limit the rows to those that the search index finds. Returns none for a
+ * list without a search index.
  */
 function candidates(ctx: Context, asked: readonly string[], search: readonly SearchField[]): Condition[] {
   return search.flatMap((field) => {
@@ -131,9 +133,9 @@ function candidates(ctx: Context, asked: readonly string[], search: readonly Sea
 }
 
 /**
- * Returns a field that filters by linked records, such as tags; a row of `link` joins the record to
- * one of them. The condition starts at the link table, whose database index finds the records of a
- * value.
+ * Returns a filter field for linked records, such as tags. `table` is the link table: each of its
+ * rows links a record to one value. The condition starts at the link table, whose database index
+ * finds the records of a value.
  */
 export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
   return exists(

@@ -1,18 +1,18 @@
-// Removes unneeded joins from counts and sums over a list. SQLite omits such joins from a query
-// that returns rows, but not from an aggregate.
+// Removes unused joins from queries that count or sum the rows of a list. SQLite omits unused joins
+// from a query that returns rows, but not from an aggregate query.
 import type { JoinNode, KyselyPlugin, OperationNode, SelectQueryNode } from 'kysely'
 import type { Context } from '../context.ts'
 import type { Rows } from './page.ts'
 
 /**
- * Returns the query without the joins that the rest of it does not use. Call it last, and only to
- * compile the query.
+ * Returns the query without joins that the rest of the query does not use. Must be the last change
+ * of the query, because later changes could use a removed join.
  */
 export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 
 /**
- * Runs a pruned query on `db` and returns its rows. The plugin would otherwise give the query an
- * executor of its own.
+ * Runs a query without its unused joins and returns its rows. Compiles the query and runs it on
+ * `db`, because Kysely would run a query with a plugin on a separate executor.
  */
 export const executePruned = async <Row>({ db }: Pick<Context, 'db'>, rows: Rows<Row>): Promise<Row[]> =>
   (await db.executeQuery(pruneJoins(rows).compile())).rows
@@ -23,14 +23,14 @@ const joinPruning: KyselyPlugin = {
 }
 
 /**
- * Removes unused joins. A left join by id neither adds nor removes rows, so it is unused unless the
- * rest of the query refers to its alias.
+ * Removes unused joins from a query node. A left join by id neither adds nor removes rows. It is
+ * therefore unused if the rest of the query does not refer to its alias.
  */
 function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   const { joins = [], ...rest } = node
   const named = new Names().add(rest)
   const kept: JoinNode[] = []
-  // The loop runs backwards, because a join may refer to an earlier one.
+  // The loop runs from the last join to the first, because a join may refer to an earlier join.
   for (const join of [...joins].reverse()) {
     const alias = aliasOf(join.table)
     if (join.joinType === 'LeftJoin' && alias !== undefined && isById(join.on?.on, alias) && !named.has(alias)) continue
@@ -40,7 +40,7 @@ function withoutUnusedJoins(node: SelectQueryNode): SelectQueryNode {
   return kept.length === joins.length ? node : { ...rest, ...(kept.length > 0 && { joins: kept }) }
 }
 
-/** Collects the identifiers and the raw SQL of a node and its children. */
+/** The identifiers and raw SQL texts that query nodes contain. */
 class Names {
   readonly #identifiers = new Set<string>()
   readonly #texts: string[] = []
@@ -59,7 +59,7 @@ class Names {
   }
 }
 
-/** Returns the alias of a joined table, or else its name. */
+/** Returns the alias of a joined table, or the table's name when there is no alias. */
 function aliasOf(table: OperationNode): string | undefined {
   const { kind, alias, table: named } = table as unknown as Shape
   if (kind === 'AliasNode') return alias?.name

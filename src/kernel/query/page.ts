@@ -1,5 +1,6 @@
-// Pages of a list (DOMAIN 5.1, 5.2): by number with exact totals, or by cursor over (sort keys,
-// id). Turns any query into the reply format of lists. sort-and-cursor.ts determines the order.
+// Returns the pages of a list in the reply format of lists (DOMAIN 5.1, 5.2). A page is selected by
+// number, with exact totals, or by cursor, which contains sort keys and id. sort-and-cursor.ts
+// determines the order.
 import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -23,7 +24,7 @@ import { queryCached, untilNextCommitFor } from './statement-cache.ts'
 
 export type { SortColumn } from './sort-and-cursor.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: a page is taken of any query; its rows are typed by Row
+// biome-ignore lint/suspicious/noExplicitAny: any query can be paged; Row is the type of its rows
 export type Rows<Row> = SelectQueryBuilder<any, any, Row>
 
 export interface Paged<Row> {
@@ -32,24 +33,27 @@ export interface Paged<Row> {
   meta: Schema<'PageMeta'>
 }
 
-/** A list that first finds the ids of a page and then reads the records by id. */
+/**
+ * A list whose pages are read in two steps: first the ids of a page, then the rows with these ids.
+ */
 export interface IdPagedList<Row> {
   /** Returns a query of all rows of the list. */
   rows: () => Rows<unknown>
   /**
-   * The SQL of `rows`, without the values that are bound last (statement-cache.ts); null when the
-   * SQL also depends on something else.
+   * The SQL of `rows`, which identifies its compiled statement in the cache; `values` are bound to
+   * the statement (statement-cache.ts). Null when the SQL also depends on something else, so that
+   * the statement is not cached.
    */
   text: string | null
   values: readonly unknown[]
-  /** Returns the rows to show by id, in any order. */
+  /** Returns the rows with these ids, by id. */
   byIds: (ids: number[]) => Promise<Map<number, Row>>
 }
 
 /**
- * Returns one page of `rows`. `sort` maps every sort name in the contract to a column; `id` is the
- * column of the last tie-breaker. Throws 422 on `query.cursor` for a cursor of another list, sort
- * or filter, and for page together with cursor.
+ * Returns one page of `rows`. `sort` maps every sort name of the contract to a column. `id` is the
+ * id column, which orders rows with equal sort keys. Throws 422 on `query.cursor` when the cursor
+ * belongs to another list, sort or filter, or when the query also has a page number.
  */
 export async function page<Row extends object>(
   ctx: Context,
@@ -72,8 +76,8 @@ export async function page<Row extends object>(
 }
 
 /**
- * Returns one page like `page`, for a list whose statements are cached. SQLite itself omits the
- * joins that a page of ids does not need.
+ * Returns one page like `page`, with cached statements. The query of the ids is not pruned, because
+ * SQLite itself omits the joins that the query does not use.
  */
 export async function pageOf<Row extends object>(
   ctx: Context,
@@ -119,12 +123,13 @@ export async function pageOf<Row extends object>(
 const counted = (rows: Rows<unknown>): Rows<{ total: number }> =>
   rows.clearSelect().select(sql<number>`count(*)`.as('total'))
 
-/** The values of a row's sort keys. */
+/** The values of a row's sort keys, from which a cursor is built. */
 type CursorValues = Record<`cursor_${number}`, string | number | null>
 
 /**
- * A record deleted between the id query and the read is skipped but still counts towards the page,
- * so no other record is skipped.
+ * A row of a page with its sort keys. `row` is undefined when the record was deleted between the
+ * two queries. The entry still counts towards the page size, so that the next page starts at the
+ * right place.
  */
 interface PageEntry<Row> {
   mark: CursorValues
@@ -167,8 +172,8 @@ async function byNumber<Row extends object>(
   const offset = (number - 1) * size
   const total = isCounted ? await count() : null
   const isBeyond = !Number.isSafeInteger(offset) || (total !== null && offset >= total)
-  // A page in the second half of a long list is read in reverse order, because it is nearer to the
-  // end.
+  // A page in the second half of a long list is read in reverse order, because SQLite then skips
+  // fewer rows.
   const reverse = total !== null && offset > farOff && offset > total / 2
   const limit = total === null ? size + 1 : Math.min(size, total - offset)
   const from = reverse ? total - offset - limit : offset
@@ -248,7 +253,7 @@ async function byCursor<Row extends object>(
   }
 }
 
-/** Returns all rows in the order of the query. */
+/** Returns `rows` with the order that the query parameter `sort` requests. */
 export const inOrder = <Row>(
   ctx: Context,
   rows: Rows<Row>,
@@ -257,7 +262,7 @@ export const inOrder = <Row>(
   id: string,
 ): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)
 
-/** Returns the URL of this request with some parameters replaced. */
+/** Returns the URL of this request with some query parameters replaced. */
 function url(ctx: Context, replace: Record<string, string>): string {
   const parameters = new URLSearchParams(ctx.query)
   for (const [name, text] of Object.entries(replace)) parameters.set(name, text)

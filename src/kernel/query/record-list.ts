@@ -1,5 +1,5 @@
-// Lists of records without a resource of their own: jobs, runs, deliveries, mails of a campaign.
-// Filters, sort and pages work as in all lists; the caller builds the replies.
+// Returns pages of records that have no resource: jobs, workflow runs, deliveries, mails of a
+// campaign. Filters, sort and pages work as in all lists. The caller builds the replies.
 
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, type SearchField } from './filter.ts'
@@ -9,15 +9,19 @@ interface Ledger<Row, Reply> {
   fields: Fields
   search?: readonly SearchField[]
   sort: Record<string, SortColumn>
-  /** The id column, which is the last tie-breaker. By default the newest record comes first. */
+  /**
+   * The id column, which orders rows with equal sort keys. By default the newest record comes
+   * first.
+   */
   id: string
   /**
-   * Turns rows into replies. Called once per page, so that each kind of reference takes one query.
+   * Converts the rows of a page to replies. Called once per page, so that each kind of reference
+   * needs only one query.
    */
   present: (rows: Row[]) => Reply[] | Promise<Reply[]>
 }
 
-/** Returns one page of `rows` for a query. */
+/** Returns one page of `rows`, filtered and sorted by the query parameters. */
 export async function recordPage<Row extends object, Reply>(
   ctx: Context,
   rows: Rows<Row>,

@@ -1,6 +1,6 @@
-// The order of a list, and the start of a page by cursor (DOMAIN 5.1, 5.2). One statement per sort
-// key finds the rows after a cursor: each reads one range of a database index, which a single
-// condition with `or` would not.
+// Orders a list and finds the rows after a cursor (DOMAIN 5.1, 5.2). One statement per sort key
+// finds these rows. Each statement reads one range of a database index; a single statement with
+// `or` could not use the index.
 import { createHash } from 'node:crypto'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
@@ -16,18 +16,18 @@ export interface Key {
   name: string
   column: Expression<unknown>
   descending: boolean
-  /** Whether rows may lack a value. */
+  /** Whether the column may be null. */
   isNullable: boolean
 }
 
 export interface Cursor {
-  /** The values of the sort keys and the id in the last row before the page. */
+  /** The values of the sort keys and the id of the row at the edge of the page. */
   at: (string | number | null)[]
   back: boolean
   of: string
 }
 
-/** Every table has these columns, and they are never null. */
+/** The columns that every table has and that are never null. */
 const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'])
 
 export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: string): Key[] {
@@ -50,8 +50,8 @@ const expressionOf = (column: SortColumn): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
 
 /**
- * Returns the order as a text: equal texts mean an equal `order by`. Null when the order binds
- * values.
+ * Returns a text that identifies the SQL order: equal texts mean equal `order by` clauses. Returns
+ * null when the clause contains bound values.
  */
 export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): string | null {
   const parts = keys.map(({ column }) => sql`${column}`.compile(db))
@@ -60,9 +60,9 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 }
 
 /**
- * Adds the `order by`. Nulls sort last in both directions (DOMAIN 5.2). The nulls clause is omitted
- * where it is the database's default, also in a reversed query, because a database index can then
- * supply the order.
+ * Adds the `order by` clause. Nulls sort last in ascending and descending order (DOMAIN 5.2).
+ * `nulls last` is omitted where the database sorts nulls last by default, because a database index
+ * can then supply the order. The same applies to a reversed query and `nulls first`.
  */
 export function ordered<Row>(
   { services }: Context,
@@ -85,14 +85,16 @@ export function ordered<Row>(
 
 export interface KeysetRange {
   condition: Expression<SqlBool>
-  /** The SQL of the condition, without its values. */
+  /** A text that identifies the SQL of the condition, without its values. */
   text: string
   values: readonly (string | number)[]
 }
 
 /**
- * The rows strictly after the cursor's row (before it, when the cursor points back), as consecutive
- * ranges: rows equal in all keys but the last, rows equal in all but the last two, and so on.
+ * Returns conditions for the rows strictly after the row of the cursor, or strictly before that row
+ * when `back` is set. Each condition selects one range. The first range has the rows that equal the
+ * cursor's row in all sort keys but the last. The second range has the rows that equal it in all
+ * but the last two, and so on.
  */
 export function rangesAfter(keys: readonly Key[], { at, back }: Cursor): KeysetRange[] {
   const stretches: KeysetRange[] = []
@@ -123,7 +125,8 @@ function equal({ column }: Key, index: number, at: string | number | null): Step
 }
 
 /**
- * Returns the condition for rows strictly after a value in the order. Nulls come after all values.
+ * Returns the conditions for rows strictly after the value `at`, or strictly before the value when
+ * `back` is set. Nulls come after all values.
  */
 function strictlyAfter(
   { column, descending, isNullable }: Key,
@@ -145,7 +148,10 @@ function strictlyAfter(
 
 const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', 'fields'])
 
-/** Returns the hash that binds a cursor to its list, sort and filters. */
+/**
+ * Returns a hash of the list, sort and filters. A cursor contains this hash, so that it is refused
+ * for any other list, sort or filter.
+ */
 export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
   const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
   const order = keys.map(({ name, descending }) => [name, descending])
@@ -158,8 +164,8 @@ export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): s
 const macLength = 22
 
 /**
- * Returns an opaque signed cursor. A valid signature proves that the server wrote it, so its values
- * need no other check.
+ * Returns a signed cursor as opaque text. A valid signature proves that this server created the
+ * cursor, so its values need no other check.
  */
 export function writeCursor(ctx: Context, cursor: Cursor): string {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')

@@ -1,5 +1,6 @@
-// Caches compiled statements by caller and query name, and query results until the next commit
-// (`Store.commitGeneration`). Each cache is garbage-collected with its owner.
+// Caches compiled statements by caller and query name. Also caches query results until the next
+// commit (`Store.commitGeneration`). Each cache is garbage-collected together with its caller or
+// store.
 
 import type { Compilable, QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -18,12 +19,15 @@ const maxStatements = 500
 const maxResults = 300
 
 /**
- * A query whose SQL depends only on its caller, its name and the number of its values. A query
- * without a name is not cached.
+ * A query to cache. Its SQL may depend only on the caller, the name and the number of values. A
+ * query whose name is null is not cached.
  */
 export type CallerQuery<Row> = Omit<CachedQuery<Row>, 'name'> & { name: string | null }
 
-/** Visibility and permissions change the SQL, so each user has separate cached statements. */
+/**
+ * Returns the object that owns the cached statements: the user, or the services for a call without
+ * a user. Each user has separate statements, because visibility and permissions change the SQL.
+ */
 const ownerOf = ({ user, services }: Context): object => user ?? services
 const statements = new WeakMap<object, StatementCache>()
 
@@ -39,8 +43,8 @@ function statementsOf(ctx: Context): StatementCache {
 const callTexts = perOwner(() => new Map<string | null, string>())
 
 /**
- * The operation and the abilities of the call also determine the SQL. The text is stored once per
- * token and operation, so that its hash is computed once.
+ * Returns a text with the operation and the token's abilities, which also determine the SQL. The
+ * text is cached per token and operation, so that its hash is computed once.
  */
 function callOf({ token, operation, services }: Context): string {
   const known = callTexts(token ?? services)
@@ -52,13 +56,13 @@ function callOf({ token, operation, services }: Context): string {
 }
 
 /**
- * After a write the caller may see this one record with any owner, so its query differs and must
- * not be cached.
+ * Returns whether a query must not be cached. After a write the caller may see the written record
+ * with any owner (`visibleRecord`), so the SQL of the query differs from usual.
  */
 const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
   visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
 
-/** Returns the rows of a query that is compiled once per caller and name. */
+/** Runs a query and returns its rows. The query is compiled once per caller and name. */
 export async function queryCached<Row>(ctx: Context, query: CallerQuery<Row>): Promise<Row[]> {
   return (await execute(ctx, query)).rows
 }
@@ -69,8 +73,8 @@ async function execute<Row>(ctx: Context, { name, values, build }: CallerQuery<R
 }
 
 /**
- * Returns the rows of a query by any number of ids. `build` gets each id at least once. Without ids
- * no query runs.
+ * Returns the rows of a query by ids. `build` may get an id several times, because lists of ids are
+ * padded to a few lengths to limit the number of statements. Runs no query when `ids` is empty.
  */
 export async function queryByIds<Row>(
   ctx: Context,
@@ -83,7 +87,10 @@ export async function queryByIds<Row>(
   return queryCached(ctx, { name, values, build: () => build(values) })
 }
 
-/** The name of the last insert into each table: most rows of a table have the same columns. */
+/**
+ * The statement name of the last insert into each table. Most inserts into a table have the same
+ * columns, so the name can be reused.
+ */
 const insertions = new Map<string, { columns: readonly string[]; name: string }>()
 
 function insertionOf(table: string, columns: readonly string[]): string {
@@ -95,7 +102,7 @@ function insertionOf(table: string, columns: readonly string[]): string {
   return name
 }
 
-/** Inserts a row and returns its id. Columns whose value is undefined are left out. */
+/** Inserts a row and returns its id. Omits columns whose value is undefined. */
 export async function insert(ctx: Context, table: string, row: Readonly<Record<string, unknown>>): Promise<number> {
   const columns: string[] = []
   const values: unknown[] = []
@@ -122,8 +129,8 @@ export async function insert(ctx: Context, table: string, row: Readonly<Record<s
 const results = perOwner(() => new LRUCache<string, { generation: number; value: unknown }>({ max: maxResults }))
 
 /**
- * Returns the result of `read` over committed data, cached until the next commit. `owner` is the
- * store, or a caller of it.
+ * Returns the result of `read`, cached until the next commit. `read` must read committed data.
+ * `owner` is the object to which the cache belongs: the store or a caller.
  */
 export async function untilNextCommit<T>(store: Store, owner: object, key: string, read: () => Promise<T>): Promise<T> {
   const memory = results(owner)
@@ -136,8 +143,9 @@ export async function untilNextCommit<T>(store: Store, owner: object, key: strin
 }
 
 /**
- * Caches like `untilNextCommit`, for a result that depends on visibility. Transactions, snapshots
- * and a null key bypass the cache; the first two see other data than the last commit.
+ * Caches like `untilNextCommit`, but per caller, for a result that depends on visibility.
+ * Transactions and snapshots bypass the cache, because they read other data than the last commit. A
+ * null key bypasses it, too.
  */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)
@@ -145,9 +153,8 @@ export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: ()
     : read()
 
 /**
- * Returns the result of `read`. Inside a batch it is read only once, so it must not depend on the
- * type of record that the batch writes. A write of any other type clears the cached results
- * (`write`).
+ * Returns the result of `read`, cached inside a batch. The result must not depend on the type of
+ * record that the batch writes. A write of any other type clears the cache (`write`).
  */
 export async function oncePerBatch<T>({ batch }: Context, key: string, read: () => Promise<T>): Promise<T> {
   if (!batch) return read()

@@ -1,11 +1,12 @@
-// The rows that a caller sees (DOMAIN 7.4). Applied inside a resource's `rows`, so that show, list,
-// update, delete, mass operations and references inherit it; a hidden row counts as missing.
+// Limits queries to the rows that the caller may see (DOMAIN 7.4). The condition is part of the
+// `rows` query of a resource, so that all operations and references apply it. A hidden row counts
+// as missing.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 
 /**
- * Returns a condition that is true for rows whose owner the caller may see. Rows without an owner
- * are visible only to callers with a global view.
+ * Returns an SQL condition for rows whose owner the caller may see. Rows without an owner are
+ * visible only to callers with a global view.
  */
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
@@ -16,15 +17,18 @@ export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> 
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`
 }
 
-/** Returns the same as `visible`, for an owner id that is already loaded. */
+/**
+ * Returns whether the caller may see the records of an owner. Applies the rule of `visible` to an
+ * owner id that is already loaded.
+ */
 export function canSeeOwner(ctx: Context, owner: number | null): boolean {
   const owners = ctx.user?.visibleOwners
   return !owners || (owner !== null && owners.includes(owner))
 }
 
 /**
- * Returns the context with a global view, for changes that a rule makes to records the request did
- * not name. If-Match refers to another record, so it is dropped.
+ * Returns the context with a global view, for changes of records that the request did not name.
+ * If-Match is removed, because it names the version of the record in the path.
  */
 export const withoutVisibility = (ctx: Context): Context => ({
   ...ctx,

@@ -1,5 +1,6 @@
-// A definition without its types. `defineResource` gives up the types of one table in a single
-// cast, and the machinery behind it works on any row, body and reply.
+// The types of a definition whose table is not known at compile time. `defineResource` drops the
+// table's types with one cast; the functions that implement a resource accept any row, body and
+// reply.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Snapshot } from '../write/events.ts'
@@ -7,7 +8,7 @@ import type { RecordRules, Resource } from './definition.ts'
 import type { VisibleRows } from './rows.ts'
 import type { TableRows } from './table-rows.ts'
 
-/** A row of any table: some tables have no version. */
+/** A row of any table. `version` is undefined because some tables have no such column. */
 export interface AnyRow extends Record<string, unknown> {
   id: number
   version?: number
@@ -22,15 +23,18 @@ export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, st
   operations: Record<'list' | 'get' | 'create' | 'update' | 'delete', OperationId>
 }
 
-/** The parts of one resource that its functions share. */
+/** The values that the functions of one resource share. */
 export interface Parts {
   d: AnyDefinition
-  /** The facts about the resource that the contract states. */
+  /** The properties of the resource that are derived from the contract. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>
-  /** The ids of `GET /…/{id}/history` and `POST /…/{id}/restore`, where the contract has them. */
+  /**
+   * The operationIds of `GET /…/{id}/history` and `POST /…/{id}/restore`; undefined where the
+   * contract lacks the operation.
+   */
   below: { history: OperationId | undefined; restore: OperationId | undefined }
-  /** Rows as the caller sees them. */
+  /** Reads the rows that the caller may see. */
   rows: VisibleRows
-  /** Rows as they are stored. */
+  /** Reads and writes rows of the table, without visibility. */
   stored: TableRows
 }

@@ -1,5 +1,5 @@
-// The everyday handlers of a resource: list, show, create, update and delete, and history and
-// restore where the contract has them.
+// The standard handlers of a resource: list, get, create, update and delete. Also history and
+// restore, where the contract has these operations.
 
 import { type Context, warned } from '../context.ts'
 import { historyHandler } from '../history/history.ts'

@@ -1,8 +1,8 @@
-// Turns values of replies into CSV cells, in the forms that imports read (DOMAIN 21.1): one text
-// per list, one column per part of an address, and ids for other records.
+// Turns values of replies into CSV cells, in the form that imports read (DOMAIN 21.1). A list is
+// one text, an address has one column per part, and another record is its id.
 export type Cell = string | number | boolean | null
 
-/** A column of the CSV: its header and its cells. */
+/** A column of the CSV file. `name` is its header; `cell` returns its cell for a record. */
 export interface Column<Reply> {
   name: string
   cell: (reply: Reply) => Cell
@@ -10,12 +10,13 @@ export interface Column<Reply> {
 
 export type Columns<Reply> = Column<Reply>[]
 
-/** Columns whose values are cells as they are. */
+/** Returns columns whose values become cells without conversion. */
 export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
 /**
- * Returns a column with a list as one cell. The cell is JSON when an entry contains the separator.
+ * Returns a column that contains a list in one cell, separated by `|`. The cell is JSON when an
+ * entry contains the separator.
  */
 export const listColumn = <Reply>(
   name: string,
@@ -34,8 +35,8 @@ interface Point {
 }
 
 /**
- * Returns contact points with their labels as one text, or as JSON when the text would be
- * ambiguous.
+ * Returns contact points as one text `value:label|value:label`. Returns JSON when that text would
+ * be ambiguous.
  */
 export const points = (list: readonly Point[]): string =>
   list.some(
@@ -48,11 +49,11 @@ export const points = (list: readonly Point[]): string =>
 export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
   names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
-/** Returns columns of lists of ids. */
+/** Returns columns that each contain a list of ids. */
 export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
-/** Returns one line item as text: its named values, separated by commas. */
+/** Returns one line item as text, in the form `name=value,name=value`. */
 export const line = (parts: Record<string, Cell>): string =>
   Object.entries(parts)
     .map(([name, value]) => `${name}=${value ?? ''}`)
@@ -61,25 +62,25 @@ export const line = (parts: Record<string, Cell>): string =>
 const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
 type Address = Record<(typeof addressParts)[number], string | null> | null
 
-/** Returns a column for each part of an address. */
+/** Returns one column for each part of an address. */
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 
-/** The times of creation and change: the last columns of every record. */
+/** The columns with the times and the version, which come last in every export. */
 export const bookkeeping = plain('created_at', 'updated_at', 'version')
 
 /**
- * Matches the places where a spreadsheet would start a formula: the start of a text, and any place
- * that would start a cell for a program with another delimiter than the comma. Apostrophes already
- * there also match, so that removing the added ones restores the text.
+ * Matches the positions where a spreadsheet would start a formula. These are the start of a text,
+ * and positions where a cell starts if the delimiter is not a comma. Also matches before existing
+ * apostrophes, so that removing the added ones restores the text.
  */
 const formulas =
   /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 const guards =
   /^'(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])'(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g
 
-/** Adds an apostrophe wherever a spreadsheet would begin a formula. */
+/** Adds an apostrophe at every position where a spreadsheet would start a formula. */
 export const escapeFormula = (text: string): string => text.replace(formulas, "'")
 
-/** Removes these apostrophes, for imports. */
+/** Removes the apostrophes that `escapeFormula` added. Imports use this. */
 export const unescapeFormula = (cell: string): string => cell.replace(guards, '')

@@ -1,6 +1,6 @@
-// A table as a resource: one definition in, plain functions out (DESIGN 3). There are no flags and
-// no subclasses: a slice with special needs wraps or replaces these functions, or writes its own
-// with `write` and `page`.
+// Turns the definition of a table into a resource, which consists of plain functions (DESIGN 3).
+// There are no flags and no subclasses. A slice with special needs wraps or replaces these
+// functions, or writes others with `write` and `page`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'
@@ -32,7 +32,7 @@ export function defineResource<
 ): Resource<Data<G>, Body<U>> & {
   handlers: HandlersFor<L | G | C | U | D | OperationBelow<G, 'history' | 'restore'>>
 } {
-  // The definition is typed; the machinery behind it is generic.
+  // The cast drops the types of the table, because the implementation works on any table.
   return resourceOf(definition as unknown as AnyDefinition) as unknown as ReturnType<
     typeof defineResource<Table, L, G, C, U, D, Row>
   >
@@ -79,7 +79,7 @@ function resourceOf(d: AnyDefinition) {
   return { ...resource, handlers: crudHandlers(parts, resource) }
 }
 
-/** Returns the facts about a resource that the contract states. */
+/** Returns the properties of a resource that are derived from the contract. */
 function factsOf({ noun, operations: { list, get, create, update, delete: remove } }: AnyDefinition): Parts['facts'] {
   const factOf = (id: OperationId): OperationFact => operations[id]
   const eventOf = (id: OperationId): EventBase => factOf(id).events[0] as EventBase

@@ -1,5 +1,5 @@
-// The two types around `defineResource`: the description of a table by its slice (Definition), and
-// the functions that the slice and other slices get back (Resource).
+// The two types of `defineResource`. A slice describes a table with a Definition. It gets back a
+// Resource: functions for this slice and for other slices.
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
@@ -15,8 +15,8 @@ import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
 /**
- * The values that the rules of a write may use. `current` is the row before an update, null on
- * creation.
+ * The values that the rules of a write may use. `current` is the row before an update; null on
+ * creation. `found` collects the errors.
  */
 export interface Writing<Row> {
   ctx: Context
@@ -26,72 +26,82 @@ export interface Writing<Row> {
 
 export type Sorts<Name extends string> = Record<Name, SortColumn>
 
-/** The part of a definition that does not name the table or the operations. */
+/** The part of a definition that names neither the table nor the operations. */
 export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteField> {
-  /** The singular name in messages, as in "No lead has id 7." */
+  /** The singular name of the record in messages, as in "No lead has id 7." */
   noun: string
-  /**
-   * Returns a query of the columns that replies need, one row per record. It applies visibility.
-   */
+  /** Returns a query with one row per visible record and the columns that replies need. */
   rows: (ctx: Context, db: Db) => Rows<Row>
   /**
-   * A column for each sort name of the contract; a function when some are known only at run time.
+   * The column for each sort name of the contract. It is a function when some sort names are known
+   * only at run time.
    */
   sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
-  /** Returns the filters of the list, each with the column that it reads. */
+  /** Returns the filters of the list, each with the column that it tests. */
   filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
-  /** The fields that `q` searches. */
+  /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**
-   * The text by which `GET /search` finds a record. It contains the text of every field in
+   * The text by which `GET /search` finds a record. It must contain the text of every field in
    * `search`.
    */
   searchDocument?: SearchDocumentSource
   /**
-   * Turns a body into columns of the row. Checks the rules beyond the schema and returns only the
-   * columns that were sent.
+   * Converts a body to columns of the row; properties that were not sent yield no column. Also
+   * checks the rules that the schema cannot express.
    */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
   /**
-   * Fields that determine the meaning of other fields. While one of them is invalid, no rule of
-   * `toRow` runs.
+   * Fields on which the meaning of other fields depends. While one of these fields is invalid, no
+   * rule of `toRow` runs.
    */
   governs?: readonly WriteField[]
-  /** Masks the secrets of a body before listeners see it. */
+  /** Masks the secrets of a body before event listeners get it. */
   maskInput?: (body: Write) => Write
-  /** Turns a row into the reply, with every property written out. */
+  /** Converts a row to the reply. Every property of the schema must be present. */
   toReply: (row: Row, ctx: Context) => Reply
   /**
-   * Loads children and references for a whole page, with one query for each kind and never one per
-   * row.
+   * Adds children and references to all replies of a page, with one query for each kind of child or
+   * reference.
    */
   loadRelated?: (ctx: Context, replies: Reply[], include: Include) => Promise<void>
-  /** Saves child rows in the same transaction. */
+  /** Saves the child rows of a record, in the transaction that saves the record. */
   afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
-  /** Returns the names of the bare events that follow the events of an update. */
+  /**
+   * Returns the names of events without a suffix, such as `lead.won`, that are emitted after the
+   * events of an update.
+   */
   followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
-  /** Refuses a deletion by throwing, or deletes the rows that belong to the record (DOMAIN 23). */
+  /**
+   * Runs before a deletion. Throws to refuse the deletion, or deletes rows that belong to the
+   * record (DOMAIN 23).
+   */
   beforeDelete?: (ctx: Context, row: Row) => Promise<void>
   /**
-   * Saves links that have events of their own, after the record's own events (DOMAIN 17.1 Nesting).
-   * Returns whether anything changed; if not, the row is not read again. Must not change the row.
+   * Saves links that have their own events, after the events of the record (DOMAIN 17.1 Nesting).
+   * Returns whether a link changed; if not, the record is not read again. Must not change the row
+   * of the record.
    */
   saveLinks?: (ctx: Context, id: number, body: Write, isNew: boolean) => Promise<boolean>
   /**
-   * Returns the columns to set when a record is restored but records it referred to no longer exist
-   * (DOMAIN 17.4).
+   * Returns the columns to set when a record is restored and some records that it referred to no
+   * longer exist (DOMAIN 17.4).
    */
   onRestore?: Mend
   /**
-   * Returns a further SQL condition, besides the visible owner, under which the caller may see a
-   * deleted record. It reads the alias `known` (event-visibility.ts).
+   * Returns an SQL condition under which the caller may see events of a deleted record, in addition
+   * to the condition on its owner. The condition refers to the event by the alias `known`
+   * (event-visibility.ts).
    */
   wasInSight?: (ctx: Context) => RawBuilder<SqlBool>
   /**
    * Returns a stored snapshot reduced to the fields that the caller may read (event-visibility.ts).
    */
   asRead?: (ctx: Context, snapshot: Snapshot) => Snapshot
-  /** The maximum length of texts in the event log; longer ones are omitted (DOMAIN 17.3). */
+  /**
+   * The maximum number of characters of a text in the event log. Longer texts are omitted (DOMAIN
+   * 17.3).
+   */
   maxLoggedTextLength?: number
 }
 
@@ -105,7 +115,10 @@ export interface Definition<
   Row,
 > extends RecordRules<Row, Body<U>, Data<G>, SortName<L>, keyof Body<C> | keyof Body<U>> {
   table: Table
-  /** The operationIds; events, statuses and permissions are derived from the contract. */
+  /**
+   * The operationIds of the standard operations. Events, statuses and permissions are derived from
+   * these operations in the contract.
+   */
   operations: { list: L; get: G; create: C; update: U; delete: D }
 }
 
@@ -117,7 +130,7 @@ export type Examine = (
   refused: readonly string[],
 ) => Promise<FieldErrors>
 
-/** The reply of a list. */
+/** The reply of a list operation. */
 export interface RecordList<Reply> {
   data: Reply[]
   links: Schema<'PageLinks'>
@@ -125,33 +138,38 @@ export interface RecordList<Reply> {
 }
 
 /**
- * The functions of a resource for other slices: records by id, with the same visibility, events and
- * rules as the API.
+ * The functions of a resource that other slices may call. They apply the same visibility, events
+ * and rules as the API.
  */
 export interface Resource<Reply, Write> {
   noun: string
-  /** The last word of the list's path: `leads`, `persons` … */
+  /** The plural name: the last segment of the list's path, such as `leads` or `persons`. */
   entity: string
   table: keyof Tables
-  /** The operation that shows one record: its permission and ability decide who may see one. */
+  /**
+   * The operation that returns one record. A caller needs its permission and ability to see a
+   * record.
+   */
   getOperation: OperationFact
-  /** The operation that lists records: its permission and ability decide who may find one. */
+  /**
+   * The operation that lists records. A caller needs its permission and ability to find a record.
+   */
   listOperation: OperationFact
   searchDocument?: SearchDocumentSource | undefined
-  /** The base names of its events. */
+  /** The names of the resource's events, without a suffix. */
   events: { create: EventBase; update: EventBase; delete: EventBase }
   /**
-   * Throws 404 for a record that the caller may not see, 412 when If-Match names another version.
+   * Throws 404 when the caller may not see the record, and 412 when If-Match names another version.
    */
   assertVisible(ctx: Context, id: number): Promise<void>
-  /** Returns the ids whose records exist and are visible. */
+  /** Returns those of `ids` whose records exist and are visible to the caller. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   /**
-   * Returns a query of the records whose files the caller may see. Set where files contain more
-   * than the record shows.
+   * Returns a query of the records whose files the caller may see. Set only where the files contain
+   * more than the record itself.
    */
   withFiles?(ctx: Context): Rows<{ id: number }>
-  /** Returns whether the record exists, visible or not. */
+  /** Returns whether the record exists, even if the caller may not see it. */
   exists(ctx: Context, id: number): Promise<boolean>
   /** The visibility rule for the record's events. */
   sight: Sight & { records: Records }
@@ -159,8 +177,8 @@ export interface Resource<Reply, Write> {
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
   list(ctx: Context, query: Query, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
   /**
-   * Returns a query of every row that the list parameters in `query` select, in their order and
-   * without pages.
+   * Returns a query of all rows that the list parameters in `query` select, in the requested order.
+   * Ignores the parameters for pages.
    */
   query(ctx: Context, query: Query): Promise<Rows<object>>
   create(ctx: Context, body: Write): Promise<Reply>
@@ -168,13 +186,13 @@ export interface Resource<Reply, Write> {
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
   /**
-   * By operation: checks the rules for the valid fields of a body after the fields `refused` were
-   * removed.
+   * Functions that check the rules for a body, by operationId. The body lacks the fields `refused`,
+   * which its schema refused.
    */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
   /** Restores a deleted record. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
-  /** Raises the version and sets `updated_at`. */
+  /** Raises the version of the record and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>
 }

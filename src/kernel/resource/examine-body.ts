@@ -1,5 +1,5 @@
-// Checks the rules of a write for a body that its schema has already refused, so that one reply
-// lists every error (DOMAIN 4.3).
+// Checks the rules for a body that the schema has already refused, so that one reply lists the
+// errors of the schema and of the rules (DOMAIN 4.3).
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
@@ -18,7 +18,7 @@ export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): 
     if (d.governs?.some((field) => found.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
-      // Some rules create records while they check; a dry run prevents that here.
+      // Some rules create records while they run; a dry run keeps these rules from creating any.
       await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
       return found.all
     } catch (error) {

@@ -1,28 +1,30 @@
-// Ends exports whose client has stopped reading. An open export keeps SQLite from restarting the
-// write-ahead log. A stalled client is disconnected after a minute, or as soon as the log is too
-// long.
+// Ends exports whose client has stopped reading. While an export is open, SQLite cannot restart the
+// write-ahead log. A stalled export ends after a minute, or earlier when the log becomes too long.
 import type { Context } from '../context.ts'
 
-/** A client that reads nothing for this long counts as stalled. */
+/** A client counts as stalled when it has read nothing for this number of milliseconds. */
 export const stallMs = 2_000
 const patienceMs = 60_000
-/** The maximum bytes of the write-ahead log while a client is stalled. */
+/** The maximum number of bytes of the write-ahead log while a client is stalled. */
 export const maxHeldLogBytes = 64 * 1024 * 1024
 /**
- * Commits of this process check at once; this interval covers commits of other processes and the
- * timeout.
+ * The interval of the check in milliseconds. A commit of this process triggers the check at once;
+ * the interval covers commits of other processes and the timeout.
  */
 const lookMs = 250
 
 export interface Patience {
-  /** Called when rows are ready for the client. */
+  /** Starts the time measurement. Must be called when rows are ready for the client to read. */
   waits(): void
   taken(): void
 }
 
-/** Create it when the snapshot is opened. */
+/**
+ * Returns an object that calls `cutOff` when the client of an export has stalled too long. Must be
+ * called when the snapshot is opened, because it reads the initial length of the log.
+ */
 export function patienceOf({ services: { store, log }, operation, user }: Context, cutOff: () => void): Patience {
-  // The log may already hold pages from before the export.
+  // The log may already be longer than the maximum, from writes before the export.
   const bound = Math.max(maxHeldLogBytes, store.walBytes())
   let waitedMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -46,8 +48,8 @@ export function patienceOf({ services: { store, log }, operation, user }: Contex
   }
 
   /**
-   * Counts ticks of the event loop instead of time: while the server is blocked, no client can
-   * read.
+   * Counts timer ticks instead of elapsed time. While the event loop is blocked, no client can
+   * read, so that time must not count.
    */
   function tick(): void {
     timer = setTimeout(() => {

@@ -1,6 +1,6 @@
-// Exports (DOMAIN 21.2): every record of a list, from one snapshot of the database, as JSON lines
-// or CSV. Rows are read and sent in small batches, so memory stays constant and other requests are
-// served in between.
+// Exports all records of a list from one snapshot of the database, as JSON lines or CSV (DOMAIN
+// 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and other
+// requests run in between.
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'
@@ -19,13 +19,15 @@ type Query = { format?: 'ndjson' | 'csv' }
 const formats = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const
 
 const batch = 200
-/** The number of rows in the smallest batch, because each query has a fixed cost. */
+/** The minimum number of rows per batch, because each query has a fixed cost. */
 const fewest = 10
 const first = 50
 const maxMsLength = 15 * 60_000
-/** Each export holds a database connection. */
+/**
+ * The maximum number of concurrent exports per server. Each export occupies a database connection.
+ */
 const maxAtOnce = 4
-/** The running exports of each server. */
+/** The running exports of each server, one object per export. */
 const running = new WeakMap<Services, Set<object>>()
 
 /**
@@ -35,7 +37,7 @@ const running = new WeakMap<Services, Set<object>>()
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
-    // Building the query here reports its errors before the first byte is sent.
+    // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
     const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
     const release = takePlace(ctx.services)
@@ -50,7 +52,10 @@ export const exportOf =
     })
   }
 
-/** Throws 503 when `maxAtOnce` exports are running. Returns a function that frees the slot. */
+/**
+ * Occupies one of the `maxAtOnce` slots and returns a function that frees the slot. Throws 503 when
+ * all slots are occupied.
+ */
 function takePlace(services: Services): () => void {
   const underWay = running.get(services) ?? new Set()
   running.set(services, underWay)
@@ -66,7 +71,8 @@ function takePlace(services: Services): () => void {
 }
 
 /**
- * Frees the slot even when the generator ends before its first row, which runs none of its code.
+ * Returns `rows`, changed to call `release` when the generator is ended from outside. A generator
+ * that ends before its first row runs none of its code, not even `finally`.
  */
 export function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
   for (const way of ['return', 'throw'] as const) {
@@ -104,7 +110,8 @@ async function* csv<Reply>(
 }
 
 /**
- * Returns CSV lines (RFC 4180). Cells that a spreadsheet would compute begin with an apostrophe.
+ * Returns CSV lines (RFC 4180). Cells that a spreadsheet would treat as a formula get a leading
+ * apostrophe.
  */
 export const lines = (rows: readonly (readonly Cell[])[]): string =>
   stringify(rows as Cell[][], {
@@ -114,8 +121,9 @@ export const lines = (rows: readonly (readonly Cell[])[]): string =>
   })
 
 /**
- * Yields the records in the order of the query, in the form that `get` returns. The snapshot is
- * closed when the export ends, fails, takes too long or its client stops reading.
+ * Yields texts with the records, in the order of the query and in the form that `get` returns.
+ * Closes the snapshot when the export ends, fails or takes too long, or when its client stops
+ * reading.
  */
 async function* batches<Reply>(
   ctx: Context,
@@ -140,12 +148,12 @@ async function* batches<Reply>(
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
   try {
-    // Opening the connection and reading its schema already took a whole time slice.
+    // Opening the connection and reading the database schema has already taken a whole time slice.
     await yieldToEventLoop()
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.query(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
-      // The error breaks the connection, so that the client does not take a partial export for a
+      // The error breaks the connection, so that the client does not mistake a partial export for a
       // complete one.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
       let text = ''

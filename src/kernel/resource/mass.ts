@@ -1,6 +1,6 @@
-// Mass operations (DOMAIN 3.4): run the single operation for each record in a transaction of its
-// own, or with `atomic` for all records in one. Under an Idempotency-Key each transaction also
-// stores the ids of the finished records, so that a repeated request continues after a crash.
+// Mass operations run a single-record operation for many records (DOMAIN 3.4). Each record gets a
+// transaction; with `atomic`, all records share one. With an Idempotency-Key, each transaction also
+// stores the ids of finished records, so that a repeated request continues after a crash.
 
 import type { Failure } from '../../contract/output/problems.ts'
 import type { Reply } from '../../contract/types.ts'
@@ -17,15 +17,16 @@ interface Work {
   verb: string
   indices: readonly number[]
   atomic?: boolean | undefined
-  /** Handles one record, in a transaction. */
+  /** Handles one record inside a transaction. */
   each: (ctx: Context, id: number) => Promise<unknown>
   /**
-   * Whether one record may take so long that other writers must not wait for its commit (write.ts).
+   * Whether handling one record may take long. Other writers then do not wait for its commit
+   * (`transaction`).
    */
   isLong?: boolean
 }
 
-/** Thrown to roll back an atomic operation whose failures are already recorded. */
+/** Thrown to roll back an atomic operation after a failure was added to the list of failures. */
 class Refused extends Error {}
 
 const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
@@ -40,13 +41,19 @@ interface Progress {
   failed: Failure[]
 }
 
-/** Returns the records that an earlier try of the same request has handled (idempotency.ts). */
+/**
+ * Returns the records that an earlier attempt of the same request has already handled
+ * (idempotency.ts).
+ */
 function begun({ keyed }: Context): Progress {
   const { processed, failed } = (keyed?.progress ?? { processed: [], failed: [] }) as Progress
   return { processed: [...processed], failed: [...failed] }
 }
 
-/** Throws 422 `mass_failed` when no record was changed. */
+/**
+ * Runs the work for each record and returns the handled and the failed records. Throws 422
+ * `mass_failed` when no record was handled.
+ */
 export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   const { processed, failed } = begun(ctx)
   const known = new Set([...processed, ...failed.map(({ id }) => id)])
@@ -56,13 +63,14 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
       await each()
       processed.push(id)
     } catch (error) {
-      // The request that has taken the key over handles the remaining records.
+      // Ends this request: another request has taken over its Idempotency-Key and handles the
+      // remaining records.
       if (!(error instanceof Problem) || error.status >= 500 || error.code === 'idempotency_in_flight') throw error
       failed.push(failureOf(id, error))
       if (work.atomic) throw new Refused('an atomic mass operation failed')
     }
   }
-  // If-Match names the version of one record, so it does not apply to a mass operation.
+  // If-Match names the version of a single record, so it does not apply to a mass operation.
   const plain: Context = { ...ctx, ifMatch: null }
   if (work.atomic) {
     try {
@@ -96,7 +104,7 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   }
 }
 
-/** The mass-destroy handler of a resource. */
+/** Returns the handler that deletes many records of a resource. */
 export const massDestroy = (
   resource: Pick<Resource<unknown, unknown>, 'noun' | 'entity' | 'remove'>,
   { isLong = false } = {},
@@ -120,8 +128,8 @@ function oneOf<B extends { value?: unknown; changes?: unknown }>(body: B): B {
 }
 
 /**
- * The mass-update handler of a resource. `byValue` handles `value`; `changes` are an ordinary
- * update.
+ * Returns the handler that updates many records of a resource. `changes` in the body is an ordinary
+ * update of each record; `byValue` applies the property `value`.
  */
 export const massUpdate = <W, V = never>(
   resource: Pick<Resource<unknown, W>, 'noun' | 'entity' | 'update'>,

@@ -1,5 +1,4 @@
-// Records for replies: rows become replies, with their related records loaded for all of them at
-// once.
+// Reads rows and converts them to replies. Related records are loaded once for all rows of a page.
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { checkIfMatch } from '../write/etag.ts'
@@ -8,11 +7,14 @@ import type { AnyResource, AnyRow, Parts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
 export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
-  /** Returns the row if the caller may see it. Throws 404. */
+  /** Returns the row if the caller may see it. Throws 404 otherwise. */
   findRow(ctx: Context, id: number): Promise<AnyRow>
-  /** Returns the row for a change. Throws 404, or 412 when If-Match names another version. */
+  /**
+   * Returns the current row for a change. Throws 404 when the caller may not see the row, and 412
+   * when If-Match names another version.
+   */
   findCurrent(ctx: Context, id: number): Promise<AnyRow>
-  /** Returns the row after a write, even if the write made it invisible to the caller. */
+  /** Returns the row after a write, even if the caller may not see it any longer. */
   findWritten(ctx: Context, id: number): Promise<AnyRow>
   toReply(ctx: Context, row: AnyRow, include?: Include): Promise<Snapshot>
 }

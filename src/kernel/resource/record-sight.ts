@@ -1,4 +1,4 @@
-// The visibility rule for the events of a resource: a caller sees the events of records in the
+// The visibility rule for the events of a resource. A caller sees the events of records in the
 // list, and of deleted records that were in the list (query/event-visibility.ts).
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
@@ -9,7 +9,10 @@ import type { AnyResource, Parts } from './any-definition.ts'
 export function sightOfRecords({ d, facts, rows }: Parts): AnyResource['sight'] {
   const { table } = d
 
-  /** Returns whether the caller's view limits the rows no more than a global view does. */
+  /**
+   * Returns whether the caller sees as many rows as a caller with a global view. Both queries then
+   * have the same SQL.
+   */
   const seesAll = (ctx: Context): boolean => {
     const condition = (ctx: Context): string => d.rows(ctx, ctx.db).clearSelect().compile().sql
     return condition(ctx) === condition(withoutVisibility(ctx))

@@ -1,5 +1,5 @@
-// References to other records: rules for ids in a body, uniqueness, and `include` and `fields` of
-// replies. Works on any resource, hence `any`.
+// Checks the ids and unique values in a body, and applies `include` and `fields` to replies. The
+// functions work on any resource, hence the type `any`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { type Context, canCall } from '../context.ts'
@@ -8,7 +8,10 @@ import { canSeeOwner } from '../query/visibility.ts'
 import { fold } from '../values/format.ts'
 import type { Include, Resource, Writing } from './define-resource.ts'
 
-/** Adds an error on `field` unless the record exists and is visible. Null passes. */
+/**
+ * Adds an error on `field` unless the record `id` exists and is visible to the caller. Accepts null
+ * and undefined.
+ */
 export async function checkReference(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
   field: string,
@@ -20,7 +23,8 @@ export async function checkReference(
 }
 
 /**
- * Checks a list of ids like `checkReference`; an error names the position of its id in the list.
+ * Checks each id of a list like `checkReference`. The field of an error contains the position of
+ * the id in the list.
  */
 export async function checkReferences(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
@@ -35,8 +39,8 @@ export async function checkReferences(
 }
 
 /**
- * Adds an error when another row has this `_key` value. `owner` is the owner column: the error does
- * not name a row that the caller may not see.
+ * Adds an error when another row has the value `key` in `column`. `owner` is the table's owner
+ * column. The error does not contain the id of a row whose owner the caller may not see.
  */
 export async function unique<T extends keyof Tables>(
   { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
@@ -63,7 +67,10 @@ export async function unique<T extends keyof Tables>(
   found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
 }
 
-/** Returns the columns of a name that is unique regardless of case; empty when no name was sent. */
+/**
+ * Returns the columns of a name and adds an error when another row has the same name, ignoring
+ * case. Returns no columns when no name was sent.
+ */
 export async function uniqueName(
   writing: Pick<Writing<{ id: number }>, 'ctx' | 'found' | 'current'>,
   about: { table: keyof Tables; entity: string; noun: string },
@@ -76,8 +83,8 @@ export async function uniqueName(
 }
 
 /**
- * Replaces references in replies by full records, one query per name (`include`, DOMAIN 5.5). A
- * reference stays as it is where the caller may not show the record.
+ * Replaces references in replies by full records, with one query per name in `include` (DOMAIN
+ * 5.5). Keeps a reference whose record the caller may not read.
  */
 export async function expandReferences(
   ctx: Context,
@@ -102,8 +109,8 @@ export async function expandReferences(
 }
 
 /**
- * `fields=`: keeps the named keys of a record. Throws 422 on `query.fields` for a key that is not
- * `known`.
+ * Implements the query parameter `fields`: reduces each record of a reply to the named keys. Throws
+ * 422 on `query.fields` for a key that is not in `known`.
  */
 export function selectFields(reply: any, names: readonly string[], known: readonly string[]): any {
   for (const name of names) {

@@ -1,5 +1,5 @@
-// The rows of a resource as the caller sees them, read through cached statements
-// (statement-cache.ts): by id, by page, and as a query.
+// Reads the rows of a resource that the caller may see: by id, by page, or as a query. Compiled
+// statements are cached (statement-cache.ts).
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'
@@ -11,14 +11,14 @@ import type { Sorts } from './definition.ts'
 type Narrow = (rows: Rows<unknown>) => Rows<unknown>
 
 export interface VisibleRows {
-  /** In no order. */
+  /** Returns the visible rows with these ids, in no particular order. */
   byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   page(ctx: Context, query: Query, narrow?: Narrow): Promise<Paged<AnyRow>>
   query(ctx: Context, query: Query): Promise<Rows<object>>
 }
 
-/** Filters that every list has. */
+/** The filters that every list has. */
 const commonFields = (table: string): Fields => ({
   id: value(`${table}.id`),
   created_at: time(`${table}.created_at`),

@@ -1,4 +1,5 @@
-// Creating and updating a record: rules, row, children, events, links (DOMAIN 17.1).
+// Creates and updates a record: checks the rules, writes the row and its children, emits events,
+// saves links (DOMAIN 17.1).
 import { type Context, now } from '../context.ts'
 import { ValidationErrors } from '../errors.ts'
 import { insert } from '../query/statement-cache.ts'
@@ -10,7 +11,10 @@ import type { RecordReader } from './read-records.ts'
 
 type Columns = Record<string, unknown>
 
-/** Columns that no reply shows. A change in one of them still counts as a change of the record. */
+/**
+ * Matches columns that no reply contains. A new value in such a column still counts as a change of
+ * the record.
+ */
 const hiddenSuffix = /_(hash|sealed)$/
 
 export function createSaver(
@@ -28,7 +32,10 @@ export function createSaver(
     return columns
   }
 
-  /** Saves the links and returns whether any changed. The caller raises the version. */
+  /**
+   * Saves the links of a record. Returns whether a link changed; the caller then raises the version
+   * of the record.
+   */
   async function saveLinks(ctx: Context, id: number, body: AnyBody, isNew: boolean): Promise<boolean> {
     if (d.saveLinks === undefined) return false
     const { verifier } = ctx.services
@@ -41,12 +48,13 @@ export function createSaver(
   }
 
   /**
-   * The reply after a write: the row read during the write is still current unless links changed.
+   * Returns the reply after a write. `row` was read during the write and is still current unless
+   * links changed since.
    */
   const replyOf = async (ctx: Context, id: number, row: AnyRow, isLinked: boolean): Promise<Snapshot> =>
     reader.toReply(ctx, isLinked ? await reader.findWritten(ctx, id) : row)
 
-  /** Inserts the record with its events. Runs in a transaction. */
+  /** Inserts the record and emits its events. The caller must be in a transaction. */
   async function insertRecord(ctx: Context, body: AnyBody): Promise<{ id: number; row: AnyRow; isLinked: boolean }> {
     const columns = await checkedColumns(ctx, body, null)
     let row: AnyRow | undefined
@@ -61,7 +69,8 @@ export function createSaver(
   }
 
   /**
-   * Updates the row and its children. Returns the changes, and the row and reply after the update.
+   * Updates the row and its children. Returns the row and the reply after the update, the changed
+   * fields that no reply contains, and whether anything changed.
    */
   async function updateRow(ctx: Context, { id, body, before, columns }: Update) {
     const own = await stored.read(ctx, id)
@@ -105,7 +114,8 @@ export function createSaver(
         })
         if (isTouched) await emitFollowUps(ctx, { d, facts }, id, [before, await reader.toReply(ctx, row)])
         const isLinked = await saveLinks(ctx, id, body, false)
-        // The version is raised once per request.
+        // `isTouched` means that `updateRow` has already raised the version, which may rise only
+        // once per request.
         if (isLinked && !isTouched) await stored.touch(ctx, id)
         return replyOf(ctx, id, row, isLinked)
       }),

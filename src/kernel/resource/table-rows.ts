@@ -1,4 +1,4 @@
-// The rows of a resource's table as they are stored: by id, without visibility, joins or events.
+// Reads and writes the rows of a resource's table by id, without visibility, joins or events.
 import { type Kysely, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type Context, now } from '../context.ts'
@@ -6,16 +6,16 @@ import { queryCached } from '../query/statement-cache.ts'
 
 type Columns = Record<string, unknown>
 
-/** The database with tables whose names are known only at run time. */
+/** Returns the database with a type that accepts table names known only at run time. */
 const anyTable = ({ db }: Context): Kysely<Record<string, Columns>> => db as unknown as Kysely<Record<string, Columns>>
 
 export interface TableRows {
   exists(ctx: Context, id: number): Promise<boolean>
   read(ctx: Context, id: number): Promise<Columns>
-  /** Sets `columns`; nothing when there are none. */
+  /** Sets the values in `columns`. Does nothing when `columns` is empty. */
   update(ctx: Context, id: number, columns: Columns): Promise<void>
   delete(ctx: Context, id: number): Promise<void>
-  /** Raises the version and sets `updated_at`. */
+  /** Raises the version of the row and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>
 }
 

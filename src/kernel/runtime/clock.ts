@@ -1,4 +1,5 @@
-// The server's clock. Only this file asks the system for the time, so that a test can set it.
+// The server's clock. Only this file reads the system time, so that a test can supply another
+// clock.
 export interface Clock {
   now(): Date
 }
@@ -8,21 +9,21 @@ export const systemClock: Clock = { now: () => new Date() }
 /** Returns a time in stored form: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const stamp = (time: Date): string => time.toISOString()
 
-/** Returns the time some days after another, in stored form. */
+/** Returns the time `days` days after `time`, in stored form. */
 export const daysAfter = (time: Date, days: number): string => stamp(new Date(time.getTime() + daysMs(days)))
 
 export const daysMs = (days: number): number => days * 24 * 60 * 60 * 1000
 
 /**
- * Starts a stopwatch. The returned function returns the whole milliseconds since then. Clock
- * changes do not affect it.
+ * Starts a stopwatch. The returned function returns the milliseconds since the start, as an
+ * integer. Changes of the system time do not affect the result.
  */
 export function stopwatch(): () => number {
   const elapsed = fineStopwatch()
   return () => Math.round(elapsed())
 }
 
-/** Starts a stopwatch that also returns fractions of milliseconds. */
+/** Starts a stopwatch like `stopwatch`, but its result includes fractions of a millisecond. */
 export function fineStopwatch(): () => number {
   const start = performance.now()
   return () => performance.now() - start

@@ -1,18 +1,18 @@
-// Long work in short slices: SQLite answers synchronously, so long work must yield to the event
-// loop. All long work of a process shares one queue: one slice at a time, and requests run in
-// between.
+// Splits long work into short time slices. SQLite blocks the event loop, so long work must yield
+// between slices. All long work of a process shares one queue: one slice runs at a time, and
+// requests run in between.
 import { setImmediate as turn } from 'node:timers/promises'
 import { fineStopwatch } from './clock.ts'
 
-/** The length of a time slice in milliseconds, about that of a request. */
+/** The length of a time slice in milliseconds: about the duration of a request. */
 const sliceMs = 2
 
 let line: Promise<void> = Promise.resolve()
 let held = fineStopwatch()
 
 /**
- * Ends a slice. It takes three turns of the event loop to read, run and answer the requests that
- * came meanwhile.
+ * Ends the current time slice, so that waiting requests run. A request needs three turns of the
+ * event loop: it is read, handled and sent.
  */
 export function yieldToEventLoop(): Promise<void> {
   line = line.then(async () => {
@@ -22,7 +22,9 @@ export function yieldToEventLoop(): Promise<void> {
   return line
 }
 
-/** Ends the slice if its time is used up. Call it between two steps. */
+/**
+ * Ends the current time slice if it has lasted `sliceMs`. Long work calls this between two steps.
+ */
 export const yieldIfDue = async (): Promise<void> => {
   if (held() >= sliceMs) await yieldToEventLoop()
 }
@@ -30,11 +32,17 @@ export const yieldIfDue = async (): Promise<void> => {
 export interface Portions {
   /** Returns the number of items for the next slice. */
   size(): number
-  /** Runs a slice of `count` items and adapts the size to the time it took. */
+  /**
+   * Runs `work`, which handles `count` items in one slice. Adapts the size of the next slice to the
+   * time that this slice took.
+   */
   taking<T>(count: number, work: () => Promise<T>): Promise<T>
 }
 
-/** Sizes batches so that each takes about one slice, beginning with `first` items. */
+/**
+ * Returns an object that sizes batches so that each batch takes about one time slice. The first
+ * batch has `first` items; later ones have `fewest` to `most`.
+ */
 export function adaptiveBatches(fewest: number, most: number, first: number): Portions {
   let size = first
   return {
@@ -43,7 +51,8 @@ export function adaptiveBatches(fewest: number, most: number, first: number): Po
       const took = fineStopwatch()
       const done = await work()
       const fitting = (count * sliceMs) / Math.max(took(), 0.01)
-      // The size changes slowly, because one batch can be unusually cheap or wait for the CPU.
+      // The size changes slowly, because a single batch can be unusually cheap or can wait for the
+      // CPU.
       size = Math.min(most, Math.max(fewest, Math.round((3 * size + Math.min(fitting, 2 * size)) / 4)))
       return done
     },

@@ -1,4 +1,5 @@
-// Reports whether the disk has room, by writing a small file at most every few seconds.
+// Reports whether the disk has free space. At most every few seconds, a small file is written as a
+// test.
 import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Store } from '../../../db/store.ts'
@@ -8,23 +9,26 @@ import { ttlCache } from './ttl-cache.ts'
 export type DiskState = 'ok' | 'low' | 'full'
 
 export interface Room {
-  /** Bytes that this program may still write. */
+  /** The number of bytes that this program may still write. */
   free: number
   size: number
 }
 
-/** The file system operations used here, so that a test can pass a full disk. */
+/**
+ * The file system operations that this file uses. A test can pass an implementation with a full
+ * disk.
+ */
 export interface Volume {
   room(folder: string): Promise<Room>
-  /** Writes this many bytes and removes them. Rejects when it cannot. */
+  /** Writes a file of `bytes` bytes and removes it. Rejects when the write fails. */
   probe(folder: string, bytes: number): Promise<void>
 }
 
 export interface Disk {
   state(): Promise<DiskState>
   /**
-   * Returns the room in the folder with the least free space; undefined where the system does not
-   * report it.
+   * Returns the space in the folder with the fewest free bytes; undefined where the system does not
+   * report free space.
    */
   room(): Promise<Room | undefined>
 }
@@ -32,8 +36,8 @@ export interface Disk {
 const lowBytes = 1024 ** 3
 const lowShare = 0.05
 /**
- * The room one change needs in the write-ahead log. After a full disk more is required, so that
- * writes do not flap.
+ * The number of bytes that one change needs in the write-ahead log. After a write error the test
+ * requires more bytes, so that the state does not alternate between `ok` and `full`.
  */
 const probeBytes = 64 * 1024
 const probeBytesAfterTrouble = 1024 * 1024
@@ -45,7 +49,8 @@ export const realVolume: Volume = {
     return { free: bavail * bsize, size: blocks * bsize }
   },
   async probe(folder, bytes) {
-    // By process id, because another process may probe at the same time.
+    // The name contains the process id, because another process may test the same folder at the
+    // same time.
     const path = join(folder, `.probe-${process.pid}`)
     try {
       await writeFile(path, Buffer.alloc(bytes, 1), { flush: true })
@@ -55,11 +60,11 @@ export const realVolume: Volume = {
   },
 }
 
-/** The parts of the store that report its last write error and retry the write. */
+/** The functions of the store that report its last write error and retry the write. */
 type Written = Pick<Store, 'health' | 'retryWrite'>
 
 /**
- * Returns the check of all folders that data is written to. The folder in the worst state
+ * Returns an object that checks all folders to which data is written. The folder in the worst state
  * determines the result.
  */
 export function createDisk(
@@ -71,7 +76,7 @@ export function createDisk(
   async function look(): Promise<DiskState> {
     const bytes = store.health() === null ? probeBytes : probeBytesAfterTrouble
     const states = await Promise.all(folders.map((folder) => lookAt(folder, bytes)))
-    // The database may refuse writes although there is room.
+    // The database may refuse writes although every folder has free space.
     if (states.includes('full') || (await store.retryWrite()) !== null) return 'full'
     return states.includes('low') ? 'low' : 'ok'
   }
@@ -80,7 +85,7 @@ export function createDisk(
     try {
       await volume.probe(folder, bytes)
     } catch (cause) {
-      // A missing folder is not an error: it is created with the first file.
+      // A missing folder is not an error: the first file creates the folder.
       return codeOf(cause) === 'ENOENT' ? 'ok' : 'full'
     }
     const { free, size } = await volume.room(folder)

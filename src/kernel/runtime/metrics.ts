@@ -1,5 +1,6 @@
-// The counters of one server: each app has its own, so that several in one process do not mix.
-// Figures that rows and files hold are read at each scrape (resources/system/metrics.ts).
+// The metrics that one server counts while it runs. Each app has separate counters, so that several
+// apps in one process do not mix them. Metrics about rows and files are read from the database at
+// each scrape (resources/system/metrics.ts).
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { MailDeferred, Mailer, MailRefused } from '../../mail/outbound.ts'
 
@@ -15,34 +16,40 @@ export interface Answer {
 
 export interface Metrics {
   /**
-   * Counts a request that begins; the caller calls the answered function once, when the request is
-   * over.
+   * Counts a request that begins. Returns a function that the caller must call once, when the
+   * request is over.
    */
   begun(): (answer: Answer) => void
   /** Counts a request that was refused because of overload. */
   shed(): void
-  /** Counts a reply that broke the contract. */
+  /** Counts a reply that did not match the contract. */
   breached(): void
-  /** Counts an attempt to deliver to a webhook. */
+  /** Counts an attempt to deliver an event to a webhook. */
   delivered(outcome: DeliveryOutcome): void
-  /** Returns the same mailer, but counts its mails. */
+  /** Returns a mailer that passes mails to `mailer` and counts them. */
   counted(mailer: Mailer): Mailer
-  /** Adds the figures of the process and its connections to the text until `stop`. */
+  /**
+   * Adds metrics of the process and the number of open connections to the text, until `stop` is
+   * called.
+   */
   start(connections: () => Promise<number>): void
   stop(): void
   /** Returns all metrics in the text format of Prometheus. */
   text(): Promise<string>
 }
 
-/** Few buckets, because each operation and status has a row of its own. */
+/**
+ * The upper bounds of the histogram buckets, in seconds. There are few, because each combination of
+ * operation and status has its own set of buckets.
+ */
 const bucketSeconds = [0.005, 0.025, 0.1, 0.5, 2, 15]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 let processRegistry: Registry | undefined
 
 /**
- * Memory, CPU, event loop and garbage collection. prom-client cannot stop watching, so one registry
- * serves the process.
+ * Returns the registry with metrics of memory, CPU, event loop and garbage collection. prom-client
+ * cannot stop collecting these metrics, so all apps of the process share one registry.
  */
 function processMetrics(): Registry {
   if (processRegistry !== undefined) return processRegistry
@@ -108,7 +115,8 @@ function createRequestHistogram(registers: Registry[]): (answer: Answer) => void
     buckets: bucketSeconds,
     registers,
   })
-  // Finding a row by its labels takes longer than counting in it, so rows are remembered.
+  // Caches the counters by their labels, because finding a counter takes longer than incrementing
+  // it.
   const rows = new Map<string, Histogram.Internal<'operation' | 'method' | 'status'>>()
   return ({ operation, method: sent, status, ms }) => {
     const method = methods.has(sent) ? sent : 'other'

@@ -1,6 +1,6 @@
-// The queue in front of the subprocesses (offload.ts): bounded in number and in time, and fair. A
-// caller has at most one job running, and callers take turns, so a caller with many jobs delays
-// none but these.
+// A fair queue for the jobs of subprocesses (offload.ts), limited in length and waiting time. Each
+// caller has at most one running job, and callers take turns. A caller with many jobs therefore
+// delays only that caller's jobs.
 
 export type Caller = string | number
 
@@ -15,11 +15,11 @@ export type Refusal = 'caller_busy' | 'queue_full' | 'waited_too_long' | 'closed
 
 export interface FairQueue {
   /**
-   * Resolves when the job may begin, with a function to call when it ends. Rejects with the error
-   * that `refused` returns for the reason.
+   * Resolves when the job may begin, with a function that the caller must call when the job ends.
+   * When the queue refuses the job, rejects with the error that `refused` returns.
    */
   enter(caller: Caller): Promise<() => void>
-  /** Rejects all waiting jobs and all later ones. */
+  /** Rejects all waiting jobs, and every job that enters later. */
   close(): void
 }
 
@@ -29,14 +29,14 @@ interface Job {
 }
 
 export function createFairQueue(limits: QueueLimits, refused: (why: Refusal) => Error): FairQueue {
-  /** By caller, in the order in which the callers are served. */
+  /** The waiting jobs by caller. The first caller of the map is served next. */
   const waiting = new Map<Caller, Job[]>()
   const running = new Set<Caller>()
   let isClosed = false
 
   const size = (): number => [...waiting.values()].reduce((sum, jobs) => sum + jobs.length, 0)
 
-  /** Moves the caller behind all others, with the jobs that are left. */
+  /** Moves the caller to the end of the queue, with `jobs` as its waiting jobs. */
   function replace(caller: Caller, jobs: Job[]): void {
     waiting.delete(caller)
     if (jobs.length > 0) waiting.set(caller, jobs)

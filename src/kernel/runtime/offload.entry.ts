@@ -1,9 +1,10 @@
-// The subprocess of offload.ts: takes one job after the other from its parent, imports the module
-// that does it, and answers with the result. It ends when the parent does.
+// The program of a subprocess that offload.ts starts. The subprocess takes jobs from its parent
+// process, one at a time. For each job it imports the module that does the job, and sends the
+// result to the parent. The subprocess exits when the parent exits.
 
 /**
- * A module that can be run here. Its input and result are copied between the processes: plain data
- * and bytes, no functions.
+ * A module that a subprocess can run. Its input and result are copied between the processes, so
+ * they may contain data and bytes but no functions.
  */
 export interface Runnable {
   run(input: never): unknown
@@ -27,6 +28,6 @@ async function outcomeOf({ module, input }: Job): Promise<Outcome> {
 
 process.on('message', (job: Job) => void outcomeOf(job).then((outcome) => process.send?.(outcome)))
 process.on('disconnect', () => process.exit())
-// Terminals and supervisors signal the whole process group, but only the parent decides when its
-// jobs end.
+// Ignores termination signals. Terminals and supervisors send them to the whole process group, but
+// only the parent decides when a job ends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)

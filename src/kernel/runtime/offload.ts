@@ -1,7 +1,7 @@
-// Runs a module in a subprocess, off the event loop: for work that takes the processor for longer
-// than other requests can wait. A subprocess and not a worker thread, because a thread that runs
-// out of memory can take the server with it, cannot always be stopped, and has the same priority; a
-// subprocess is killed for certain and runs at a lower one. It gets no environment, so no secrets.
+// Runs a module in a subprocess, for CPU-bound work that would delay other requests. A worker
+// thread is no alternative: it can crash the server when its memory is exhausted, cannot always be
+// stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
+// subprocess gets no environment variables, so it has no secrets.
 import { type ChildProcess, fork } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -9,14 +9,16 @@ import type { Job, Outcome, Runnable } from './offload.entry.ts'
 import { type Caller, createFairQueue, type QueueLimits, type Refusal } from './offload-queue.ts'
 
 export interface OffloadLimits extends QueueLimits {
-  /** For one job, from the moment it is sent to a subprocess. */
+  /**
+   * The maximum milliseconds of one job, counted from the moment the job is sent to a subprocess.
+   */
   maxRunMs: number
   maxHeapMiB: number
-  /** A subprocess without a job ends after this time. */
+  /** A subprocess without a job is killed after this number of milliseconds. */
   idleMs: number
 }
 
-/** A module for `run`, with the types of its input and result. */
+/** Identifies a module for `run`, with the types of its input and result. */
 export interface Program<Input, Result> {
   readonly module: string
   readonly types?: (input: Input) => Result
@@ -24,8 +26,8 @@ export interface Program<Input, Result> {
 
 export interface Offload {
   /**
-   * Runs a job and returns its result. Throws `OffloadError` if the job was not done, and a plain
-   * Error with the stack if the module threw.
+   * Runs a job and returns its result. Throws `OffloadError` if the job did not finish. Throws a
+   * plain Error with the stack trace if the module threw.
    */
   run<Input, Result>(program: Program<Input, Result>, input: Input, caller: Caller): Promise<Result>
   /** Kills the subprocesses and rejects all running and waiting jobs. */
@@ -40,8 +42,8 @@ export class OffloadError extends Error {
 }
 
 /**
- * Requests end after 30 s of silence (connection-limits.ts): waiting and running together stay
- * below.
+ * The default limits. The longest waiting time and run time together stay below 30 s, because a
+ * connection is closed after 30 s without data (connection-limits.ts).
  */
 const usual: OffloadLimits = {
   maxRunning: 2,
@@ -52,15 +54,18 @@ const usual: OffloadLimits = {
   maxHeapMiB: 256,
   idleMs: 10_000,
 }
-/** As `nice` counts: the server comes first where there are few processors. */
+/**
+ * How much the priority of a subprocess is lowered, in units of `nice`. The server process thus
+ * gets CPU time first.
+ */
 const niceness = 10
 const lowestPriority = 19
 
 const isSource = import.meta.url.endsWith('.ts')
 
 /**
- * `programAt<typeof Entry>(import.meta.url, './x.entry')` names the module `x.entry.ts` beside the
- * caller, compiled or not.
+ * Returns the program in a module beside the caller. `programAt<typeof Entry>(import.meta.url,
+ * './x.entry')` refers to `x.entry.ts`, or to `x.entry.js` after compilation.
  */
 export const programAt = <Entry extends Runnable>(
   base: string,
@@ -69,7 +74,7 @@ export const programAt = <Entry extends Runnable>(
   module: new URL(`${name}.${isSource ? 'ts' : 'js'}`, base).href,
 })
 
-/** Starts nothing before the first job. */
+/** Creates the pool of subprocesses. The first job starts the first subprocess. */
 export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   const limits = { ...usual, ...changes }
   const queue = createFairQueue(limits, (reason) => new OffloadError(reason))
@@ -85,8 +90,8 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
     })
     all.add(child)
     child.once('exit', () => forget(child))
-    // The error occurs, for example, when the system has no file descriptors left. The job that
-    // waits for the child gets it, too.
+    // The error occurs, for example, when the system has no free file descriptors. The job that
+    // waits for the child handles the same error.
     child.on('error', () => forget(child))
     // Only the timer of a running job keeps the server process alive; an idle child does not.
     child.unref()
@@ -146,7 +151,10 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   }
 }
 
-/** Sends the job and waits; rejects when the child ends, cannot be reached, or takes too long. */
+/**
+ * Sends the job to a child process and returns its outcome. Rejects when the child exits, cannot be
+ * reached, or takes longer than `maxMs`.
+ */
 function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcome> {
   return new Promise<Outcome>((resolve, reject) => {
     const fail = (reason: 'timed_out' | 'crashed') => (): void => settle(() => reject(new OffloadError(reason)))
@@ -167,7 +175,7 @@ function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcom
   })
 }
 
-/** The loader that compiles a subprocess that runs from the sources. */
+/** The module loader for a subprocess that runs from TypeScript sources. */
 const tsx = (): string => import.meta.resolve('tsx')
 
 function lowerPriority({ pid }: ChildProcess): void {
@@ -175,7 +183,7 @@ function lowerPriority({ pid }: ChildProcess): void {
   try {
     setPriority(pid, Math.min(getPriority() + niceness, lowestPriority))
   } catch {
-    // The child has already ended, or the system does not allow the change; it then keeps the
-    // normal priority.
+    // The child has already exited, or the system does not allow the change. In the second case the
+    // child keeps the normal priority.
   }
 }

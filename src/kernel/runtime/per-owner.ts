@@ -1,7 +1,10 @@
-// A value that belongs to an object and is collected together with it, such as the cache of a
-// store.
+// Attaches a value, such as a cache, to an object, such as a store. The value is garbage-collected
+// together with its object.
 
-/** Returns a function that returns the value of an owner, creating it on the first call. */
+/**
+ * Returns a function that returns the value attached to an owner. The first call for an owner
+ * creates the value.
+ */
 export function perOwner<Owner extends object, Value>(create: (owner: Owner) => Value): (owner: Owner) => Value {
   const values = new WeakMap<Owner, Value>()
   return (owner) => {

@@ -1,6 +1,6 @@
-// Owner ids of processes that hold a job or a lock, so that another process can tell when the owner
-// is gone. Process ids are compared only within one pid namespace, because two containers each have
-// a process 1.
+// Owner ids identify the process that holds a job or a lock. Another process can thereby tell
+// whether the holder has ended. Process ids are compared only within one pid namespace, because two
+// containers can each have a process 1.
 import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -9,26 +9,29 @@ interface Owner {
   host: string
   place: string
   pid: number
-  /** Its start time in clock ticks since boot; empty where the system does not report it. */
+  /**
+   * The start time of the process in clock ticks since boot; empty where the system does not report
+   * it.
+   */
   began: string
 }
 
-/** An id for one worker or scheduler of this process. */
+/** Returns a new owner id for one worker or scheduler of this process. */
 export const newOwnerId = (): string => nameOf(self, randomUUID())
 
 export const nameOf = ({ host, place, pid, began }: Owner, unique: string): string =>
   [host, place, pid, began, unique].join(':')
 
 /**
- * Whether the owner's process has certainly ended. False for a process of another namespace; its
- * lease expires.
+ * Returns whether the owner's process has certainly ended. Returns false for a process in another
+ * namespace; the lock of such a process is freed when the lease expires.
  */
 export function isProcessGone(owner: string): boolean {
   const [host, place, number, began = ''] = owner.split(':')
   const pid = Number(number)
   if (host !== self.host || place !== self.place || !Number.isSafeInteger(pid) || pid < 1) return false
   const found = beginning(pid)
-  // Another process may have the pid now.
+  // Compares start times, because a new process may have the same pid.
   if (found !== null && began !== '') return found !== began
   try {
     process.kill(pid, 0)
@@ -39,8 +42,8 @@ export function isProcessGone(owner: string): boolean {
 }
 
 /**
- * The state of an owner without a lease: 'gone' also after a reboot, 'unknown' on another machine
- * or in another container.
+ * Returns the state of an owner whose lock has no lease. An owner from before a reboot is 'gone'.
+ * An owner on another machine or in another container is 'unknown'.
  */
 export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
   const [host, place = ''] = owner.split(':')
@@ -53,9 +56,9 @@ export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
 const bootOf = (place: string): string | null => /^(.+)\/\d+$/.exec(place)?.[1] ?? null
 
 /**
- * The scope in which a pid is unique: the boot and the pid namespace. A namespace number can be
- * reused, but only after its processes have ended. Other systems than Linux have one scope for each
- * machine.
+ * Returns the scope in which a pid is unique: the boot and the pid namespace. A namespace number is
+ * reused only after all processes of the namespace have ended. On systems other than Linux, the
+ * whole machine is one scope.
  */
 function placeHere(): string {
   if (process.platform !== 'linux') return 'machine'
@@ -63,18 +66,20 @@ function placeHere(): string {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
     return `${boot}/${readlinkSync('/proc/self/ns/pid').replaceAll(/\D/g, '')}`
   } catch {
-    // Unlike any other scope.
+    // A random id never equals another scope, so owners are not compared.
     return randomUUID()
   }
 }
 
 /**
- * The start time of a process; 'ended' for a zombie, null without such a process or without /proc.
+ * Returns the start time of a process; 'ended' for a zombie. Returns null when the process does not
+ * exist or the system has no /proc.
  */
 function beginning(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The program name can contain anything, so fields are counted from the last bracket.
+    // The program name, in brackets, can contain any character. Fields are therefore counted from
+    // the last closing bracket.
     const [state, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return state === 'Z' || state === 'X' ? 'ended' : (rest[18] ?? null)
   } catch {

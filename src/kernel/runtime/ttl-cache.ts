@@ -1,13 +1,16 @@
-// A TTL cache for expensive lookups; concurrent callers share one pending promise.
+// A TTL cache for expensive lookups. Concurrent callers wait for one shared promise.
 
 interface Options {
-  /** A rejected lookup is repeated by the next call. Without this it is cached like a result. */
+  /**
+   * Whether the next call repeats a rejected lookup. By default a rejection is cached like a
+   * result.
+   */
   forgetsFailures?: boolean
 }
 
 /**
- * Returns a function that returns the result for `subject` if it is younger than `forMs`, else
- * calls `ask`.
+ * Returns a function that looks up the value for an object (`subject`). It returns the cached
+ * result if that is younger than `forMs` milliseconds, else it calls `ask`.
  */
 export function ttlCache<T>(forMs: number, { forgetsFailures = false }: Options = {}) {
   const kept = new WeakMap<object, { at: number; answer: Promise<T> }>()

@@ -1,5 +1,5 @@
-// Storage errors as 503 (DOMAIN 4.2): the caller should try again later. Also optional writes,
-// whose failure must not fail a request.
+// Turns storage errors into 503 responses, so that the caller tries again later (DOMAIN 4.2). Also
+// runs optional writes, whose failure must not fail a request.
 import { storageFaultOf, type Trouble } from '../../../db/storage-errors.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
@@ -15,7 +15,10 @@ const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: strin
   damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 
-/** Returns the 503 for a storage error; null for any other error and for a Problem. */
+/**
+ * Returns the 503 problem for a storage error. Returns null for any other error and for an error
+ * that is already a Problem.
+ */
 export function toUnavailableProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return null
   const trouble = storageFaultOf(error)
@@ -27,8 +30,9 @@ export function toUnavailableProblem(error: unknown): Problem | null {
 const aside = new WeakMap<Services['store'], Set<string>>()
 
 /**
- * Starts an optional write, such as the last use of a token, without waiting for it: a read must
- * not wait for a write. While a write of that name is under way, another one is dropped.
+ * Starts an optional write, such as the time when a token was last used. Does not wait for the
+ * write, because it must not delay a read. Drops the write while an earlier write with the same
+ * `name` is running.
  */
 export function writeAside(
   { store, log }: Pick<Services, 'store' | 'log'>,
@@ -40,12 +44,12 @@ export function writeAside(
   if (underWay.has(name)) return
   underWay.add(name)
   bestEffort(work)
-    // The database may already be closed.
+    // The write may fail because the database is already closed.
     .catch((error: unknown) => log.warn({ err: error }, 'An optional write beside a request failed.'))
     .finally(() => underWay.delete(name))
 }
 
-/** Runs an optional write. A storage error is ignored, any other error is thrown. */
+/** Runs an optional write. Ignores a storage error and throws any other error. */
 export async function bestEffort(work: () => Promise<unknown>): Promise<void> {
   try {
     await work()

@@ -1,5 +1,5 @@
-// A postal address as stored: JSON text with the same five keys in the same order, so that equal
-// addresses are equal texts (DOMAIN 3.2).
+// Reads and merges postal addresses. An address is stored as JSON text with the same five keys in
+// the same order, so that equal addresses are equal texts (DOMAIN 3.2).
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../errors.ts'
 
@@ -17,8 +17,9 @@ export const readAddress = (stored: string | null): Address | null =>
   stored === null ? null : (JSON.parse(stored) as Address)
 
 /**
- * The text to store: sent keys replace stored ones, null clears the whole address, undefined keeps
- * it. An address whose parts are all empty counts as none.
+ * Returns the text to store, in which sent keys replace stored keys. Returns null, which deletes
+ * the address, when null was sent or all parts are empty. Returns undefined, which changes nothing,
+ * when no address was sent.
  */
 export function mergeAddress(
   stored: string | null,
@@ -32,10 +33,13 @@ export function mergeAddress(
   return Object.values(merged).every((part) => part === null) ? null : JSON.stringify(merged)
 }
 
-/** The parts that a required address must have (DOMAIN 3.2); the state is optional. */
+/** The parts that a required address must have (DOMAIN 3.2). The state is optional. */
 export const needed = ['address', 'city', 'country', 'postcode'] as const satisfies readonly (keyof Address)[]
 
-/** Reports the missing parts of a required address, as it will be stored. */
+/**
+ * Adds an error for each missing part of a required address. `stored` is the text that will be
+ * stored.
+ */
 export function requireAddress(field: string, stored: string | null, found: ValidationErrors): void {
   const address = readAddress(stored)
   if (address === null) found.invalid(field, 'The field is required.')

@@ -1,9 +1,12 @@
-// Formats values for display, and normalizes them for comparisons.
+// Formats values for display, and normalizes values for comparisons.
 import { createHash } from 'node:crypto'
 import { DateTime } from 'luxon'
 import type { Config } from '../../config/config.ts'
 
-/** The form in which names are compared and sorted: NFC, lower case (the `…_key` columns). */
+/**
+ * Normalizes a name for comparing and sorting: NFC and lower case. The `…_key` columns contain the
+ * result.
+ */
 export { caseFold as fold } from '../../../db/schema/case-folding.ts'
 
 import { caseFold as fold } from '../../../db/schema/case-folding.ts'
@@ -21,7 +24,7 @@ export const slug = (name: string): string =>
     .replace(/^-+|-+$/g, '')
     .slice(0, 50)
 
-/** The form in which phone numbers are compared. */
+/** Normalizes a phone number for comparisons. */
 export { digitsOf as phoneKey } from '../../../db/schema/case-folding.ts'
 
 const entities: Readonly<Record<string, string>> = {
@@ -32,18 +35,18 @@ const entities: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Escapes text for HTML and XML, attributes included. */
+/** Escapes text for HTML and XML, inside and outside of attribute values. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => entities[char] ?? char)
 
 /**
- * Returns the hash by which a content security policy allows a script or style of this server's own
- * pages.
+ * Returns the hash that a Content-Security-Policy lists to allow an inline script or style of this
+ * server's pages.
  */
 export const sourceHash = (source: string): string => `'sha256-${createHash('sha256').update(source).digest('base64')}'`
 
 /**
- * Returns text for one line of Markdown, with every character escaped that could start markup or a
- * link.
+ * Escapes every character that could start Markdown markup or a link, and puts the text on one
+ * line.
  */
 export const plainMarkdown = (text: string): string =>
   text.replace(/\s+/g, ' ').replace(/[\\`*<>[\]!|~]/g, (char) => `\\${char}`)
@@ -51,8 +54,8 @@ export const plainMarkdown = (text: string): string =>
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /**
- * Returns a text for a mail header, such as the subject, with each run of white space as one space.
- * Null and undefined stay.
+ * Replaces each run of white space by one space, for a mail header such as the subject. Returns
+ * null and undefined unchanged.
  */
 export const oneLine = <Text extends string | null | undefined>(text: Text): Text =>
   (typeof text === 'string' ? text.replace(/\s+/g, ' ') : text) as Text

@@ -1,19 +1,21 @@
-// The HTML of mails, ours and others': sanitizing (DOMAIN 14.5), plain text, and pictures. A
-// picture of the mail itself is stored as `cid:`, a remote one in `data-remote`, so that displaying
-// a mail fetches nothing.
+// Sanitizes the HTML of sent and received mails (DOMAIN 14.5), converts it to plain text, and
+// rewrites its pictures. An embedded picture is stored as `cid:`; the URL of a remote picture is
+// stored in `data-remote`. Displaying a mail therefore loads nothing from other servers.
 import { createRequire } from 'node:module'
 import type sanitizeHtml from 'sanitize-html'
 
 type Attributes = Record<string, string>
 
 /**
- * A body of a million characters still fits into a request. Sanitizing runs in one piece, so the
- * costly parts are counted and bounded.
+ * The limits for one mail body. Its length must fit into a request. Sanitizing blocks the event
+ * loop until it ends, so the expensive parts are also limited in number.
  */
 const most = { length: 1_000_000, elements: 50_000, depth: 250, attributes: 50_000, links: 10_000, pieces: 100_000 }
 
 /**
- * Each style goes through a separate parser, the most expensive step. A longer style is dropped.
+ * The limits for `style` attributes: their number, their total length, and the length of each. A
+ * separate parser handles each style, which is the most expensive step. A style longer than `each`
+ * is dropped.
  */
 const maxStyles = { count: 10_000, length: 300_000, each: 4000 }
 
@@ -25,15 +27,19 @@ const tags =
   'a abbr address b bdi bdo blockquote br caption center cite code col colgroup dd del dfn div dl dt em figcaption figure font h1 h2 h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp small span strike strong sub sup table tbody td tfoot th thead tr tt u ul var wbr'.split(
     ' ',
   )
-/** Elements that are dropped with their content. Other disallowed tags are dropped alone. */
+/**
+ * Elements that are dropped together with their content. Of all other disallowed elements, only the
+ * tags are dropped.
+ */
 const dropped =
   'applet audio canvas iframe math noembed noframes noscript object option plaintext script select style svg template textarea title video xmp'.split(
     ' ',
   )
 
 /**
- * No quotes, slashes or colons, and no function but color functions: nothing that could fetch or
- * leave the mail.
+ * The allowed values of style properties. They contain no quotes, slashes or colons, and no
+ * functions except color functions. Such a value cannot load anything or move content outside of
+ * the mail.
  */
 const plain = [/^(?!.*-\d)(?:[\w\s#.,%!-]|\b(?:rgb|hsl)a?\([\d\s.,%]{1,40}\)){1,150}$/i]
 const sides = (name: string, suffix = ''): string[] =>
@@ -54,8 +60,8 @@ const styles = {
 const pictureAttributes = ['alt', 'width', 'height', 'align', 'style', 'title', 'dir', 'lang']
 
 /**
- * The source of a picture in its stored form. `contentIdOf` maps the links of our replies back to
- * the mail's own pictures.
+ * Returns the attributes that store the source of a picture. `contentIdOf` converts a link from a
+ * reply of this server back to the content id of an embedded picture.
  */
 function place(sent: string, contentIdOf: ContentIdOf): Attributes {
   const src = sent.trim().replace(/^\/\//, 'https://')
@@ -66,31 +72,35 @@ function place(sent: string, contentIdOf: ContentIdOf): Attributes {
 }
 
 /**
- * Returns whether a style may be stored: it is short and contains no blocks, at-rules or escapes.
+ * Returns whether a style may be stored. It must be short and must not contain blocks, at-rules or
+ * escapes.
  */
 const isStyle = (style: string): boolean => style.length <= maxStyles.each && !/[{}\\@]/.test(style)
 
 const only = (attributes: Attributes, names: readonly string[]): Attributes =>
   Object.fromEntries(names.flatMap((name) => (attributes[name] ? [[name, attributes[name]]] : [])))
 
-/** The content id of one of the mail's own pictures, from the link in a reply. */
+/**
+ * Returns the content id of an embedded picture from its link in a reply of this server; undefined
+ * for any other link.
+ */
 export type ContentIdOf = (src: string) => string | undefined
 
 /**
- * Returns the sanitized body; sanitizing it again changes nothing. Null for a body that is too
- * large or too costly.
+ * Returns the sanitized body of a mail. Sanitizing the result again changes nothing. Returns null
+ * when the body exceeds a limit.
  */
 export function clean(html: string, contentIdOf: ContentIdOf = () => undefined): string | null {
   const once = cleanOnce(html, contentIdOf)
   if (once === null || !once.lost) return once?.cleaned ?? null
-  // `<p><x><p>`: dropping `<x>` leaves two elements nested that must not be, so a second pass
-  // repairs them.
+  // Dropping a tag can leave an invalid nesting: `<p><x><p>` becomes `<p><p>`. A second pass
+  // repairs the nesting.
   return cleanOnce(once.cleaned, contentIdOf)?.cleaned ?? null
 }
 
 const keptTags = new Set(tags)
 
-/** Loaded with the first text: the module is large, and few requests need it. */
+/** Loads sanitize-html on first use, because the module is large and few requests need it. */
 const load = createRequire(import.meta.url)
 let loaded: typeof sanitizeHtml | undefined
 function sanitizer(): typeof sanitizeHtml {
@@ -98,7 +108,10 @@ function sanitizer(): typeof sanitizeHtml {
   return loaded
 }
 
-/** Sanitizes once. `lost`: whether elements with others inside were dropped. */
+/**
+ * Sanitizes a body in one pass. `lost` tells whether the tags of an element were dropped. Returns
+ * null when the body exceeds a limit.
+ */
 function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; lost: boolean } | null {
   let elements = 0
   let depth = 0
@@ -142,20 +155,24 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
             : rest,
         }),
       },
-      // The parser splits a text with many `<` into many pieces, each of which is escaped.
+      // The parser splits a text at each `<` into pieces and escapes each piece, so the number of
+      // pieces is limited.
       textFilter: (text) => {
         length += text.length
         if (length > most.length || ++found.pieces > most.pieces) throw new TooMuch()
         return text
       },
-      // The parser's time is quadratic in the depth; this hook sees every element as it opens.
+      // This function is called for every opening tag. It limits the depth, because the time of the
+      // parser grows with the square of the depth.
       onOpenTag: (tag, attributes) => {
         lost ||= !keptTags.has(tag)
         for (const _name in attributes) if (++found.attributes > most.attributes) throw new TooMuch()
-        // Parsing the URL is the most expensive part of an element.
+        // Parsing the URL is the most expensive part of an element, so the number of links is
+        // limited.
         if ((attributes.href ?? attributes.src) !== undefined && ++found.links > most.links) throw new TooMuch()
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
-        // The result is at least as long as its text and tags, so a too long body is refused early.
+        // Refuses a too long body early: the result cannot be shorter than its text and tags
+        // together.
         if (keptTags.has(tag)) length += tag.length + 3
         if (length > most.length) throw new TooMuch()
       },
@@ -179,9 +196,9 @@ const decoded = (text: string): string =>
   text.replaceAll(/&(?:amp|lt|gt|quot);/g, (entity) => entities[entity] ?? entity)
 
 /**
- * A sanitized body as plain text. Sanitizing leaves no `>` in attributes and only four entities, so
- * no parser is needed. Until the last step `\f` stands for the edge of a paragraph, `\n` for that
- * of a line, `\r` for a line break.
+ * Converts a sanitized body to plain text. No parser is needed, because sanitized attributes
+ * contain no `>` and only four entities occur. Until the last step, `\f` marks the edge of a
+ * paragraph, `\n` the edge of a line, and `\r` a line break.
  */
 export const plainText = (cleaned: string): string =>
   decoded(
@@ -199,7 +216,8 @@ export const plainText = (cleaned: string): string =>
   ).trim()
 
 /**
- * A stored body for display: its own pictures become working links; unknown ones stay as they are.
+ * Returns a stored body for display, with links to its embedded pictures. Pictures for which
+ * `urlOf` returns undefined stay unchanged.
  */
 export const withPictures = (cleaned: string, urlOf: (contentId: string) => string | undefined): string =>
   cleaned.replaceAll(/<img src="cid:([^">]+)"/g, (tag, contentId: string) => {
@@ -208,8 +226,8 @@ export const withPictures = (cleaned: string, urlOf: (contentId: string) => stri
   })
 
 /**
- * A stored body for sending: the recipient's program fetches remote pictures; `placeOf` may replace
- * their address.
+ * Returns a stored body for sending, in which remote pictures have a `src` again, so that the
+ * recipient's mail program loads them. `placeOf` may replace the URL.
  */
 export const withRemotes = (cleaned: string, placeOf: (url: string) => string): string =>
   cleaned.replaceAll(

@@ -1,13 +1,13 @@
-// Exact amounts (DOMAIN 3.2): JSON numbers outside, integers of ten-thousandths inside, and never
-// arithmetic on floats.
+// Calculates with exact amounts (DOMAIN 3.2). The API has JSON numbers; the database and the code
+// have integers that count ten-thousandths. No calculation uses floating-point numbers.
 import { type RawBuilder, sql } from 'kysely'
 
 const scale = 10_000
 const largest = 99_999_999_999_9999
 
 /**
- * Returns the stored integer of a number with at most 4 decimals. It parses the number's text, so
- * 0.1 is exactly 1000.
+ * Returns the number of ten-thousandths in an amount with at most 4 decimals. Parses the decimal
+ * text of the number, so 0.1 is exactly 1000.
  */
 export function toScaled(value: number): number {
   const text = String(value)
@@ -18,52 +18,55 @@ export function toScaled(value: number): number {
   return sign ? -scaled : scaled
 }
 
-/** Returns the stored integer of an optional field, or undefined. */
+/** Returns `toScaled` of an amount, or undefined when none was sent. */
 export const scaled = (sent: number | undefined): number | undefined =>
   sent === undefined ? undefined : toScaled(sent)
 
-/** Returns the number of a stored integer; the nearest double prints as the same decimal. */
+/** Returns the amount of a stored integer. The nearest double prints as the exact decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 
-/** Returns the number of a sum of stored integers. The sum is exact beyond 2^53. */
+/** Returns the sum of stored integers as an amount. The addition is exact beyond 2^53. */
 export const totalOf = (scaled: readonly number[]): number =>
   fromBig(scaled.reduce((sum, each) => sum + BigInt(each), 0n))
 
-/** Returns price × quantity, or undefined when the product exceeds the largest amount. */
+/** Returns price × quantity as a stored integer; undefined when it exceeds the largest amount. */
 export function times(scaledPrice: number, quantity: number): number | undefined {
   const product = BigInt(scaledPrice) * BigInt(quantity)
   return product > BigInt(largest) ? undefined : Number(product)
 }
 
-/** Returns whether a scaled integer of any size is an amount that can be stored and shown. */
+/** Returns whether an integer of ten-thousandths is within the limits of an amount. */
 export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
 
 /**
- * Returns the SQL of a sum that cannot overflow: it adds whole units and ten-thousandths separately
- * and returns the text `units|parts`.
+ * Returns the SQL of the sum of a column that cannot overflow. It adds whole units and
+ * ten-thousandths separately and yields the text `units|parts`.
  */
 export const sumOf = (ref: string): RawBuilder<string> =>
   sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
 
 /**
- * Returns the sort expressions for a `sumOf` of non-negative amounts: its whole units, then the
- * rest.
+ * Returns two SQL expressions that sort by the sum of a column of non-negative amounts: the whole
+ * units of the sum, then its ten-thousandths.
  */
 export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] => [
   sql<number>`sum(${sql.ref(ref)} / 10000) + cast(sum(${sql.ref(ref)} % 10000) as bigint) / 10000`,
   sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
 ]
 
-/** Returns the number of a `sumOf` text. */
+/** Returns the amount of a text `units|parts` from `sumOf`. */
 export const fromSum = (text: string): number => fromBig(scaledSum(text))
 
-/** Returns the exact scaled integer of a `sumOf` text, for further arithmetic. */
+/**
+ * Returns a text `units|parts` from `sumOf` as an integer of ten-thousandths, for exact
+ * calculations.
+ */
 export function scaledSum(text: string): bigint {
   const [units = '0', parts = '0'] = text.split('|')
   return BigInt(units) * BigInt(scale) + BigInt(parts)
 }
 
-/** Returns the total of each sum times its percentage, rounded once to 4 decimals. */
+/** Multiplies each sum by its percentage and returns the total, rounded once to 4 decimals. */
 export const weighted = (parts: readonly { scaled: bigint; percent: number }[]): number =>
   fromBig(
     divided(
@@ -72,7 +75,7 @@ export const weighted = (parts: readonly { scaled: bigint; percent: number }[]):
     ),
   )
 
-/** Returns a quotient rounded to the nearest integer, halves away from zero. */
+/** Returns a quotient rounded to the nearest integer. Halves are rounded away from zero. */
 export function divided(dividend: bigint, divisor: bigint): bigint {
   const [above, below] = divisor < 0n ? [-dividend, -divisor] : [dividend, divisor]
   const twice = 2n * (above < 0n ? -above : above)
@@ -80,7 +83,7 @@ export function divided(dividend: bigint, divisor: bigint): bigint {
   return above < 0n ? -rounded : rounded
 }
 
-/** Returns the number of a scaled integer of any size. */
+/** Returns the amount of an integer of ten-thousandths. */
 export function fromBig(scaled: bigint): number {
   const absolute = scaled < 0n ? -scaled : scaled
   const parts = String(absolute % BigInt(scale)).padStart(4, '0')

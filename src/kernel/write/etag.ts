@@ -1,24 +1,28 @@
-// ETags (DOMAIN 3.1): the version of a record, or the hash of a reply without a version, such as a
-// page.
+// Computes and compares ETags (DOMAIN 3.1). The ETag of a record is its version. The ETag of a
+// reply without a version, such as a page, is a hash.
 import { hash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { Problem } from '../errors.ts'
 
 export const versionTag = (version: number): string => `"${version}"`
 
-/** Returns the ETag of a reply without a version: the hash of its text. */
+/** Returns the ETag of a reply without a version: a hash of its text. */
 export const textTag = (text: string): string => `"${hash('sha256', text, 'base64url').slice(0, 22)}"`
 
 const own = new WeakMap<object, string>()
 
-/** Sets the ETag of a reply that has no version but can be changed with If-Match. */
+/**
+ * Sets the ETag of a reply that has no version but whose data can be changed with If-Match. Returns
+ * the reply.
+ */
 export function withTag<R extends object>(reply: R, etag: string): R {
   own.set(reply, etag)
   return reply
 }
 
 /**
- * Returns the ETag of a reply body, or undefined for replies without one (messages, mass results).
+ * Returns the ETag of a reply; undefined for a reply without `data`, such as a message or a mass
+ * result. `isRead` allows a hash of the text as the ETag.
  */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
@@ -31,11 +35,12 @@ export function etagOf(reply: unknown, text: string, isRead: boolean): string | 
   return textTag(text)
 }
 
-/** Returns the ETag of the compressed form of a reply. */
+/** Returns the ETag of the compressed reply, which has the encoding as a suffix. */
 export const encodedTag = (etag: string, encoding: string): string => etag.replace(/"$/, `-${encoding}"`)
 
 /**
- * Returns the ETags in a header. An ETag of a compressed reply is also returned without its suffix.
+ * Returns the ETags in a header. For the ETag of a compressed reply, also returns the ETag without
+ * the suffix of the encoding.
  */
 const tagsOf = (header: string): string[] =>
   header.split(',').flatMap((each) => {
@@ -46,7 +51,10 @@ const tagsOf = (header: string): string[] =>
 export const matches = (header: string, etag: string): boolean =>
   header.trim() === '*' || tagsOf(header.replaceAll(/(^|,)\s*W\//g, '$1')).includes(etag)
 
-/** Returns whether a record shows progress figures, which change without raising its version. */
+/**
+ * Returns whether a record contains progress metrics (`stats`), which change without raising the
+ * version.
+ */
 function isMoving(reply: unknown): boolean {
   const { data } = reply as { data?: { stats?: unknown } | null }
   const stats = Object.values(data?.stats ?? {})
@@ -54,9 +62,9 @@ function isMoving(reply: unknown): boolean {
 }
 
 /**
- * Returns whether a GET with this ETag can be answered with 304. A version identifies the whole
- * record at its own path. It does not identify a selection of its keys, its progress figures, or
- * the account, which also shows the role's permissions.
+ * Returns whether a GET with this ETag may be answered with 304. A version identifies the whole
+ * record at its own path. It does not identify a selection of its keys, its progress metrics, or
+ * the account, whose reply also contains the permissions of the role.
  */
 export function speaksForAll(
   etag: string,
@@ -67,18 +75,23 @@ export function speaksForAll(
   return !isVersion || (isWhole && !isMoving(about.reply))
 }
 
-/** Throws 412 when the request carries an If-Match that does not name the record's version. */
+/** Throws 412 when the request has an If-Match header that does not name the record's version. */
 export function checkIfMatch(ctx: Context, version: number): void {
   if (!isMatched(ctx, versionTag(version)))
     throw new Problem('version_mismatch', `The record is at version ${version} by now.`)
 }
 
-/** Throws 412 like `checkIfMatch`, for a reply with an ETag but without a version. */
+/**
+ * Throws 412 when the request has an If-Match header that does not contain `etag`. For replies that
+ * have an ETag but no version.
+ */
 export function checkTag(ctx: Context, etag: string): void {
   if (!isMatched(ctx, etag)) throw new Problem('version_mismatch')
 }
 
-/** If-Match compares strongly: a weak tag never matches. */
+/**
+ * Returns whether If-Match allows the change. The comparison is strong: a weak ETag never matches.
+ */
 function isMatched({ ifMatch }: Context, etag: string): boolean {
   if (ifMatch === null || ifMatch.trim() === '*') return true
   return tagsOf(ifMatch).includes(etag)

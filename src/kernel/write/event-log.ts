@@ -1,5 +1,5 @@
-// The event log: one append-only row per write, in the transaction of the write (DOMAIN 17.3).
-// History, restore, feed, webhooks and workflows read it.
+// Writes the event log: each write appends one row in its transaction (DOMAIN 17.3). History,
+// restore, event feed, webhooks and workflows read the log.
 import type { Context } from '../context.ts'
 import { sightOf } from '../query/event-visibility.ts'
 import { insert } from '../query/statement-cache.ts'
@@ -16,23 +16,25 @@ const secrets = new Set([
   'token',
 ])
 /**
- * The keys in JSON syntax. They cannot match inside a string value, where the quotes are escaped.
+ * The secret keys in JSON syntax. They cannot occur inside a JSON string, where quotes are escaped.
  */
 const secretKeys = [...secrets].map((key) => `"${key}":`)
 /**
- * Keys that never count as changed: each write sets the first two, and tag links have events of
- * their own.
+ * Keys that never count as changed. Every write sets `updated_at` and `version`, and tag links have
+ * their own events.
  */
 const neverChanged: ReadonlySet<string> = new Set(['updated_at', 'version', 'tags'])
 
-/** Returns a snapshot as JSON, without secrets and without texts longer than `maxLength`. */
+/** Returns a snapshot as JSON. Omits secrets, and texts longer than `maxLength` characters. */
 function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   if (snapshot === null) return null
-  // Checking each key takes ten times as long, and a snapshot rarely has a key to omit.
+  // Searches the JSON text for secret keys. Checking each key takes ten times as long, and few
+  // snapshots contain a secret.
   const whole = maxLength < Number.POSITIVE_INFINITY ? null : JSON.stringify(snapshot)
   if (whole !== null && !secretKeys.some((key) => whole.includes(key))) return whole
   const isTooLong = (value: unknown): boolean => typeof value === 'string' && value.length > maxLength
-  // Users choose the codes of custom attributes; one called `token` is not a secret.
+  // Users choose the codes of custom attributes, so a custom attribute with the code `token` is not
+  // a secret.
   const own = new Set<unknown>()
   return JSON.stringify(snapshot, function (this: unknown, key, value: unknown) {
     if (key === 'custom_attributes') own.add(value)
@@ -40,22 +42,22 @@ function stored(snapshot: Snapshot | null, maxLength: number): string | null {
   })
 }
 
-/** Returns a body without secrets, for `before` listeners. */
+/** Returns a body without secret keys, for `before` listeners. */
 export function withoutSecretKeys(input: unknown): unknown {
   if (typeof input !== 'object' || input === null || !Object.keys(input).some((key) => secrets.has(key))) return input
   return Object.fromEntries(Object.entries(input).filter(([key]) => !secrets.has(key)))
 }
 
 /**
- * Returns the keys of an entity's records whose values are derived from other fields, other records
- * or the clock (x-derived).
+ * Returns the keys of an entity whose values are derived from other fields, other records or the
+ * clock (x-derived).
  */
 export const derivedKeysOf = ({ services }: Pick<Context, 'services'>, entity: string): readonly string[] =>
   services.resources.get(entity)?.getOperation.derivedKeys ?? []
 
 /**
- * Returns the top-level keys (and `custom_attributes.<code>`) whose values differ; all keys of a
- * new record.
+ * Returns the keys whose values differ between two snapshots: top-level keys and
+ * `custom_attributes.<code>`. Returns all keys of a new record.
  */
 export function changedKeys(before: Snapshot | undefined, after: Snapshot, derivedKeys: readonly string[]): string[] {
   const ignored = (key: string): boolean => neverChanged.has(key) || derivedKeys.includes(key)
@@ -75,13 +77,13 @@ export function changedKeys(before: Snapshot | undefined, after: Snapshot, deriv
   return keys
 }
 
-/** Returns the id of the newest event, 0 when the log is empty. */
+/** Returns the id of the newest event; 0 when the log is empty. */
 export async function newestEvent({ db }: Pick<Context, 'db'>): Promise<number> {
   const row = await db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).executeTakeFirst()
   return row?.id ?? 0
 }
 
-/** Writes one row and returns its id. */
+/** Writes one event to the log and returns its id. */
 export async function record(
   ctx: Context,
   event: AccordEvent,

@@ -1,6 +1,6 @@
-// Typed events on top of mitt (DOMAIN 17.1). A `before` listener refuses a write by throwing a
-// Veto. Errors of `after` listeners are caught, because in mitt one error would stop all later
-// listeners.
+// Emits typed events with mitt (DOMAIN 17.1). A `before` listener refuses a write by throwing a
+// Veto. Errors of `after` listeners are caught, because in mitt an error would keep later listeners
+// from running.
 import mitt, { type Emitter as Mitt, type WildcardHandler } from 'mitt'
 import type { Log, Origin } from '../context.ts'
 
@@ -13,8 +13,9 @@ export interface Actor {
 export type Snapshot = Record<string, unknown>
 
 /**
- * The argument of a listener. `before` has input and current entity; `after` has entity, before and
- * changed.
+ * The argument of a listener. For a `before` event, `input` is the body and `entity` the current
+ * record. For an `after` event, `entity` is the new record, `before` the old record, and `changed`
+ * the changed fields.
  */
 export interface AccordEvent {
   name: string
@@ -30,18 +31,18 @@ export interface AccordEvent {
   before?: Snapshot | null
   changed?: string[]
   related?: { type: string; id: number }
-  /** Set on `<base>.create` when a deleted record was restored. */
+  /** Set when the event is the restore of a deleted record. */
   restored?: true
 }
 
 /**
- * The last words of bare event names. These events repeat a change after its create or update event
- * (DOMAIN 17.2).
+ * The last words of event names without a suffix. Such an event follows a create or update event
+ * and repeats its change (DOMAIN 17.2).
  */
 export const followUps = ['restore', 'won', 'lost', 'reopened'] as const
 
 /**
- * Thrown by a `before` listener to refuse a write; the caller gets 403 `event_vetoed` with the
+ * Thrown by a `before` listener to refuse a write. The caller gets 403 `event_vetoed` with the
  * reason.
  */
 export class Veto extends Error {
@@ -59,21 +60,24 @@ export class ListenerFailed extends Error {}
 
 export type Listener = (event: AccordEvent) => void | Promise<void>
 
-/** The argument of an extension module. Patterns may use `*` for one segment: `lead.*.after`. */
+/**
+ * The argument of an extension module. In a pattern, `*` stands for one segment of an event name:
+ * `lead.*.after`.
+ */
 export interface Emitter {
   on(pattern: string, listener: Listener): () => void
   emit(event: AccordEvent): void
-  /** Returns whether any listener matches this event name. */
+  /** Returns whether the pattern of any listener matches this event name. */
   isHeard(name: string): boolean
   Veto: typeof Veto
 }
 
-/** Prefixes of event names, each with the prefix that replaces it. */
+/** Aliases for prefixes of event names: each pattern is replaced by the prefix beside it. */
 export type EventAliases = readonly (readonly [RegExp, string])[]
 
 /**
- * Returns a test for event names by a pattern: `*` stands for one segment, or alone for every
- * event.
+ * Returns a function that tests whether an event name matches a pattern. In a pattern, `*` stands
+ * for one segment; the pattern `*` matches every event.
  */
 export function matcher(pattern: string, aliases: EventAliases): (name: string) => boolean {
   if (pattern === '*') return () => true
@@ -87,7 +91,8 @@ export function matcher(pattern: string, aliases: EventAliases): (name: string) 
 }
 
 export function createEmitter(log: () => Log, aliases: EventAliases = []): Emitter {
-  // mitt is typed as CommonJS under nodenext: its default export arrives one level down.
+  // The cast is needed because TypeScript treats mitt as CommonJS under `nodenext` and types its
+  // default export wrongly.
   const create = mitt as unknown as () => Mitt<Record<string, AccordEvent>>
   const bus = create()
   const listeners = new Map<object, (name: string) => boolean>()
@@ -96,8 +101,8 @@ export function createEmitter(log: () => Log, aliases: EventAliases = []): Emitt
     Veto,
     on(pattern, listener) {
       const matches = matcher(pattern, aliases)
-      // All listeners use mitt's `*`, so they run in the order of registration, whatever their
-      // pattern.
+      // Every listener is registered under mitt's `*`, so that listeners run in the order of
+      // registration, regardless of their patterns.
       const handler: WildcardHandler<Record<string, AccordEvent>> = (name, event) => {
         if (!matches(String(name))) return
         if (event.name.endsWith('.before')) {

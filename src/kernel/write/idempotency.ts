@@ -1,6 +1,7 @@
-// Idempotency-Key (DOMAIN 3.1): the first reply to a key is stored for 24 hours per token or
-// session, in the transaction of the work, and sent again. After a crash, a repeated key gets that
-// reply, runs for the first time, or continues after the last committed transaction.
+// Implements the header Idempotency-Key (DOMAIN 3.1). The first reply to a key is stored for 24
+// hours, in the transaction of the work. A repeated request with the key gets that reply. After a
+// crash, a repeated request runs for the first time or continues after the last committed
+// transaction.
 
 import type { Selectable, Updateable } from 'kysely'
 import { LRUCache } from 'lru-cache'
@@ -14,16 +15,18 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { transaction } from './write.ts'
 
 /**
- * How long a request holds a key. After that, or once its process is gone, the next request with
- * the key takes it over, and the first one can no longer commit.
+ * The milliseconds for which a request reserves a key. After that, or once the process of the
+ * request is gone, the next request takes the key over. The first request can then no longer
+ * commit.
  */
 const leaseMs = 60_000
 
 const stepped = new WeakSet<object>()
 
 /**
- * Marks a handler that opens its own transactions, or none. Other handlers run in one transaction,
- * which holds the write lock. A marked handler stores its progress through `ctx.keyed`.
+ * Marks a handler that opens its own transactions, or none. An unmarked handler runs in one
+ * transaction, which blocks other writers. A marked handler stores its progress through
+ * `ctx.keyed`.
  */
 export function inSteps<H extends object>(handler: H): H {
   stepped.add(handler)
@@ -33,24 +36,28 @@ export function inSteps<H extends object>(handler: H): H {
 export const isInSteps = (handler: object): boolean => stepped.has(handler)
 
 /**
- * How a handler marked `inSteps` reads and stores the progress of a request with an
- * Idempotency-Key.
+ * Reads and stores the progress of a request with an Idempotency-Key. Used by handlers marked
+ * `inSteps`.
  */
 export interface KeyedRequest {
   /**
-   * The progress that the last committed transaction of an earlier try stored; null when there is
-   * none.
+   * The progress that an earlier attempt stored with its last committed transaction. Null when
+   * there is none.
    */
   readonly progress: unknown
   /**
-   * Stores the progress in a transaction. Throws 409 when another request has taken the key over.
+   * Stores the progress in the transaction of `inner`. Throws 409 when another request has taken
+   * the key over.
    */
   save(inner: Context, progress: unknown): Promise<void>
-  /** Stores the coming reply in a transaction. */
+  /** Stores the reply in the transaction of `inner`, before the handler returns the reply. */
   complete(inner: Context, reply: unknown): Promise<void>
 }
 
-/** The only transaction of a handler marked `inSteps`; it also stores its result as the reply. */
+/**
+ * Runs the only transaction of a handler marked `inSteps`. Returns the result of `work` and stores
+ * it as the reply, in the same transaction.
+ */
 export const answering = <T>(
   ctx: Context,
   work: (ctx: Context) => Promise<T>,
@@ -74,7 +81,7 @@ export interface Answer {
 
 export interface Work {
   handle: (ctx: Context) => Promise<unknown>
-  /** Turns a handler's result into the stored reply. */
+  /** Converts the result of a handler to the form in which the reply is stored. */
   render: (ctx: Context, reply: unknown) => Answer
   isInSteps: boolean
 }
@@ -82,18 +89,19 @@ export interface Work {
 type Replayable = Answer & { replayed: boolean }
 
 /**
- * Returns the stored reply, or does the work and stores its reply. Throws 422
- * `idempotency_key_reused` for another request under the same key, 409 `idempotency_in_flight`
- * while the first request is running.
+ * Returns the stored reply of the key, or does the work and stores its reply. Throws 422
+ * `idempotency_key_reused` when the key was used for a different request. Throws 409
+ * `idempotency_in_flight` while the first request is running.
  */
 export async function once(ctx: Context, key: string, request: unknown, work: Work): Promise<Replayable> {
   const { db } = ctx
   const owner = ownerOf(ctx)
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
-  // An HMAC, because a body may contain a password.
+  // Uses an HMAC instead of a plain hash, because a body may contain a password.
   const hash = ctx.services.seal.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
-  // Without old rows to delete there is no commit to wait for.
+  // Checks first whether expired rows exist, because deleting them needs a commit, which takes
+  // time.
   if (await expired.executeTakeFirst())
     await db.deleteFrom('idempotency_keys').where('expires_at', '<', stamp(ctx.time)).execute()
 
@@ -116,9 +124,11 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     .returning('id')
     .executeTakeFirst()
     .catch((cause: unknown) => {
-      // The row may exist although the disk did not confirm the commit.
+      // Frees the key for a later request. The row may exist although the disk did not confirm the
+      // commit.
       abandoned.set(holder, true)
-      // The token or session ended while the request waited, for example by a sign-out.
+      // A foreign key violation means that the token or session ended while the request waited, for
+      // example by a sign-out.
       throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
     })
 
@@ -134,14 +144,16 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       return perform(ctx, { id: first.id, holder, progress: null }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    // Rows of earlier versions have no progress, so the remaining work is unknown.
+    // Continues after the stored progress. Rows of earlier program versions have no progress, so it
+    // is unknown what remains to do.
     if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
       const progress: unknown = JSON.parse(ctx.services.seal.decrypt(first.body))
       await takeOver(ctx, first, { hash, holder })
       return perform(ctx, { id: first.id, holder, progress }, work)
     }
     if (first?.state !== 'completed' || first.body === null) throw inFlight()
-    // The first request may still be waiting for the disk.
+    // The stored reply may not be on disk yet, so it is sent only after the disk has confirmed the
+    // commit.
     await ctx.services.store.whenDurable()
     return {
       status: Number(first.status),
@@ -162,11 +174,15 @@ interface Held {
 async function perform(ctx: Context, { id, holder, progress }: Held, work: Work): Promise<Replayable> {
   const { db, services } = ctx
   const mine = (inner: Db) => inner.updateTable('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
-  /** Runs in the transaction of the work; throws when another request has taken the key over. */
+  /**
+   * Updates the row of the key in the transaction of the work. Throws when another request has
+   * taken the key over.
+   */
   const claim = async (inner: Db, changes: Changes): Promise<void> => {
     const { numUpdatedRows } = await mine(inner).set(changes).executeTakeFirst()
     if (numUpdatedRows > 0n) return
-    // The row was deleted with its token or session, or another request has taken it over.
+    // The row no longer belongs to this request. Either the row was deleted with its token or
+    // session, or another request has taken the key over.
     const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
     if (await other.executeTakeFirst()) throw inFlight()
   }
@@ -195,14 +211,15 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     const reply = await work.handle({ ...ctx, keyed })
     if (stored) return stored
     const answer = work.render(ctx, reply)
-    // The work is committed, so a reply that cannot be stored is not an error.
+    // The work is already committed, so the request succeeds even if the reply cannot be stored.
     await bestEffort(() => mine(db).set(completed(answer)).execute())
     return answer
   }
   try {
     return { ...(await (work.isInSteps ? inSeveral() : inOne())), replayed: false }
   } catch (error) {
-    // A refused request changed nothing, so its key is freed. After a commit the key stays taken.
+    // Frees the key of a request that failed before its first commit and so changed nothing. After
+    // a commit the key stays reserved.
     const mineOnly = db.deleteFrom('idempotency_keys').where('id', '=', id).where('held_by', '=', holder)
     abandoned.set(holder, true)
     await bestEffort(() => mineOnly.where('state', '=', 'in_flight').execute())
@@ -211,8 +228,8 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
 }
 
 /**
- * The keys that failed requests of this process may still hold, because a full disk can keep them
- * from being freed. Only the newest are kept.
+ * The ids of failed requests of this process whose keys may still be reserved, because a full disk
+ * can prevent freeing a key. Only the newest `maxAbandoned` are stored.
  */
 const maxAbandoned = 1000
 const abandoned = new LRUCache<string, true>({ max: maxAbandoned })
@@ -222,14 +239,17 @@ const inFlight = (): Problem => new Problem('idempotency_in_flight', undefined, 
 type Row = Selectable<DB['idempotency_keys']>
 type Changes = Updateable<DB['idempotency_keys']>
 
-/** Returns whether the request that holds the key has ended or exceeded its lease. */
+/** Returns whether the request that reserved the key has ended or exceeded `leaseMs`. */
 function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): boolean {
   return (
     since < stamp(new Date(ctx.time.getTime() - leaseMs)) || abandoned.has(holder ?? '') || isProcessGone(holder ?? '')
   )
 }
 
-/** Takes the key over. Throws 409 when another request took it first. */
+/**
+ * Reserves the key for this request instead of the earlier one. Throws 409 when another request did
+ * so first.
+ */
 async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { hash: string; holder: string }) {
   const { numUpdatedRows } = await db
     .updateTable('idempotency_keys')
@@ -247,8 +267,8 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
 }
 
 /**
- * Returns the token or session that owns the keys; undefined for callers that a retry could not
- * identify.
+ * Returns the token or session to which the keys belong. Returns undefined for other callers, which
+ * a repeated request could not identify.
  */
 function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
   if (token) return { column: 'token_id', id: token.id }

@@ -1,6 +1,6 @@
-// The only place that opens transactions and emits events (DESIGN 6), in this order: before, work,
-// event log, commit, after. Veto, rollback and dry run are decided here, so they hold for every
-// write.
+// The only place that opens transactions and emits events (DESIGN 6). The order of a write is:
+// `before` event, work, event log, commit, `after` event. Veto, rollback and dry run are
+// implemented here, so they apply to every write.
 import { textOnly } from '../../../db/compiled-queries.ts'
 import type { Db, RecordRef } from '../../../db/store.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -14,41 +14,41 @@ import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.
 
 /** The state of a transaction in progress. */
 export interface Unit {
-  /** Events to emit after the commit. */
+  /** The events to emit after the commit. */
   readonly after: AccordEvent[]
-  /** Id of its first row in the event log; later rows refer to it. */
+  /** The id of the first event that the transaction logged. Its later events refer to this id. */
   firstEventId?: number
-  /** The records archived so far (archive.ts), in order. */
+  /** The records that the transaction has archived so far, in order (archive.ts). */
   readonly archived: { entity: string; id: number; event: number }[]
-  /** The records whose search documents must be updated. */
+  /** The records whose search documents must be updated before the commit. */
   readonly stale: RecordRef[]
   /** Whether the transaction enqueued a job, so that the worker must be notified. */
   wakes: boolean
 }
 
 export interface About {
-  /** Resource name as in paths: `leads`, `persons` … */
+  /** The type of the record, as in paths: `leads`, `persons` … */
   entity: string
   input: unknown
   id?: number
-  /** The record before the change; omitted on creation. */
+  /** The record before the change; undefined on creation. */
   before?: Snapshot
   related?: { type: string; id: number }
   /** Set when the change restores a deleted record. */
   restored?: true
   /**
-   * Whether the event is also emitted and logged under its bare name, without a suffix (DOMAIN
-   * 17.2).
+   * Whether the change also emits an event whose name has no suffix (DOMAIN 17.2). The event log
+   * then stores the name without a suffix.
    */
   isAlsoBare?: boolean
 }
 
 export interface Outcome<Id extends number | null = number> {
-  /** Null for a singleton without an id, such as the configuration. */
+  /** The id of the record. Null for a singleton, such as the configuration, which has no id. */
   id: Id
   /** The record after the change; null after a deletion. */
   entity: Snapshot | null
-  /** Names of changed fields that no reply shows, such as a password. */
+  /** The names of changed fields that no reply contains, such as a password. */
   hidden?: string[]
 }
 
@@ -61,10 +61,11 @@ class DryRun extends Error {
 }
 
 /**
- * Runs `work` in a transaction, or joins the transaction of `ctx`. Events are emitted after the
- * outermost commit. A dry run is rolled back but returns its result. Concurrent writers may share
- * one commit; with `isLong`, earlier writers do not wait for this commit. `inParts` promises that
- * large changes are split into savepoints with few changes each.
+ * Runs `work` in a transaction, or in the transaction of `ctx` if there is one. Events are emitted
+ * after the outermost commit. A dry run is rolled back but returns its result. Concurrent writers
+ * may share one commit. With `isLong`, earlier writers do not wait for the commit of this
+ * transaction. `inParts` promises that large changes are split into savepoints with few changes
+ * each.
  */
 export async function transaction<T>(
   ctx: Context,
@@ -102,22 +103,25 @@ export async function transaction<T>(
 
 const newUnit = (): Unit => ({ after: [], archived: [], stale: [], wakes: false })
 
-/** The option `inParts` of `transaction`, for long transactions. */
+/** The option `inParts` of `transaction` as an object, for calls of `longTransaction`. */
 export const inParts = { inParts: true } as const
 
-/** A transaction that takes long: other writers do not wait for its commit. */
+/** Runs a transaction that takes long. Other writers do not wait for its commit. */
 export const longTransaction = <T>(
   ctx: Context,
   work: (ctx: Context & { unit: Unit }) => Promise<T>,
   { inParts = false } = {},
 ): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
 
-/** Search documents written at once: larger batches leave fewer index segments to merge. */
+/**
+ * The number of search documents written by one update of the index. Larger batches leave fewer
+ * index segments to merge.
+ */
 const freshAtOnce = 100
 
 /**
- * Updates the search index for changed records; a few are deferred to the commit, which writers may
- * share.
+ * Updates the search index for changed records. Up to `freshAtOnce` records are deferred to the
+ * commit, so that writers who share the commit also share the update.
  */
 async function updateSearchIndex(
   { services }: Pick<Context, 'services'>,
@@ -140,8 +144,9 @@ const part = {
 }
 
 /**
- * Runs a part of a transaction that may fail alone. On an error it undoes the part's rows and
- * pending events and throws the error; the transaction can continue. Savepoints do not nest.
+ * Runs a part of a transaction that may fail without the rest. On an error, undoes the rows and
+ * pending events of the part and rethrows the error; the transaction can continue. Savepoints must
+ * not be nested.
  */
 export async function savepoint<T>(
   { db, unit, services }: Context & { unit: Unit },
@@ -163,9 +168,9 @@ export async function savepoint<T>(
 }
 
 /**
- * One change with its pair of events. `work` changes the rows and returns the record after the
- * change. When nothing changed, no event is logged and `eventId` is null. Throws 403 `event_vetoed`
- * when a listener refuses the change, and 500 when one fails.
+ * Makes one change and emits its `before` and `after` events. `work` changes the rows and returns
+ * the record after the change. When nothing changed, no event is logged and `eventId` is null.
+ * Throws 403 `event_vetoed` when a listener refuses the change, and 500 when a listener fails.
  */
 export async function write<Id extends number | null = number>(
   ctx: Context,
@@ -176,7 +181,8 @@ export async function write<Id extends number | null = number>(
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
-      // Listeners get copies, because they may refuse a change but not alter it (DOMAIN 17.1).
+      // Listeners get copies, because a listener may refuse a change but not alter its values
+      // (DOMAIN 17.1).
       event.input = structuredClone(withoutSecretKeys(about.input))
       if (about.before) event.entity = structuredClone(about.before)
       offer(ctx, event)
@@ -193,7 +199,7 @@ export async function write<Id extends number | null = number>(
     if (about.before) after.before = about.before
     const isChange = deleted || about.before === undefined || changed.length > 0
     const logged = about.isAlsoBare ? { ...after, name } : after
-    // A dry run logs deletions only: the archive needs the id of their event.
+    // A dry run logs only deletions, because the archive needs the id of the deletion event.
     const isRecorded = isChange && (deleted || !ctx.dryRun)
     const eventId = isRecorded ? await record(ctx, logged, about.before ?? null, outcome.entity) : null
     ctx.unit.after.push(after)
@@ -202,7 +208,7 @@ export async function write<Id extends number | null = number>(
   })
 }
 
-/** Emits and logs one event without a pair, under its bare name (DOMAIN 17.2). */
+/** Emits and logs one event whose name has no suffix `.before` or `.after` (DOMAIN 17.2). */
 export const emitOnly = (
   ctx: Context,
   name: EventBase,
@@ -213,7 +219,7 @@ export const emitOnly = (
     event.entity = shown
     event.changed = changed
     if (before) event.before = before
-    // A dry run is rolled back, so its row would never be read.
+    // A dry run is rolled back, so a logged row would never be read.
     if (!ctx.dryRun) await record(ctx, event, before ?? null, shown)
     ctx.unit.after.push(event)
   })
@@ -224,14 +230,14 @@ interface Announced extends Pick<About, 'entity' | 'before' | 'restored'> {
   changed?: string[]
 }
 
-/** The fields that every event of a write has. */
+/** Returns an event with the fields that every event has. */
 function eventOf(
   ctx: Context,
   name: string,
   entityId: number | null,
   about: Pick<About, 'entity' | 'related' | 'restored'>,
 ): AccordEvent {
-  // Throws for a type without a visibility rule, before anything is written.
+  // Throws for a type of record without a visibility rule, before anything is written.
   sightOf(ctx, about.entity)
   const event: AccordEvent = {
     name,
@@ -254,14 +260,14 @@ export function actorOf(ctx: Context): AccordEvent['actor'] {
 }
 
 /**
- * Returns whether a listener refused the write. A failed listener did not refuse it, so a retry may
- * succeed.
+ * Returns whether a listener refused the write by a veto. A listener that failed with another error
+ * does not count, because a retry may succeed.
  */
 export const isVeto = (error: unknown): error is Problem => error instanceof Problem && error.code === 'event_vetoed'
 
 /**
- * Returns whether a listener refused the write or failed. For changes that record an external fact,
- * such as a sent mail.
+ * Returns whether the error comes from a listener that refused the write or failed. Used for
+ * changes that record an external fact, such as a sent mail.
  */
 export const isOfListener = (error: unknown): error is Problem =>
   isVeto(error) || (error instanceof Problem && error.cause instanceof ListenerFailed)
@@ -277,8 +283,8 @@ function offer(ctx: Context, event: AccordEvent): void {
 }
 
 /**
- * Turns a database error into a problem. Rules are checked before, so only races and locks get
- * here.
+ * Converts a database error to a problem. The rules check for conflicts before a write, so these
+ * errors occur only when concurrent writes conflict or the database is locked.
  */
 function translate({ services }: Pick<Context, 'services'>, error: unknown): unknown {
   const { dialect } = services.store
