@@ -21,7 +21,7 @@ import { generatedLine } from './schema.ts'
 export interface Ignorable {
   keys: string[]
   nested: Record<string, Ignorable>
-  /** What to send instead of a key, if another key replaces it. */
+  /** For each read-only key that another key replaces: advice such as `send person_id`. */
   hints?: Record<string, string>
 }
 
