@@ -7,7 +7,10 @@ import { MailDeferred } from './failures.ts'
 import { compose } from './message.ts'
 import type { Mailer } from './outbound.ts'
 
-/** `file:mails`, `file:/var/mails` or `file:///var/mails`. */
+/**
+ * Returns the mailer for a folder. The URL is `file:mails`, `file:/var/mails` or
+ * `file:///var/mails`.
+ */
 export function folderMailer(url: string): Mailer {
   const path = url.slice('file:'.length)
   if (path === '') throw new Error('The address for outgoing mail must name a folder after file:.')

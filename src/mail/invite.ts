@@ -16,8 +16,8 @@ export interface Invitation {
   organiser: { name: string; email: string } | null
   attendees: { name: string; email: string }[]
   /**
-   * When this version of the event was made. It is an input, so the same invitation has the same
-   * bytes.
+   * The time of this version of the event. The caller passes the time, so that the same invitation
+   * always has the same bytes.
    */
   created: Date
   method: 'REQUEST'
@@ -54,5 +54,8 @@ export function inviteOf(invitation: Invitation): string {
   return calendar.toString()
 }
 
-/** RFC 5545 puts names between double quotes and has no escape for them. */
+/**
+ * Returns a name without double quotes. RFC 5545 puts names between double quotes and has no escape
+ * for them.
+ */
 const quotable = (name: string): string => withoutControls(name).replaceAll('"', "'")
