@@ -32,8 +32,8 @@ const isBuilt =
   existsSync(join('dist', 'src', 'cli.js')) && existsSync(stamp) && readFileSync(stamp, 'utf8') === sources
 if (!isBuilt || !process.argv.includes('--if-changed')) {
   console.log('Building…')
-  // Removes the stamp first. An interrupted build then leaves no stamp, and the next build runs in
-  // full.
+  // Removes the stamp before the build. An interrupted build then leaves no stamp, so the next
+  // build is not skipped.
   rmSync(stamp, { force: true })
   run(join('node_modules', 'typescript-native', 'bin', 'tsc'), '-p', 'tsconfig.json')
   run(join('codegen', 'pack.mjs'), 'dist')

@@ -4,8 +4,8 @@
 import type { ContractDocument, Operation } from './read.ts'
 
 /**
- * The name of the shared response that each operation in openapi.yaml refers to as `default`. The
- * document that the server publishes does not contain it.
+ * The name of the shared response to which `default` of each operation in openapi.yaml refers. The
+ * document that the server publishes has exact statuses and not this response.
  */
 export const commonErrors = 'CommonErrors'
 
@@ -35,7 +35,7 @@ export function commonErrorsOf(method: string, operation: Operation): Record<str
   )
 }
 
-/** Returns a copy of the document in which exact statuses replace each `default`. */
+/** Returns a copy of the document with exact statuses in place of each `default` response. */
 export function withCommonErrors(document: ContractDocument): ContractDocument {
   const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
   const components = mapValues(document.components, (section, parts) =>

@@ -51,7 +51,7 @@ const bundled = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Whether the module is the entry of a subprocess (kernel/runtime/offload.ts). */
+/** Returns whether the module is the entry point of a subprocess (kernel/runtime/offload.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
 const entries = readdirSync(sources, { recursive: true })
   .filter(isEntry)
@@ -99,7 +99,8 @@ const common = {
   platform: 'node',
   target: 'node20',
   logLevel: 'warning',
-  // Defines `require`, with which CommonJS packages load the built-in modules of Node.
+  // Defines `require`, because bundled CommonJS packages call it to load the built-in modules of
+  // Node.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },
@@ -110,7 +111,8 @@ const { metafile } = await build({
   entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
+  // Chunks are written beside cli.js, because `keepPlaces` resolves paths from the folder of
+  // cli.js.
   chunkNames: 'chunk-[hash]',
   sourcemap: true,
   // Smaller files load faster. Names are not shortened and lines are short, so that a stack trace

@@ -21,7 +21,7 @@ interface Output {
   render: (contract: Contract) => string | Promise<string>
 }
 
-/** Every generated file of the repository. */
+/** Every generated file of the repository, with the function that renders it. */
 export const outputs: readonly Output[] = [
   { path: 'src/contract/schema.gen.ts', render: renderSchema },
   { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },

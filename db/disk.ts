@@ -21,7 +21,7 @@ export function makeFolder(path: string, mode: number): void {
     try {
       syncPath(dirname(made))
     } catch (cause) {
-      // A folder without read permission cannot be opened, so it cannot be synced.
+      // A folder without read permission cannot be opened for the sync, so this error is ignored.
       if ((cause as NodeJS.ErrnoException).code !== 'EACCES') throw cause
     }
   }

@@ -6,7 +6,7 @@ import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialect.ts'
 import type { Db, Store } from './store.ts'
 
-/** The parts of the program that migrations use. */
+/** The functions of the program that migrations may call. */
 export interface MigrationTools {
   /** Encrypts a value that was stored in plain text with the key of the installation. */
   readonly seal: (text: string) => string
@@ -39,8 +39,8 @@ const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migrati
 })
 
 /**
- * In the order in which they run. Append only: a released migration is never edited
- * (migrations/released.txt).
+ * All migrations in the order in which they run. New migrations are only appended. A released
+ * migration is never edited (migrations/released.txt).
  */
 export const migrations: readonly Migration[] = [
   step('0001_identity', () => import('./migrations/0001_identity.ts')),

@@ -31,7 +31,7 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
   }
 }
 
-/** Reports two paths that the same URL can match. */
+/** Reports two paths if one URL can match both and a router prefers neither. */
 export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
   const paths = [...new Map(operations.map((each) => [each.path, each])).values()]
   for (const [index, one] of paths.entries()) {

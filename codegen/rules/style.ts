@@ -78,7 +78,8 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
 const minSharedParameters = 6
 
 /**
- * Reports a long list of parameters that two operations repeat, because a YAML alias can share it.
+ * Reports a long list of parameters that an operation repeats from an earlier operation. A YAML
+ * alias can share the list.
  */
 export const longListsAreAliased: Rule = ({ contract: { source }, report }) => {
   const known = new Map<string, { id: string; list: unknown }>()

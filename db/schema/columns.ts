@@ -36,7 +36,7 @@ export const integer = (initial?: number): Column => withInitial('integer', init
 /** A decimal number with four places, stored as an integer scaled by 10^4. */
 export const money = (initial?: number): Column => withInitial('money', initial)
 export const flag = (initial?: boolean): Column => withInitial('flag', initial)
-/** JSON text. `initial` is the default as text, such as '{}'. */
+/** A column with JSON as text. `initial` is the default as text, such as '{}'. */
 export const json = (initial?: string): Column => withInitial('json', initial)
 /** A date as text: `YYYY-MM-DD`. */
 export const date = (): Column => ({ kind: 'date' })

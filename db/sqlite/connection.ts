@@ -39,7 +39,7 @@ export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`cache_size = -${cacheKib}`)
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  // A timeout would block the event loop; busy-retry.ts waits instead.
+  // A busy timeout would block the event loop. busy-retry.ts retries instead.
   database.pragma('busy_timeout = 0')
   return database
 }

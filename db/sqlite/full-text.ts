@@ -66,7 +66,7 @@ export const sqliteFullText: FullText = {
     const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
     if (beginnings === '' || types.length === 0) return null
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
-    // The unary plus keeps SQLite from running one FTS5 query for each id.
+    // The unary plus keeps SQLite from running one FTS5 query for each id in `among`.
     const narrowed = among ? sql`and +rowid in ${among}` : sql``
     return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
   },

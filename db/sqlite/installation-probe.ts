@@ -5,7 +5,7 @@ import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 export interface Probe {
-  /** Whether the database was seeded. */
+  /** Whether the database has its initial rows (seed.ts). */
   isSeeded: boolean
   /** The ISO timestamps of the first applied migrations. */
   migratedAt: string[]

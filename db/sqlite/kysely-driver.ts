@@ -127,7 +127,7 @@ const dialect: Dialect = {
 const compiler = new SqliteQueryCompiler()
 const adapter = new SqliteAdapter()
 
-/** Runs a statement without the promises of Kysely's connection pool. */
+/** A Kysely executor that runs statements without the promises of Kysely's connection pool. */
 class DirectExecutor extends DefaultQueryExecutor {
   readonly #execute: Execute
   readonly #isBound: boolean

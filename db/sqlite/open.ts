@@ -96,8 +96,8 @@ class SqliteStore implements Store {
     this.#maintenance = this.#openMaintenance()
   }
 
-  // Every public member is a bound function, because callers spread a store or pass single
-  // functions on.
+  // Every public member is a bound function, because callers spread a store or pass one function
+  // alone.
   health = () => this.#health.trouble
   faults = () => this.#faults.list()
   verifyFiles = () => this.#files.verify()

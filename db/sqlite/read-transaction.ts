@@ -62,7 +62,7 @@ export function createReadTransaction(
       try {
         end()
       } catch {
-        // The next read meets the same error.
+        // The error is ignored, because the next read throws it, too.
       }
     })
   }

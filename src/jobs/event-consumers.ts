@@ -20,7 +20,7 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
   restored: boolean
 }
 
-/** An event without its snapshots, which are large and which few consumers need. */
+/** An event without its snapshots. Snapshots are large, and few consumers need them. */
 export type EventSummary = Pick<
   StoredEvent,
   'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'workflow_run_id' | 'restored' | 'created_at'
@@ -154,7 +154,7 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
   }
 
   /**
-   * Notes that a consumer has no event up to `to`. Returns whether the position is to be stored
+   * Notes that the consumer has no event up to `to`. Returns whether this position must be stored
    * now.
    */
   function skip({ time }: Context, consumer: EventConsumer, position: number, to: number): boolean {

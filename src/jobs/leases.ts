@@ -14,9 +14,12 @@ export type JobRow = Selectable<DB['jobs']>
 export const leaseMs = 60_000
 
 interface ReleaseOptions {
-  /** Jobs that this worker still runs, though their lease expired while the machine slept. */
+  /**
+   * The ids of jobs that this worker still runs. Their leases may have expired while the machine
+   * slept.
+   */
   running?: ReadonlySet<number>
-  /** Also releases unexpired leases of processes that are gone. */
+  /** Whether to release unexpired leases too, if their process has ended. */
   isThorough?: boolean
 }
 
@@ -85,7 +88,7 @@ export async function claim(
       return left > 0
     })
     if (rows.length === 0) return []
-    // Each claim has its own name, because the same worker may claim the same job again.
+    // Each claim gets a unique `locked_by`, because one worker may claim the same job again.
     const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
     await ctx.db
       .updateTable('jobs')

@@ -7,7 +7,7 @@ import type { JobKind } from './queue.ts'
 export interface Schedule {
   /** The key of the schedule's row, which stores the last due time. */
   name: string
-  /** `HH:MM` for each day, or a number of minutes that divides an hour. */
+  /** The time of day `HH:MM`, or an interval in minutes that divides an hour. */
   at: string | number
   job: JobKind<{ due: string }>
   /** Returns whether the schedule is needed. It is skipped while the result is false. */

@@ -5,7 +5,7 @@ import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Services } from '../kernel/context.ts'
 
 const pauseMs = 1000
-/** The minimum time between two log lines about the same fault. */
+/** The minimum time between two log lines about storage faults, in milliseconds. */
 const logIntervalMs = 60_000
 
 export interface StorageRetry {

@@ -1,4 +1,5 @@
-// The mailer for development: writes each e-mail as an .eml file into a folder and sends nothing.
+// The mailer for development. It writes each e-mail as an .eml file into a folder and sends
+// nothing.
 import { randomUUID } from 'node:crypto'
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'

@@ -10,7 +10,10 @@ export { MailboxFailed, StopPolling } from './failures.ts'
 export interface MailboxSettings {
   host: string
   port: number
-  /** `ssl`: TLS from the first byte. `tls`: STARTTLS, or an error. `none`: unencrypted. */
+  /**
+   * `ssl`: TLS from the first byte. `tls`: STARTTLS, and an error if the server has none. `none`:
+   * no encryption.
+   */
   encryption: 'none' | 'ssl' | 'tls'
   validateCert: boolean
   username: string
@@ -157,7 +160,7 @@ export async function pollMailbox(
    */
   async function pollMessage({ path, folder, uidValidity }: PolledFolder, uid: number): Promise<boolean> {
     const facts = await watched(client.fetchOne(String(uid), { size: true, flags: true }, { uid: true }))
-    // The message was removed after the search.
+    // The server returns nothing for a message that was removed after the search.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
     const isWhole = sizeBytes <= maxMailBytes

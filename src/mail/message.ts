@@ -22,7 +22,10 @@ export interface OutboundMessage {
    */
   inReplyTo?: string
   references: string[]
-  /** Further headers, such as List-Unsubscribe. A header made from the fields above is refused. */
+  /**
+   * Further headers, such as List-Unsubscribe. `compose` refuses a header that it makes from the
+   * fields above.
+   */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
   /** An invitation (invite.ts), shown by mail programs and attached as `invite.ics`. */

@@ -27,7 +27,7 @@ export interface Mailer {
 }
 
 export interface SentMail {
-  /** The server's reply, one line. */
+  /** The reply of the server as one line. */
   response: string
   refused: { address: string; reason: string }[]
 }

@@ -1,4 +1,4 @@
-// Gives an e-mail that is being sent time to finish when its worker stops.
+// Gives an e-mail that is being sent time to finish when the worker stops.
 
 /**
  * The time in milliseconds that a running e-mail has to finish. It must be shorter than the time

@@ -58,7 +58,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     }
     done()
   })
-  // An idle connection that dies does not concern any e-mail.
+  // The error of an idle connection is ignored, because it does not concern any e-mail.
   transport.on('error', () => undefined)
 
   async function deliver(

@@ -67,7 +67,7 @@ export function newGroup<Deferred>(isSingle: boolean): Group<Deferred> {
   const done = new Promise<void>((...both) => {
     ;[resolve, reject] = both
   })
-  // All members may have rolled back, and then nothing else handles the rejection.
+  // Without this handler, a rejection would be unhandled when no member awaits `done`.
   done.catch(nothing)
   return { isSingle, since: performance.now(), members: 0, deferred: [], done, resolve, reject }
 }

@@ -114,7 +114,8 @@ export function createWalSync(
       const [version] = (await thread.run('pragma user_version')).row
       await thread.run(`pragma user_version = ${version ?? 0}`)
     } catch {
-      // Another process has the lock, or the disk fails. The next transaction meets the same error.
+      // The error is ignored: another process has the lock, or the disk fails. The next transaction
+      // reports the same error.
     } finally {
       thread.idle()
     }

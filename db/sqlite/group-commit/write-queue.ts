@@ -384,7 +384,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     try {
       this.#connection.rollback()
     } catch {
-      // `begin` rolls back again before the next transaction.
+      // The error is ignored, because `begin` rolls back again before the next transaction.
     }
     group.reject(error)
   }

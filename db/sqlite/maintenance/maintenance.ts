@@ -173,7 +173,8 @@ class ThreadedMaintenance implements Maintenance {
           this.#options.onRound(null)
         },
         (error: unknown) => {
-          // Another process has the lock, the disk fails or is full, or the thread has died.
+          // Possible causes: another process has the lock, the disk fails or is full, or the thread
+          // has died.
           this.#notBefore = this.#commits + commitsAfterFailure
           this.#hasFailed = true
           if (!this.#closing.signal.aborted) this.#options.onRound(error)

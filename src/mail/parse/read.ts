@@ -35,7 +35,10 @@ export interface ReceivedMail {
   error: string | null
   /** Whether a program sent the e-mail: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
-  /** The headers that explain where the e-mail came from, by lower-case name. */
+  /**
+   * The kept headers, which explain where the e-mail came from. Keys are header names in lower
+   * case.
+   */
   headers: Record<string, string>
 }
 

@@ -34,7 +34,8 @@ const limit = pLimit(maxConcurrent)
  */
 export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
   const { maxWaiting, maxMs, maxMiB } = { ...defaultLimits, ...limits }
-  // p-limit counts a job that can start at once as pending until the next microtask.
+  // The sum is used, because p-limit counts a job that can start at once as pending until the next
+  // microtask.
   if (limit.activeCount + limit.pendingCount >= maxConcurrent + maxWaiting)
     throw new MailReaderBusy('Other e-mails are being read.')
   return limit(() => readInProcess(given, maxMs, maxMiB))
