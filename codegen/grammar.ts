@@ -106,8 +106,8 @@ export function* walk(kind: PartKind, node: unknown, at: Path): Generator<Contra
 }
 
 /**
- * Yields the keys of the object that the table does not list, with their paths. In a map, yields
- * only names with the prefix x-. Maps in `freeNames` may contain any name.
+ * Yields the keys of the object that the table does not list, with the path of each key. In a map,
+ * yields only names with the prefix x-. Maps in `freeNames` may contain any name.
  */
 export function* unknownKeys({ kind, node, at }: ContractPart): Generator<{ name: string; at: Path }> {
   const keys = grammar.get(kind)

@@ -64,8 +64,8 @@ const rules: readonly Rule[] = [
 ]
 
 /**
- * The rules that check the text of openapi.yaml. They do not run on the document of a running
- * server, because that document has no text.
+ * The rules that check the text of openapi.yaml. These rules do not run on the document of a
+ * running server, because that document has no text.
  */
 const styleRules: readonly Rule[] = [
   style.linesAreNarrow,

@@ -21,13 +21,13 @@ if (folder === undefined) throw new Error('Name the output folder: node codegen/
 const sources = join(root, 'src')
 const to = join(resolve(folder), 'src')
 
-/** The files that the program opens by path. They are copied and not bundled. */
+/** The files that the program opens by path. These files are copied and not bundled. */
 const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'resources/data-transfer/sheet.mjs']
 const facts = /\/operations\.gen\.ts$/
 /**
  * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
- * their six hundred files one by one. Their dependencies are bundled, too. A package stays outside
- * if it has native code, reads files of its own folder or is loaded on demand.
+ * six hundred files of these packages one by one. Dependencies are bundled, too. A package stays
+ * outside if it has native code, reads files of its own folder or is loaded on demand.
  */
 const bundled = [
   '@fastify/busboy',
@@ -99,8 +99,8 @@ const common = {
   platform: 'node',
   target: 'node20',
   logLevel: 'warning',
-  // Defines `require`, because bundled CommonJS packages call it to load the built-in modules of
-  // Node.
+  // Defines `require` for bundled CommonJS packages, which load built-in modules of Node with
+  // `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },

@@ -13,7 +13,10 @@ export interface CachedQuery<Row> {
    * the same SQL and the same values bound before `values`.
    */
   name: string
-  /** The values of this call, in order. The query must bind them after all other values. */
+  /**
+   * The values of this call. The query must bind these values in this order, after all other
+   * values.
+   */
   values: readonly unknown[]
   build: () => Compilable<Row> | Promise<Compilable<Row>>
 }
@@ -28,10 +31,7 @@ export interface StatementCache {
   run<Row>(db: Db, query: CachedQuery<Row>): Promise<QueryResult<Row>>
 }
 
-/**
- * A function that runs before each use of a cached statement. It receives the statement and the
- * query of the call.
- */
+/** A function that runs before each use of a cached statement, with the query of the call. */
 export type StatementCheck = (statement: Statement, query: CachedQuery<unknown>) => Promise<void>
 
 /**
@@ -103,7 +103,7 @@ export const textOnly = (text: string): CompiledQuery => CompiledQuery.raw(text)
 
 /**
  * Returns a copy of the query with other parameters. `CompiledQuery.raw` would freeze each copy and
- * give it a new id.
+ * create a new query id.
  */
 const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[]): CompiledQuery<Row> => ({
   ...(query as CompiledQuery<Row>),

@@ -1,6 +1,6 @@
-// The interface of a database engine. Migrations and resources call it instead of SQL that only one
-// engine understands. SQL that is the same on every engine, such as `on conflict`, does not belong
-// here.
+// The interface of a database engine. Migrations and resources use this interface instead of SQL
+// that only one engine understands. SQL that is the same on every engine, such as `on conflict`,
+// does not belong here.
 
 import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 
@@ -177,7 +177,7 @@ export const truncationMark = '\u0001'.repeat(3)
  * `id` and `entity_type`. Triggers update the indexes when the table changes.
  */
 export interface FullText {
-  /** Creates the indexes and fills them from the table. */
+  /** Creates the full-text indexes and adds all rows of the table. */
   create(db: Kysely<unknown>, table: string): Promise<void>
   drop(db: Kysely<unknown>, table: string): Promise<void>
   /** The steps that build new indexes beside the current indexes, in short transactions. */
@@ -207,7 +207,10 @@ export interface FullText {
  * rows that are written during the rebuild to the new index.
  */
 export interface IndexRebuild {
-  /** Returns the names of the indexes of a table. They must be rebuilt one after another. */
+  /**
+   * Returns the names of the full-text indexes of a table. The caller rebuilds one index after
+   * another.
+   */
   indexes(table: string): readonly string[]
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /**

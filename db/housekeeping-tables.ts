@@ -3,7 +3,7 @@
 
 /**
  * The tables in which processes store locks and positions every few seconds. No cache depends on
- * these tables, so their changes do not change `Store.commitGeneration`.
+ * these tables, so a change in one does not change `Store.commitGeneration`.
  */
 export const housekeepingTables = ['event_readers', 'locks', 'schedules'] as const
 

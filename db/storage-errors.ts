@@ -16,7 +16,8 @@ const fileCodes: Readonly<Record<string, StorageFault>> = {
   EIO: 'failing',
 }
 /**
- * Error codes that sockets report, too. They count as storage faults only in an error with a path.
+ * The error codes that sockets report, too. Such a code is a storage fault only in an error with a
+ * path.
  */
 const pathCodes: Readonly<Record<string, StorageFault>> = {
   EACCES: 'readonly',

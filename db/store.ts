@@ -64,7 +64,8 @@ export interface Store {
   /**
    * Returns a promise that resolves once all data that can be read now is on the disk. Returns null
    * when the data is there already. The promise rejects when the disk does not confirm the data.
-   * For data that a power cut must not undo after a client has seen it, such as the id of an event.
+   * Needed for data that must survive a power cut once a client has seen it, such as the id of an
+   * event.
    */
   whenDurable(): Promise<void> | null
   /**
@@ -80,8 +81,9 @@ export interface Store {
   /** Throws if the last `verifyFiles` found a problem. */
   assertFiles(): void
   /**
-   * Sets the function that tells whether more writes are about to arrive. While it returns true, a
-   * group of transactions waits a little before its commit, so that more writes share the commit.
+   * Sets the function that tells whether more writes are about to arrive. While the function
+   * returns true, a group of transactions waits a little before its commit, so that more writes
+   * share the commit.
    */
   onGroupCommit(isWriteComing: () => boolean): void
   /**
@@ -95,7 +97,7 @@ export interface Store {
   walBytes(): number
   /**
    * Calls the listener right after each commit of this process. The listener must not throw.
-   * Returns a function that removes it.
+   * Returns a function that removes the listener.
    */
   onCommit(listener: () => void): () => void
   /**
@@ -118,8 +120,8 @@ export interface DatabaseCopy extends DatabaseSnapshot {
 
 export interface StoreOptions {
   /**
-   * The maximum time in milliseconds that a write waits for others to share its commit. With 0,
-   * each write has its own commit.
+   * The maximum time in milliseconds that a write waits for other writes to share its commit. With
+   * 0, each write has its own commit.
    */
   groupMs?: number
   /** The maximum time in milliseconds that a transaction waits for a lock of another process. */
@@ -169,7 +171,8 @@ export const openCopy = (file: string): DatabaseCopy => ({
 export const checkpointIfUnused = (file: string): boolean => checkpointSqliteIfUnused(file)
 
 /**
- * Returns the paths of the database file and of the files beside it. They must be moved together.
+ * Returns the paths of the database file and of the files beside it. All these files must be moved
+ * together.
  */
 export const filesOfDatabase = (file: string): string[] => [...sqliteSideFiles(file), file]
 

@@ -113,8 +113,8 @@ export const enumsAreShared: Rule = ({ document, report }) => {
 }
 
 /**
- * Returns whether the path leads into a record type with custom attributes. Their enums list option
- * ids, so such an enum is not shared.
+ * Returns whether the path leads into a record type with custom attributes. The enum of a custom
+ * attribute lists option ids, so it is not a shared enum.
  */
 function isCustomAttribute(document: ContractDocument, [section, part, name]: Path): boolean {
   const schema = section === 'components' && part === 'schemas' && document.components?.schemas?.[String(name)]

@@ -169,7 +169,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     const codes = Object.keys(operation.responses ?? {})
     const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
     const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
-    // 206 is a part of 200, and a dry run changes nothing. Neither counts as a second success.
+    // 206 (a part of 200) and the status of a dry run do not count as further statuses of success.
     const successes = codes.filter(
       (code) => /^2/.test(code) && !(code === '206' && codes.includes('200')) && code !== dryRun,
     )

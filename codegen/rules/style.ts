@@ -57,8 +57,8 @@ export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
 }
 
 /**
- * Reports an error response that is written by hand although `default` already stands for it. The
- * two would drift apart.
+ * Reports an error response that is written by hand although `default` already includes this error.
+ * The copies would drift apart.
  */
 export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
   for (const { id, method, operation, at } of listOperations(source)) {

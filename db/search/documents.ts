@@ -1,5 +1,5 @@
 // Defines the search document of a record, and helpers to compose one. Each resource declares the
-// documents of its records; search-index.ts stores them.
+// documents of its records, and search-index.ts stores the documents.
 
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'

@@ -216,8 +216,8 @@ async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumen
 
 /**
  * Compares the documents of an entity with its records and corrects the documents, step by step.
- * Stops at the highest id at the start, because later writes update their documents themselves.
- * Returns the number of records read.
+ * Stops at the highest id at the start, because a later write updates the document of its record
+ * itself. Returns the number of records read.
  */
 async function compareAll(store: Pick<Store, 'db'>, { entity, read }: SearchDocumentSource): Promise<number> {
   const last = await highestId(store.db, entity)

@@ -69,8 +69,8 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
 }
 
 /**
- * Returns the paths of the log and journal files of a database file. Beside another database file,
- * they would damage that database.
+ * Returns the paths of the log and journal files of a database file. Such a file would damage
+ * another database that gets the same name.
  */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 

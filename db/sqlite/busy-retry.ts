@@ -1,6 +1,5 @@
 // Retries work while another process has the write lock. The event loop runs between the attempts.
-// The `busy_timeout` of SQLite would block the event loop, so every connection of a server sets it
-// to 0.
+// A `busy_timeout` of SQLite would block the event loop, so server connections have none.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStorageFault } from './errors.ts'

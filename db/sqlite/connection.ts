@@ -30,7 +30,7 @@ export function prepareConnection(database: Database.Database): Database.Databas
 }
 
 /**
- * The page cache of a connection in KiB. It has room for the inner pages of tables with millions of
+ * The page cache of a connection in KiB, with room for the inner pages of tables with millions of
  * rows. With the default of 2 MiB, SQLite would read these pages from the file again and again.
  */
 const cacheKib = 32 * 1024

@@ -93,8 +93,8 @@ export function openSqliteImage(image: Buffer): Database.Database {
 }
 
 /**
- * Returns the bytes of the database for opening in memory. The two header bytes of a WAL database
- * would require a log, so they are reset.
+ * Returns the bytes of the database for opening in memory. Resets the two header bytes that mark a
+ * WAL database, because a database in memory has no log.
  */
 export function sqliteImage(database: Database.Database): Buffer {
   const image = database.serialize()

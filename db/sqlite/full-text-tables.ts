@@ -27,8 +27,8 @@ const maxSegments = 500
 const pagesPerStep = 100
 
 /**
- * Returns a statement that merges a few segments. The caller repeats the statement until it changes
- * at most one row (maintenance.ts).
+ * Returns a statement that merges a few segments. The caller repeats the statement until at most
+ * one row changes (maintenance.ts).
  */
 export const mergeOf = (index: string): string =>
   `insert into ${index} (${index}, rank) values ('merge', ${pagesPerStep})`

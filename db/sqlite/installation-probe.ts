@@ -15,8 +15,8 @@ const nothing: Probe = { isSeeded: false, migratedAt: [] }
 const busyTimeoutMs = 500
 
 /**
- * Returns the facts about the file, or null when it cannot be read as a database. The cause appears
- * later, when the file is opened for writing.
+ * Returns the facts about the file, or null when the file cannot be read as a database. A later
+ * attempt to open the file for writing reports the cause.
  */
 export function probeSqlite(file: string, { migrations }: { migrations: number }): Probe | null {
   // An empty file is not opened, because SQLite would then delete the log beside the file.

@@ -46,8 +46,8 @@ export function kyselySqlite<DB>(
       if (statement.kind === 'write') return writer.write<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.runOutside<R>(query)
       if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
-      // A write does not block a read. Another process can block a read for a moment while it
-      // recovers or closes the log.
+      // A write does not block a read. Another process that recovers or closes the log can block a
+      // read for a moment.
       const read = (): QueryResult<R> => {
         reader.look.begin()
         // The statement is prepared again, because `begin` empties the cache when the schema has

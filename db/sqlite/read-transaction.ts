@@ -62,7 +62,7 @@ export function createReadTransaction(
       try {
         end()
       } catch {
-        // The error is ignored, because the next read throws it, too.
+        // The error is ignored, because the next read throws the same error.
       }
     })
   }
@@ -86,8 +86,8 @@ export function createReadTransaction(
     // This first read fixes the data that the transaction sees.
     const now = version?.get() ?? 0
     if (now === last.version) return
-    // A commit after the first read may be in `others` already, though this transaction does not
-    // see it. So the next change counts again.
+    // `others` may already count a commit that came after the first read and that this transaction
+    // does not see. So the next change counts again.
     const foreign = others()
     const tables = schema?.get() ?? 0
     const isForeign = foreign !== last.others

@@ -1,6 +1,6 @@
 // Records the faults of a database since it was opened: damaged pages, disk errors and failing
-// maintenance. All connections of a store share one record. /readyz, /metrics and the log report
-// it.
+// maintenance. All connections of a store share one fault log. /readyz, /metrics and the server's
+// log report these faults.
 
 import Database from 'better-sqlite3'
 import { sqliteStorageFault } from './errors.ts'

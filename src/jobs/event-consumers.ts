@@ -33,8 +33,8 @@ export interface EventConsumer {
    */
   name: string
   /**
-   * Returns the entity types whose events the consumer wants now, or null for all types. The
-   * consumer never receives skipped events of other types, even if it wants their type later.
+   * Returns the entity types whose events the consumer wants now, or null for all types. Events of
+   * other types are skipped and never passed later.
    */
   entityTypes(ctx: Context): Promise<readonly string[] | null>
   /**
@@ -110,12 +110,15 @@ interface EventRange {
 
 export function createEventDispatcher(services: Services, consumers: readonly EventConsumer[]): EventDispatcher {
   /**
-   * For each consumer: the id up to which the log has no event for it, and the time in milliseconds
-   * since which this position is not stored.
+   * For each consumer without new events: `id` is the position up to which the log has no event for
+   * the consumer. `since` is the time in milliseconds since which this position is not stored.
    */
   const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
-  /** The consumers that have failed. They wait until no other consumer has events left. */
+  /**
+   * The consumers that have failed. A failed consumer waits until no other consumer has events
+   * left.
+   */
   const failing = new Set<EventConsumer>()
   const steps = new Map(consumers.map((consumer) => [consumer, adaptiveBatches(minEvents, maxEvents, maxEvents)]))
   const { isTransient } = createStorageRetry(services, () => false)
@@ -141,7 +144,7 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
       if (await hasEvents(ctx, range)) {
         const taken = await attempt(consumer, () => transaction(ctx, (ctx) => consumeStep(ctx, consumer, range, step)))
         found = taken === true || found
-        // Lets requests run, because a long backlog must not delay them.
+        // Lets HTTP requests run between two steps of a long backlog.
         await yieldToEventLoop()
       } else {
         isDue = skip(ctx, consumer, position, to) || isDue

@@ -1,5 +1,5 @@
-// Runs one claimed job, renews its lease meanwhile and stores its outcome. A failed job is retried.
-// A job without further attempts is buried, that is, kept until a user retries it.
+// Runs one claimed job, renews the lease of the job meanwhile and stores the outcome. A failed job
+// is retried. After the last attempt the job is buried: it stays until a user retries it.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
 import { bury, finish, holdsLease, type JobRow, leaseMs, postpone, renew } from './leases.ts'

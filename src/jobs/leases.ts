@@ -15,11 +15,11 @@ export const leaseMs = 60_000
 
 interface ReleaseOptions {
   /**
-   * The ids of jobs that this worker still runs. Their leases may have expired while the machine
-   * slept.
+   * The ids of jobs that this worker still runs. The lease of such a job may have expired while the
+   * machine slept.
    */
   running?: ReadonlySet<number>
-  /** Whether to release unexpired leases too, if their process has ended. */
+  /** Whether to release also an unexpired lease of a process that has ended. */
   isThorough?: boolean
 }
 
@@ -167,8 +167,8 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
   transaction(ctx, async (ctx) => {
     const { numUpdatedRows } = await ctx.db
       .updateTable('jobs')
-      // The key becomes free for a new job. A user who retries the buried job decides that it is
-      // still wanted.
+      // The key becomes free for a new job. A user who retries the buried job decides that the job
+      // is still wanted.
       .set({
         state: 'buried',
         dedupe_key: null,
@@ -202,7 +202,10 @@ export async function isSequenceBusy(
   return (await other.where('id', '<>', id).limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Takes a running job out of its sequence, so that the jobs behind it no longer wait. */
+/**
+ * Takes a running job out of its sequence, so that later jobs of the sequence do not wait for this
+ * job.
+ */
 export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } }, id: number): Promise<void> {
   const jobs = ctx.db.selectFrom('jobs').select('sequence').where('id', '=', id)
   const sequence = (await jobs.executeTakeFirst())?.sequence ?? null

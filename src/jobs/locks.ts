@@ -8,7 +8,7 @@ import { transaction } from '../kernel/write/write.ts'
 
 /**
  * Takes or renews a lock. Returns false when another owner has the lock. A `shared` lock only shows
- * that an owner is alive, so any owner may overwrite it.
+ * that an owner is alive, so any owner may overwrite the lock.
  */
 export const acquireLock = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
   transaction(ctx, async (ctx) => {

@@ -40,8 +40,8 @@ export interface JobKind<Payload extends object> {
    */
   retryAfterSeconds: readonly number[]
   /**
-   * Returns whether jobs of the kind may run now. They wait while the result is false, for example
-   * mail jobs without a mail server.
+   * Returns whether jobs of the kind may run now. While the result is false, these jobs wait, for
+   * example mail jobs without a mail server.
    */
   isReady: (services: Services) => boolean
   /**
@@ -175,8 +175,8 @@ export const releaseDedupeKey = async ({ db }: Context, jobId: number): Promise<
   void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
 /**
- * Lets waiting jobs with these keys run at `at`, if they are due later. Their order in a sequence
- * does not change.
+ * Moves waiting jobs with these keys to the time `at`, if their time is later. The order of jobs in
+ * a sequence does not change.
  */
 export const expedite = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {

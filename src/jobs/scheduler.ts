@@ -22,13 +22,13 @@ export interface Scheduler {
 
 export const schedulerLock = 'scheduler'
 /**
- * The duration of the scheduler lock in milliseconds. It is longer than the minute between two
- * ticks, so that a live scheduler keeps the lock.
+ * The duration of the scheduler lock in milliseconds. The duration is longer than the minute
+ * between two ticks, so that a live scheduler keeps the lock.
  */
 export const schedulerLockMs = 90_000
 /**
- * The longest pause between two ticks in milliseconds. It is limited, because timers do not follow
- * jumps of the wall clock.
+ * The longest pause between two ticks in milliseconds. The pause is limited, because timers do not
+ * follow jumps of the wall clock.
  */
 const maxPauseMs = 60_000
 

@@ -10,7 +10,10 @@ export interface Schedule {
   /** The time of day `HH:MM`, or an interval in minutes that divides an hour. */
   at: string | number
   job: JobKind<{ due: string }>
-  /** Returns whether the schedule is needed. It is skipped while the result is false. */
+  /**
+   * Returns whether the schedule is needed. While the result is false, the scheduler skips the
+   * schedule.
+   */
   isWanted?: (services: Services) => boolean
 }
 

@@ -1,5 +1,5 @@
 // The error classes of sending and receiving mail. Each message is one short line without
-// credentials, so users may see it. Callers decide by the class whether to retry.
+// credentials, so users may see the message. Callers decide by the class whether to retry.
 
 /** A permanent failure: the server will never accept this e-mail. The e-mail is not retried. */
 export class MailRefused extends Error {

@@ -51,8 +51,7 @@ export interface PollResult {
   folders: PolledFolder[]
   taken: number
   /**
-   * The messages for which `take` threw. After each of them the poll continued with the next
-   * message.
+   * The messages for which `take` threw an error. The poll continued after each of these messages.
    */
   failed: { path: string; uid: number; cause: unknown }[]
   isStopped: boolean
@@ -70,7 +69,8 @@ export interface PolledFolder {
 }
 
 /**
- * The number of bytes that are fetched of a message that is too large. They contain the headers.
+ * The number of bytes that are fetched of a message that is too large. These bytes contain the
+ * headers.
  */
 const headBytes = 256 * 1024
 
@@ -92,7 +92,7 @@ export function folderOf(path: string, specialUse: string | null | undefined, de
 
 /**
  * Returns the folders to poll: the inbox, and every folder without subfolders. "All Mail" is left
- * out because it repeats the e-mails of the other folders.
+ * out, because that folder repeats the e-mails of the other folders.
  */
 function leaves(listed: readonly ListResponse[]): ListResponse[] {
   const selectable = listed.filter(({ flags }) => !flags.has('\\Noselect') && !flags.has('\\NonExistent'))
@@ -156,7 +156,8 @@ export async function pollMailbox(
   }
 
   /**
-   * Fetches a message and passes it to `take`. Returns whether the next poll may skip the message.
+   * Fetches a message and calls `take` with the message. Returns whether the next poll may skip the
+   * message.
    */
   async function pollMessage({ path, folder, uidValidity }: PolledFolder, uid: number): Promise<boolean> {
     const facts = await watched(client.fetchOne(String(uid), { size: true, flags: true }, { uid: true }))

@@ -56,6 +56,6 @@ export function inviteOf(invitation: Invitation): string {
 
 /**
  * Returns a name without double quotes. RFC 5545 puts names between double quotes and has no escape
- * for them.
+ * for a double quote in a name.
  */
 const quotable = (name: string): string => withoutControls(name).replaceAll('"', "'")

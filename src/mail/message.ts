@@ -145,8 +145,8 @@ async function attachmentsOf({ attachments, html }: OutboundMessage) {
     const isShown = cid !== null && html.includes(`cid:${cid}`)
     composed.push({
       filename: withoutControls(name).replaceAll(/[/\\]/g, '_') || 'attachment',
-      // A file of a multipart or message type would have to be a valid e-mail itself, so it is sent
-      // as plain bytes.
+      // A file of a multipart or message type would have to be a valid e-mail itself. Such a file
+      // is sent as plain bytes.
       contentType: mediaType.test(type) ? type : 'application/octet-stream',
       content: await bytesOf(content),
       ...(isShown && { cid, contentDisposition: 'inline' as const }),

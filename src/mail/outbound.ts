@@ -17,9 +17,9 @@ export interface Mailer {
    */
   check(): Promise<string | null>
   /**
-   * Sends an e-mail. Resolves when the server has accepted it for at least one recipient. `refused`
-   * lists the recipients that the server rejected. Throws MailRefused or MailDeferred, also when
-   * `signal` aborts.
+   * Sends an e-mail. Resolves when the server has accepted the e-mail for at least one recipient.
+   * `refused` lists the recipients that the server rejected. Throws MailRefused or MailDeferred,
+   * also when `signal` aborts.
    */
   send(message: OutboundMessage, signal: AbortSignal): Promise<SentMail>
   /** Closes idle connections at once. Closes a busy connection when its e-mail is done. */

@@ -5,7 +5,7 @@ import { UnreadableMail } from './failures.ts'
 export const maxMailBytes = 30 * 1024 * 1024
 /**
  * The maximum number of lines of at most 40 bytes. 150,000 such lines took a second to parse. The
- * rest of the e-mail is cut off. Encoded files have longer lines, so they are not affected.
+ * rest of the e-mail is cut off. Encoded files do not count, because their lines are longer.
  */
 const maxShortLines = 150_000
 const shortLineBytes = 40
@@ -36,8 +36,8 @@ const tooMany = (): UnreadableMail =>
   new UnreadableMail('The e-mail cannot be read: it has too many parts.', { isMail: true })
 
 /**
- * Removes leading empty lines and the "From " line of mbox files. The parser would take either for
- * the end of the headers.
+ * Removes leading empty lines and the "From " line of mbox files. The parser would end the headers
+ * at such a line.
  */
 function withoutPreface(bytes: Uint8Array): Uint8Array {
   let start = 0

@@ -149,8 +149,8 @@ const sentences: Record<string, string> = {
 
 function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): string {
   const known = sentences[error.code ?? '']
-  // A reply to a failed login may repeat the credentials, so our own sentence replaces it. Any
-  // other reply says more than our own sentence.
+  // A reply to a failed login may repeat the credentials, so our own sentence is used. Any other
+  // reply says more than our own sentence.
   if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
   return redactedLine(error.response ?? error.message, secrets)
 }

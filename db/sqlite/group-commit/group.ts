@@ -40,8 +40,8 @@ export interface GroupCommitOptions<Deferred> {
    */
   readonly maxGroupMs: number
   /**
-   * Returns whether further writes are about to arrive. A group then waits for them, because a
-   * commit costs as much CPU as a small change.
+   * Returns whether further writes are about to arrive. A group then waits for these writes to
+   * share its commit, because a commit costs as much CPU as a small change.
    */
   isWriteComing(): boolean
   /**
@@ -50,8 +50,8 @@ export interface GroupCommitOptions<Deferred> {
    */
   beforeCommit(deferred: readonly Deferred[]): Promise<void>
   /**
-   * Returns a promise that resolves once all commits so far are on the disk. Returns null when they
-   * are there already.
+   * Returns a promise that resolves once all commits so far are on the disk. Returns null when all
+   * commits are already on the disk.
    */
   whenDurable(): Promise<void> | null
   /**

@@ -18,7 +18,7 @@ export interface WriteQueue<Deferred> {
   write<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** Runs one statement outside any transaction. */
   runOutside<R>(query: SqlQuery): Promise<QueryResult<R>>
-  /** Gives the caller the connection outside any transaction, until it calls `release`. */
+  /** Gives the caller the connection outside any transaction, until the caller calls `release`. */
   exclusive(): Promise<ExclusiveConnection>
   /** Returns whether no request waits, no transaction is open and no commit is due. */
   isIdle(): boolean

@@ -63,7 +63,8 @@ export function createWalSync(
       else await (await opened()).datasync()
     } catch (cause) {
       isBroken = true
-      // Other transactions may have read the unsynced commit, so they must wait for the next sync.
+      // Other transactions may have read the unsynced commit, so these transactions must wait for
+      // the next sync.
       isDirty = true
       const error = new UnconfirmedCommitError('The disk did not confirm what was committed.', { cause })
       onFailure(error)
@@ -88,10 +89,10 @@ export function createWalSync(
   }
 
   /**
-   * After a failed sync, copies the log into the database file with a checkpoint, which syncs both.
-   * A second `fdatasync` would not report pages that the kernel has dropped. Returns whether the
-   * log then restarts. It does not restart while a reader uses it. A power cut could then lose
-   * commits that follow a dropped page.
+   * After a failed sync, copies the log into the database file with a checkpoint, which syncs both
+   * files. A second `fdatasync` would not report pages that the kernel has dropped. Returns whether
+   * the log then restarts. A reader of the log prevents the restart. Without a restart, a power cut
+   * could lose later commits, because they follow a dropped page.
    */
   async function repair(): Promise<boolean> {
     const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row

@@ -34,7 +34,7 @@ export interface WriteConnection {
   runExclusive<R>(query: SqlQuery): QueryResult<R>
   /** Begins a transaction. A transaction that may change much of the database needs `file`. */
   begin(undoStorage: UndoStorage): void
-  /** Commits the whole transaction, or rolls it back and throws. */
+  /** Commits the whole transaction. On an error, rolls back the whole transaction and throws. */
   commit(): void
   rollback(): void
   /** Begins a part of the transaction that can be rolled back alone. Savepoints do not nest. */
@@ -42,8 +42,8 @@ export interface WriteConnection {
   releaseSavepoint(): void
   rollbackToSavepoint(): void
   /**
-   * Returns whether the transaction takes no further member. That is so when it cannot be committed
-   * any more and when it has changed the schema.
+   * Returns whether the transaction takes no further member. The reason is a fault that prevents
+   * the commit, or a change of the schema.
    */
   isClosedToMembers(): boolean
 }
@@ -53,8 +53,8 @@ export interface Callbacks {
   /** Runs after a schema change, because prepared statements are then out of date. */
   onSchemaChange(): void
   /**
-   * Runs before a begin, a commit and a statement outside a transaction. An old read transaction
-   * would block the checkpoint, so it must end here.
+   * Runs before a begin, a commit and a statement outside a transaction. The callback ends the read
+   * transaction, because an old read transaction would block the checkpoint.
    */
   onWrite(): void
   /**
@@ -222,8 +222,9 @@ class SqliteWriteConnection implements WriteConnection {
     this.#hasDataChanges ||= isChange && !isHousekeeping
     if (isChange && addsSegment) this.#segments++
     this.#hasSchemaChanges ||= isSchema
-    // Clears prepared statements now, because the next statement may name a new column. They are
-    // cleared again when the transaction ends, because a rollback undoes the schema change.
+    // The callback clears prepared statements now, because the next statement may name a new
+    // column. The end of the transaction clears prepared statements again, because a rollback
+    // undoes the schema change.
     if (isSchema) this.#callbacks.onSchemaChange()
   }
 

@@ -45,8 +45,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   /** Whether `prepareLog` has finished for the transaction that begins next. */
   #isLogPrepared = false
   /**
-   * Whether `#dispatch` is running. A request that ends while `#dispatch` starts it must not call
-   * `#dispatch` again.
+   * Whether `#dispatch` is running. Prevents a nested run when a request ends while `#dispatch`
+   * starts the request.
    */
   #isDispatching = false
   #isCommitScheduled = false

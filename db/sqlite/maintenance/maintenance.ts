@@ -30,8 +30,8 @@ export interface MaintenanceOptions {
    */
   readonly exclusive: () => Promise<ExclusiveConnection>
   /**
-   * The merge statements, one for each full-text index. A statement merges a few segments. It
-   * changes at most one row when nothing is left to merge.
+   * The merge statements, one for each full-text index. A statement merges a few segments. At most
+   * one row changes when nothing is left to merge.
    */
   readonly merges: readonly string[]
   /** Runs after each round, with null or with the error of the round. */
@@ -59,7 +59,7 @@ const maxMergeSteps = 50
 const maxPages = 3 * checkpointPages
 /**
  * The pause between two merge steps in milliseconds. A process that waits for the write lock tries
- * at least ten times a second, so it succeeds in this pause.
+ * at least ten times a second, so it gets the lock in this pause.
  */
 const pauseMs = 120
 
@@ -205,7 +205,9 @@ class ThreadedMaintenance implements Maintenance {
     return this.#logStatusAfter('pragma wal_checkpoint(passive)')
   }
 
-  /** Runs a checkpoint. Writes of this process wait for it only when the log is long. */
+  /**
+   * Runs a checkpoint. Writes of this process wait for the checkpoint only when the log is long.
+   */
   async #emptyLog(): Promise<LogStatus> {
     const log = await this.#checkpoint()
     return log.pages < maxPages ? log : this.#whileExclusive(() => this.#checkpoint())

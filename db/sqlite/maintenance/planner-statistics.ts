@@ -1,6 +1,6 @@
 // Updates the statistics of the query planner. SQLite trusts stored table sizes until the next
-// analysis. It would scan a large table that had two rows at the last analysis. So small tables get
-// no statistics.
+// analysis, so it would scan a large table that had two rows at the last analysis. For this reason
+// small tables get no statistics.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -23,8 +23,8 @@ export const discardSmallTableStatistics: readonly string[] = [
  */
 const maxRows = 400
 /**
- * The pause between two tables in milliseconds, in which other processes write. They try for the
- * lock at least every 10 ms.
+ * The pause between two tables in milliseconds, in which other processes write. A waiting process
+ * tries to get the lock at least every 10 ms.
  */
 const gapMs = 15
 /** A pragma that returns the due `ANALYZE` statements and runs none of them. */

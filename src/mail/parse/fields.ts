@@ -1,6 +1,6 @@
 // Reads an e-mail from its raw bytes, or from the form fields into which a mail service has split
-// it. The field `charsets` names the charset of each field; the default is UTF-8. parse.ts decides
-// in which process this code runs.
+// the e-mail. The field `charsets` names the charset of each field; the default is UTF-8. parse.ts
+// decides in which process this code runs.
 import PostalMime from 'postal-mime'
 import { type Mailbox, parseMailboxes } from '../addresses.ts'
 import { UnreadableMail } from '../failures.ts'

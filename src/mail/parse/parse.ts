@@ -21,7 +21,7 @@ const maxLinesHere = 500
 /**
  * Parses an e-mail. Returns only the headers, with `error` set, when the e-mail exceeds the limits.
  * Throws MailReaderBusy when too many e-mails wait. Throws UnreadableMail when the bytes are not an
- * e-mail, unless `isMail` says that they are.
+ * e-mail, unless `isMail` is true.
  */
 export const parseMail = (
   bytes: Uint8Array,

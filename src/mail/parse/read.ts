@@ -1,6 +1,6 @@
 // Parses arbitrary bytes as an e-mail. The size of the result and the work are limited. Everything
 // that is cut off is still in the raw bytes, which the caller stores. Parsing may take seconds, so
-// parse.ts decides in which process it runs.
+// parse.ts decides in which process this code runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'

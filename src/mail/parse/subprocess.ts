@@ -17,7 +17,7 @@ export interface ReadingLimits {
    * by default.
    */
   maxWaiting?: number
-  /** The time limit of the parsing in milliseconds, without the wait before it. */
+  /** The time limit of the parsing in milliseconds. The wait before the parsing does not count. */
   maxMs?: number
   maxMiB?: number
 }
@@ -74,8 +74,8 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
 }
 
 /**
- * Returns the fields as bytes, with their length in the first four bytes. The caller writes the
- * bytes of the e-mail after them, without a copy.
+ * Returns the fields as bytes, after four bytes with the length of the fields. The caller then
+ * writes the bytes of the e-mail without a copy.
  */
 function encodeFields(fields: MailFields): Buffer {
   const packed = serialize(fields)
