@@ -194,8 +194,8 @@ function queryType(document: ContractDocument, schema: SchemaObject | undefined)
 }
 
 /**
- * Returns the schema of the response part that corresponds to the request body. This is the record,
- * or the only list in the body if the response contains a list.
+ * Returns the schema of the response part that corresponds to the request body. Usually that is the
+ * record. If the response contains a list, that is the first list of the body.
  */
 function shownBy(
   document: ContractDocument,
