@@ -78,8 +78,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 
   async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
     const { row, job } = claim
-    // The error message is stored with the job and not logged, because it may quote what users
-    // wrote.
+    // These log fields leave out the error message, because the message may quote what users wrote.
+    // The message is stored with the job.
     const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
       // A job that stops with the worker or meets a storage fault does not count as failed.
