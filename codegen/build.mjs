@@ -1,5 +1,5 @@
-// `npm run build`: compiles the sources into dist and bundles them. With --if-changed, as `npm
-// start` calls it, it returns at once if dist was built from the same sources.
+// `npm run build` compiles the sources into dist and bundles them. `npm start` passes --if-changed:
+// the build is then skipped if dist was built from the same sources.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,10 @@ import { join } from 'node:path'
 const inputs = ['src', 'db', 'codegen', 'package-lock.json', 'tsconfig.json']
 const stamp = join('dist', '.sources')
 
-/** Hashes names and bytes, not times, because a checkout or a copy changes times only. */
+/**
+ * Returns a hash over the names and bytes of all input files. File times do not count, because a
+ * checkout or a copy changes times only.
+ */
 function hashSources() {
   const hash = createHash('sha256')
   for (const input of inputs.filter((path) => existsSync(path))) {
@@ -29,8 +32,8 @@ const isBuilt =
   existsSync(join('dist', 'src', 'cli.js')) && existsSync(stamp) && readFileSync(stamp, 'utf8') === sources
 if (!isBuilt || !process.argv.includes('--if-changed')) {
   console.log('Building…')
-  // Removes the stamp first. An interrupted build then leaves no stamp, and the next build runs in
-  // full.
+  // Removes the stamp before the build. An interrupted build then leaves no stamp, so the next
+  // build is not skipped.
   rmSync(stamp, { force: true })
   run(join('node_modules', 'typescript-native', 'bin', 'tsc'), '-p', 'tsconfig.json')
   run(join('codegen', 'pack.mjs'), 'dist')

@@ -1,17 +1,20 @@
-// Replaces the `default` response of each operation by the exact statuses of the errors that many
-// operations share. This keeps openapi.yaml short, and generated clients still get one type for
-// each status.
+// Replaces the `default` response of each operation with the exact statuses of the errors that many
+// operations share. `default` keeps openapi.yaml short, and with exact statuses generated clients
+// get one type for each status.
 import type { ContractDocument, Operation } from './read.ts'
 
 /**
- * The name of the shared response that each operation in openapi.yaml refers to as `default`. The
- * document that the server publishes does not contain it.
+ * The name of the shared response to which `default` of each operation in openapi.yaml refers. The
+ * document that the server publishes has exact statuses and not this response.
  */
 export const commonErrors = 'CommonErrors'
 
 const isPublic = ({ security }: Operation): boolean => Array.isArray(security) && security.length === 0
 
-/** By status: the shared response of the error, and whether an operation can answer with it. */
+/**
+ * For each status: the name of the shared response, and whether an operation can return that
+ * response.
+ */
 const rules: Record<string, { component: string; applies: (method: string, operation: Operation) => boolean }> = {
   400: { component: 'BadRequest', applies: () => true },
   401: { component: 'Unauthenticated', applies: (_method, operation) => !isPublic(operation) },
@@ -23,7 +26,7 @@ const rules: Record<string, { component: string; applies: (method: string, opera
   503: { component: 'Unavailable', applies: () => true },
 }
 
-/** Returns the responses that replace `default` of the operation, by status. */
+/** Returns the responses that replace the `default` response of an operation, keyed by status. */
 export function commonErrorsOf(method: string, operation: Operation): Record<string, { $ref: string }> {
   return Object.fromEntries(
     Object.entries(rules)
@@ -32,7 +35,7 @@ export function commonErrorsOf(method: string, operation: Operation): Record<str
   )
 }
 
-/** Returns a copy of the document in which exact statuses replace each `default`. */
+/** Returns a copy of the document with exact statuses in place of each `default` response. */
 export function withCommonErrors(document: ContractDocument): ContractDocument {
   const paths = mapValues(document.paths, (_path, item) => mapValues(item, withExactStatuses))
   const components = mapValues(document.components, (section, parts) =>
@@ -49,8 +52,9 @@ function withExactStatuses(method: string, part: unknown): unknown {
 }
 
 /**
- * Returns a copy with each value changed. Drops an entry when `change` returns undefined. Returns
- * anything but an object as it is, because the lint reports it.
+ * Returns a copy of `entries` with each value replaced by the result of `change`. Drops an entry if
+ * the result is undefined. Returns a value that is not an object unchanged, because the lint
+ * reports such a value.
  */
 function mapValues<Value>(entries: Record<string, Value> | undefined, change: (key: string, value: Value) => unknown) {
   if (typeof entries !== 'object' || entries === null || Array.isArray(entries)) return entries

@@ -1,6 +1,6 @@
-// `npm run dev`: serves a scratch data folder and writes its e-mails to a folder. Each time
-// openapi.yaml is saved, it regenerates and restarts. It watches the folder, not the file, because
-// editors replace the file when they save.
+// `npm run dev` starts a server with a scratch data folder. The server writes e-mails into a
+// folder. Each save of openapi.yaml regenerates the generated files and restarts the server. The
+// script watches the folder of openapi.yaml, because editors replace the file when they save.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,8 +18,8 @@ let timer: NodeJS.Timeout | undefined
 let work = Promise.resolve()
 
 /**
- * Lints and regenerates. Returns false if the contract has findings; the running server then stays
- * up.
+ * Lints the contract and writes the generated files. Returns false if the contract has findings.
+ * The running server then stays up.
  */
 async function refresh(): Promise<boolean> {
   try {

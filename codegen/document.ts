@@ -1,6 +1,6 @@
 // Renders src/contract/document.gen.json, the contract that the server, the docs UI and
-// openapi-backend read. It holds the hash of openapi.yaml, so that a starting server detects a
-// later change of openapi.yaml.
+// openapi-backend read. The JSON contains the hash of openapi.yaml, so that a server detects at
+// startup that openapi.yaml has changed.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 

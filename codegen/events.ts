@@ -1,5 +1,5 @@
-// All event base names. The lint refuses any other name in x-events, because a misspelled event
-// would have no subscribers.
+// Lists all event base names, such as `lead.create`. The lint refuses any other name in x-events,
+// because a misspelled event would have no subscribers.
 const created = ['create', 'update', 'delete']
 const restorable = [...created, 'restore']
 const linked = ['create', 'delete']

@@ -1,6 +1,6 @@
-// A table of the keys that OpenAPI 3.1 and our vocabulary allow in each kind of object, and a
-// function that visits each object of a contract by that table. The lint refuses any other key,
-// because a misspelled key would silently do nothing.
+// Defines a table of the keys that OpenAPI 3.1 and our x- extensions allow in each kind of object.
+// `partsOf` visits each object of a contract by that table. The lint refuses any other key, because
+// a misspelled key would silently do nothing.
 import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
@@ -24,8 +24,8 @@ const table = {
   components: `securitySchemes:{scheme} headers:{header} x-headers:{header} responses:{response} parameters:{parameter}
     requestBodies:{requestBody} examples:{example} schemas:{schema}`,
   scheme: '$ref type scheme bearerFormat in name flows! openIdConnectUrl description',
-  // `parameters` is missing, because some generators ignore the parameters of a path. Each
-  // operation lists its own.
+  // A path has no `parameters`, because some generators ignore the parameters of a path. Each
+  // operation lists all its parameters.
   pathItem: `$ref ${described} servers:[server] get:operation post:operation put:operation
     delete:operation`,
   operation: `operationId tags ${described} externalDocs:docs deprecated security! servers:[server]
@@ -106,8 +106,8 @@ export function* walk(kind: PartKind, node: unknown, at: Path): Generator<Contra
 }
 
 /**
- * Yields the keys of the object that the table does not list. Names of properties and headers in a
- * map do not count as keys.
+ * Yields the keys of the object that the table does not list, with the path of each key. In a map,
+ * yields only names with the prefix x-. Maps in `freeNames` may contain any name.
  */
 export function* unknownKeys({ kind, node, at }: ContractPart): Generator<{ name: string; at: Path }> {
   const keys = grammar.get(kind)

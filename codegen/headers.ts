@@ -1,6 +1,6 @@
-// Adds the headers of components.x-headers to the responses that carry them. `x-carried-by` of a
-// header names those responses by status, by operationId or by one of the words in `carriers`.
-// Writing the headers into each response by hand would take a quarter of openapi.yaml.
+// Adds each header of components.x-headers to the responses that carry the header. `x-carried-by`
+// of a header names the responses: by status, by operationId or by a word of `carriers`. Written
+// out in each response, the headers would take a quarter of openapi.yaml.
 import {
   type BodyOrResponse,
   type ContractDocument,
@@ -33,7 +33,8 @@ const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
 const lists = (status: number, { operation }: Reply): boolean => operation.responses?.[String(status)] !== undefined
 
 /**
- * Whether the media type is a download: neither JSON nor a page, a script or a text for programs.
+ * Returns whether the media type is a file to download. JSON, YAML, HTML, plain text, scripts and
+ * event streams are not.
  */
 const isFile = (type: string): boolean => !/json$|^text\/(html|plain|javascript|event-stream)$|yaml$/.test(type)
 const isFileOrLines = (type: string): boolean => isFile(type) || type === 'application/x-ndjson'
@@ -43,11 +44,13 @@ const isFileOrLines = (type: string): boolean => isFile(type) || type === 'appli
  */
 export const carriers: Record<string, (reply: Reply) => Carried> = {
   every: () => 'always',
-  /** Responses of operations with a rate limit. */
+  /**
+   * Selects each response of an operation with a rate limit, that is, an operation that lists 429.
+   */
   limited: (reply) => (lists(429, reply) ? 'always' : false),
   /**
-   * Successful responses of GET except event streams, and successful responses with a record that
-   * has a version.
+   * Selects successful responses with an ETag: those of GET, and those with a record that has a
+   * version. An event stream has no ETag.
    */
   tagged(reply) {
     if (!isSuccess(reply)) return false
@@ -56,7 +59,7 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
     const isVersioned = resolve(reply.document, data)?.properties?.version !== undefined
     return data !== undefined && (reply.method === 'get' || isVersioned) ? 'always' : false
   },
-  /** Responses to the creation of a record that has a path of its own. */
+  /** Selects 201 responses for a new record that has its own GET operation. */
   located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
   paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),
   keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
@@ -69,7 +72,8 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
 }
 
 /**
- * Whether a record created at the path has its own GET operation; a link between records has none.
+ * Returns whether a record created at the path has its own GET operation. A link between records
+ * has no GET operation.
  */
 export const isShown = (document: ContractDocument, path: string): boolean =>
   Object.entries(document.paths ?? {}).some(
@@ -112,8 +116,8 @@ export function withHeaders(document: ContractDocument): ContractDocument {
       }
     }
   }
-  // Shared responses are errors. Each carries the headers of its status and the headers of every
-  // response.
+  // Shared responses are errors. Each shared response carries the headers of its status and the
+  // headers with the words `every` and `limited`.
   for (const [component, reply] of Object.entries(
     (made.components?.responses ?? {}) as Record<string, BodyOrResponse>,
   )) {

@@ -1,5 +1,5 @@
-// Renders test/contract/inventory.txt, the whole API on one page for reviewers. Each line is a
-// promise to clients.
+// Renders test/contract/inventory.txt, which lists the whole API with one line for each operation.
+// Each line is a promise to clients, so reviewers check each changed line.
 import { type Contract, contractFile, listOperations } from './read.ts'
 
 export function renderInventory({ document }: Contract): string {

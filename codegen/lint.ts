@@ -1,5 +1,5 @@
-// The linter of openapi.yaml: runs the house rules and adds the line to each finding. The rules
-// live in rules/, one small function each. @redocly/cli checks the rules of OpenAPI itself.
+// Lints openapi.yaml with the house rules in rules/ and adds the line number to each finding.
+// @redocly/cli checks the rules of OpenAPI itself.
 import { type Contract, contractFile, listOperations } from './read.ts'
 import type { Knowledge, LintContext, Rule } from './rule.ts'
 import * as access from './rules/access.ts'
@@ -11,8 +11,8 @@ import * as shapes from './rules/shapes.ts'
 import * as style from './rules/style.ts'
 
 /**
- * Returns all findings from top to bottom, as `openapi.yaml:<line> <where>: <what, why, what to
- * do>`.
+ * Returns all findings in the order of their lines. The format is `openapi.yaml:<line> <where>:
+ * <what, why, what to do>`.
  */
 export function lint(contract: Contract, knowledge: Knowledge): string[] {
   if (contract.problems.length > 0) return contract.problems
@@ -32,7 +32,7 @@ export function lint(contract: Contract, knowledge: Knowledge): string[] {
   return [...found].sort(([, a], [, b]) => a - b).map(([finding]) => finding)
 }
 
-/** All rules, in the order in which a newcomer meets them. Add new rules here. */
+/** The rules that need only the parsed document. Add new rules here. */
 const rules: readonly Rule[] = [
   layout.topLevelOrder,
   layout.keysAreKnown,
@@ -64,8 +64,8 @@ const rules: readonly Rule[] = [
 ]
 
 /**
- * Rules for the text of openapi.yaml. They cannot check the document in a running server, which has
- * no text and has keys that the server adds.
+ * The rules that check the text of openapi.yaml. These rules do not run on the document of a
+ * running server, because that document has no text.
  */
 const styleRules: readonly Rule[] = [
   style.linesAreNarrow,

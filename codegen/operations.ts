@@ -1,6 +1,6 @@
 // Renders src/contract/operations.gen.ts, the facts about each operation that the running server
-// needs. One fact is `ignorable`: the read-only keys that a client may send back, so that it can
-// PUT the record that it got.
+// needs. One fact is `ignorable`: the read-only keys that the server ignores in a body. So a client
+// can PUT a record as the server returned it.
 import { isShown } from './headers.ts'
 import {
   type BodyOrResponse,
@@ -21,7 +21,7 @@ import { generatedLine } from './schema.ts'
 export interface Ignorable {
   keys: string[]
   nested: Record<string, Ignorable>
-  /** What to send instead of a key, if another key replaces it. */
+  /** For each read-only key that another key replaces: advice such as `send person_id`. */
   hints?: Record<string, string>
 }
 
@@ -173,9 +173,9 @@ const KiB = 1024
 const MiB = 1024 * KiB
 
 /**
- * Returns the maximum size of a multipart form in bytes: its largest file plus 1 MiB for the other
- * fields. The files of a list share the limit of one file. A form that has only enums gets a few
- * KiB.
+ * Returns the maximum size of a multipart form in bytes, or null if the operation takes no form.
+ * The size is the limit of the largest file, at least 25 MiB, plus 1 MiB for the other fields. All
+ * files of a list together have the limit of one file. A form that has only enums gets 4 KiB.
  */
 function maxFormLength(document: ContractDocument, body: BodyOrResponse | undefined): number | null {
   if (body?.content?.['multipart/form-data'] === undefined) return null
@@ -194,8 +194,8 @@ function queryType(document: ContractDocument, schema: SchemaObject | undefined)
 }
 
 /**
- * Returns the part of the response that corresponds to the body: the record, or the only list in
- * the body.
+ * Returns the schema of the response part that corresponds to the request body. Usually that is the
+ * record. If the response contains a list, that is the first list of the body.
  */
 function shownBy(
   document: ContractDocument,
@@ -209,8 +209,8 @@ function shownBy(
 }
 
 /**
- * Adds the keys that only the response to the creation shows, such as a secret. A client may send
- * them back, too.
+ * Returns `shown` with the keys that only the response to the creation contains, such as a secret.
+ * A client may send these keys back in a PUT.
  */
 function withCreated(document: ContractDocument, shown: SchemaObject | undefined, creation: Operation | undefined) {
   const [known, created] = [shown, creation && dataOf(document, successOf(document, creation)?.reply)].map((each) =>
@@ -221,14 +221,14 @@ function withCreated(document: ContractDocument, shown: SchemaObject | undefined
 }
 
 /**
- * The names of operations that accept read-only keys. In any other operation (moveLead, login) such
- * a key is a mistake.
+ * Matches the operationIds of operations that accept read-only keys. In any other operation, such
+ * as moveLead or login, a read-only key is a mistake of the client.
  */
 const returnsRecord = /^(create|update)[A-Z]/
 
 /**
- * Returns the keys that the response has and the body lacks, at any depth at which both have
- * objects or lists.
+ * Returns the keys that the response has and the body lacks, or null if there is no such key.
+ * Nested objects and lists are compared, too.
  */
 export function ignorableOf(
   document: ContractDocument,
@@ -254,8 +254,8 @@ export function ignorableOf(
 }
 
 /**
- * Returns the advice for a client that sends a read-only key: `x-hint`, or the key of the body that
- * takes its id or ids.
+ * Returns advice for a client that sends a read-only key: the text of `x-hint`, or the name of the
+ * body key that takes the id or ids of the shown record.
  */
 function hintFor(
   key: string,
@@ -270,8 +270,8 @@ function hintFor(
 }
 
 /**
- * Returns the properties of an object, of the items of a list, or of all object branches of a
- * choice.
+ * Returns the properties of an object schema, of the items of a list, or of all object branches of
+ * a oneOf or anyOf.
  */
 function propertiesOf(
   document: ContractDocument,

@@ -1,7 +1,6 @@
-// `node codegen/pack.mjs <folder>`: bundles the program into a few files instead of eight hundred,
-// which halves the start of Node. The bundle has our modules and the packages that every start
-// needs. Modules that are loaded on demand are separate chunks, and all other packages stay
-// outside.
+// `node codegen/pack.mjs <folder>` bundles our modules and the packages that every start needs. A
+// few files instead of eight hundred halve the start time of Node. Modules that are loaded on
+// demand are separate chunks. All other packages stay outside the bundle.
 import {
   copyFileSync,
   existsSync,
@@ -22,13 +21,13 @@ if (folder === undefined) throw new Error('Name the output folder: node codegen/
 const sources = join(root, 'src')
 const to = join(resolve(folder), 'src')
 
-/** Files that the program reads or starts by path, so they are copied and not bundled. */
+/** The files that the program opens by path. These files are copied and not bundled. */
 const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'resources/data-transfer/sheet.mjs']
 const facts = /\/operations\.gen\.ts$/
 /**
- * Packages that every start needs: six hundred files that Node would resolve and read one by one.
- * Their dependencies are bundled too. Packages with native code, packages that read files of their
- * own folder and packages that are loaded on demand stay outside.
+ * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
+ * six hundred files of these packages one by one. Dependencies are bundled, too. A package stays
+ * outside if it has native code, reads files of its own folder or is loaded on demand.
  */
 const bundled = [
   '@fastify/busboy',
@@ -52,15 +51,15 @@ const bundled = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Whether the module is the entry of a subprocess (kernel/runtime/offload.ts). */
+/** Returns whether the module is the entry point of a subprocess (kernel/runtime/offload.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
 const entries = readdirSync(sources, { recursive: true })
   .filter(isEntry)
   .map((path) => ({ in: `src/${path}`, out: path.replace(/\.ts$/, '') }))
 
 /**
- * An esbuild plugin. Gives each module the `import.meta.url` of its unbundled file, and leaves all
- * other packages outside the bundle.
+ * An esbuild plugin that gives each module the `import.meta.url` of its unbundled file. The plugin
+ * leaves packages that are not in `bundled` outside the bundle.
  */
 const keepPlaces = {
   name: 'keep-places',
@@ -68,7 +67,8 @@ const keepPlaces = {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const place = relative(sources, path).replace(/\.ts$/, '.js')
       const text = readFileSync(path, 'utf8')
-      // An entry stays a separate file at its old path.
+      // An entry stays a separate file at its unbundled path, so its `import.meta.url` is already
+      // right.
       if (isEntry(path)) return { contents: text, loader: 'ts' }
       return {
         contents: text.replaceAll('import.meta.url', `new URL(${JSON.stringify(`./${place}`)}, import.meta.url).href`),
@@ -86,7 +86,10 @@ const keepPlaces = {
   },
 }
 
-/** The time of the previous build. A server that runs from that build may still load its chunks. */
+/**
+ * The time of the previous build in milliseconds; 0 if there was none. A server that runs from the
+ * previous build may still load the chunks of that build.
+ */
 const built = statSync(join(to, 'cli.js'), { throwIfNoEntry: false })?.mtimeMs ?? 0
 
 const common = {
@@ -96,7 +99,8 @@ const common = {
   platform: 'node',
   target: 'node20',
   logLevel: 'warning',
-  // Defines `require`, with which CommonJS packages load the built-in modules of Node.
+  // Defines `require` for bundled CommonJS packages, which load built-in modules of Node with
+  // `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
   },
@@ -107,10 +111,12 @@ const { metafile } = await build({
   entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
+  // Chunks are written beside cli.js, because `keepPlaces` resolves paths from the folder of
+  // cli.js.
   chunkNames: 'chunk-[hash]',
   sourcemap: true,
-  // Smaller files start faster. Names stay, and lines are short enough for a useful stack trace.
+  // Smaller files load faster. Names are not shortened and lines are short, so that a stack trace
+  // is useful.
   minifyWhitespace: true,
   minifySyntax: true,
   lineLimit: 160,
@@ -130,8 +136,8 @@ for (const name of readdirSync(to))
 writeFileSync(join(to, 'packages.LICENSES.txt'), collectLicenses(Object.keys(metafile.inputs)))
 
 /**
- * Returns the license text of a package that ships none. A new package without a text needs a
- * review.
+ * Returns the license text of a package that contains none. Throws for a package that is not in the
+ * list, so that a person reviews its license.
  */
 function writeLicense(name, license) {
   const author = { 'abstract-logging': 'James Sumners' }[name]

@@ -1,5 +1,5 @@
-// Reads openapi.yaml: its text, hash, parsed document and the line of each object. Also has the
-// helpers that all generators use, such as following a $ref and listing the operations.
+// Reads openapi.yaml: its text, hash, parsed document and the line of each object. Also exports
+// helpers for the generators, such as following a $ref and listing the operations.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -80,18 +80,24 @@ export interface ContractDocument {
 export interface Contract {
   text: string
   hash: string
-  /** The document that the server publishes, with the exact statuses of errors. */
+  /**
+   * The document that the server publishes. `default` is replaced with the exact statuses of
+   * errors.
+   */
   document: ContractDocument
-  /** The document as openapi.yaml has it. */
+  /** The document as written in openapi.yaml, with `default` responses. */
   source: ContractDocument
-  /** Errors of the YAML parser. If there are any, the document is unusable. */
+  /** The errors of the YAML parser. If there are any, the document is empty. */
   problems: string[]
   /** The non-empty objects and lists that the YAML text writes with braces or brackets. */
   flowParts: WeakSet<object>
   lineOf: (path: Path) => number
 }
 
-/** Finds the folder with package.json and openapi.yaml. Works from the sources and from dist. */
+/**
+ * Returns the nearest folder from `from` upward that contains package.json and openapi.yaml. Works
+ * from the sources and from dist.
+ */
 export function findRoot(from = dirname(fileURLToPath(import.meta.url))): string {
   for (let folder = from; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && existsSync(join(folder, contractFile))) return folder
@@ -170,14 +176,16 @@ export function refPath($ref: string): string[] {
 }
 
 /**
- * Returns the object itself, or the target of its $ref. Returns undefined if the $ref is dangling
- * or circular.
+ * Returns `part`, or the target of its $ref. Returns undefined if the $ref is dangling or circular.
  */
 export function resolve<T extends Reference>(document: ContractDocument, part: T | undefined): T | undefined {
   return locate(document, part, [])?.part
 }
 
-/** Like `resolve`, but also returns the path of the target, so that a finding can point to it. */
+/**
+ * Resolves a $ref as `resolve` does, and also returns the path of the target. A finding can then
+ * point to the target.
+ */
 export function locate<T extends Reference>(
   document: ContractDocument,
   part: T | undefined,
@@ -243,8 +251,8 @@ function parametersOf(document: ContractDocument, parameters: unknown, at: Path)
 }
 
 /**
- * Returns the successful response with its $ref followed. If an operation has 201 or 202 besides
- * 200, its 200 is the dry run and does not count.
+ * Returns the successful response of an operation with its $ref followed. If the operation lists
+ * 201 or 202 besides 200, then 200 is the response to a dry run and is skipped.
  */
 export function successOf(
   document: ContractDocument,
@@ -263,7 +271,7 @@ export function schemaOf(body: BodyOrResponse | undefined): SchemaObject | undef
 }
 
 /**
- * Returns the schema with the most properties. That is the schema of the multipart form, which has
+ * Returns the schema of the multipart form, or of the JSON body if there is no form. The form has
  * all properties of the JSON body and the files.
  */
 export function widestOf(body: BodyOrResponse | undefined): SchemaObject | undefined {
@@ -277,8 +285,8 @@ export function dataOf(document: ContractDocument, reply: BodyOrResponse | undef
 }
 
 /**
- * Names a path of the contract for people: by its operation, else by its component, else by the
- * path itself.
+ * Returns the name of a place in the contract for a finding: the operationId, else the component,
+ * else the path itself.
  */
 export function namePlace(document: ContractDocument, at: Path): string {
   const [top, section, name] = at.map(String)

@@ -1,5 +1,5 @@
-// `npm run regenerate`: lints the contract, then writes the generated files that changed. With
-// --check it writes nothing, names the stale files and exits with code 1.
+// `npm run regenerate` lints the contract, then writes the generated files that changed. With
+// --check the command writes nothing, names the stale files and exits with code 1 if there are any.
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -21,7 +21,7 @@ interface Output {
   render: (contract: Contract) => string | Promise<string>
 }
 
-/** Every generated file of the repository. */
+/** Every generated file of the repository, with the function that renders it. */
 export const outputs: readonly Output[] = [
   { path: 'src/contract/schema.gen.ts', render: renderSchema },
   { path: 'src/contract/operations.gen.ts', render: (contract) => renderOperations(contract) },
@@ -31,8 +31,8 @@ export const outputs: readonly Output[] = [
 ]
 
 /**
- * The files that a compiled server reads. A deployment can edit its contract and regenerate them
- * without compiling.
+ * The generated files that a compiled server reads. A deployment can edit its contract and
+ * regenerate these files without compiling.
  */
 const builtOutputs: readonly Output[] = [
   { path: 'dist/src/contract/operations.gen.js', render: (contract) => renderOperations(contract, 'js') },
@@ -47,7 +47,7 @@ export interface Regenerated {
 
 /**
  * Lints the contract and writes the generated files that changed. Writes nothing if there are
- * findings. With `check`, it lists the stale files in `stale` and writes nothing.
+ * findings. With `check`, only returns the stale files in `stale`.
  */
 export async function regenerate({ root, check }: { root: string; check: boolean }): Promise<Regenerated> {
   const contract = readContract(root)

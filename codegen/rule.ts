@@ -1,9 +1,9 @@
-// The type of a lint rule. It is not in lint.ts, because lint.ts imports the rules.
+// Defines the type of a lint rule. The type is not in lint.ts, because lint.ts imports the rules.
 import type { Contract, ContractDocument, Listed, Path } from './read.ts'
 
 /**
- * Lists that the contract defines and the rules look up: see `permissionKeysOf` and
- * `abilityAreasOf`.
+ * The permission keys and ability areas that the contract defines (see `permissionKeysOf` and
+ * `abilityAreasOf`). Rules look up names in these lists.
  */
 export interface Knowledge {
   permissionKeys: readonly string[]
@@ -18,5 +18,8 @@ export interface LintContext extends Knowledge {
   report: (at: Path | number, where: string, sentence: string) => void
 }
 
-/** Checks the contract. A finding says what is wrong, why it matters and what to do. */
+/**
+ * A function that checks the contract and reports findings. A finding says what is wrong, why it
+ * matters and what to do.
+ */
 export type Rule = (context: LintContext) => void

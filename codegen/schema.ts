@@ -1,6 +1,6 @@
 // Renders src/contract/schema.gen.ts, the contract as TypeScript types, with openapi-typescript.
-// The import of openapi-typescript is on demand, so that a deployment without development packages
-// can regenerate the files that it serves.
+// openapi-typescript is imported on demand: a deployment lacks this development package and must
+// still be able to regenerate the other files.
 import { withHeaders } from './headers.ts'
 import { type Contract, contractFile } from './read.ts'
 

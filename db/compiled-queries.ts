@@ -1,24 +1,29 @@
-// Queries that are compiled once and then only bound: building and compiling one with Kysely takes
-// longer than SQLite takes to run most of them.
+// Runs queries that are compiled once and then only get new parameter values. Building and
+// compiling a query with Kysely takes longer than SQLite takes to run most queries.
 import { type Compilable, CompiledQuery, type QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Db } from './store.ts'
 
-/** A query that differs from one call to the next only by the values it binds last. */
+/**
+ * A query whose SQL is the same in each call. Calls differ only in the values that are bound last.
+ */
 export interface CachedQuery<Row> {
   /**
-   * Within one cache, the name and the number of values must determine the SQL and all values bound
-   * before these.
+   * The cache key, together with the number of `values`. Within one cache, the same key must mean
+   * the same SQL and the same values bound before `values`.
    */
   name: string
-  /** Bound last, in this order. */
+  /**
+   * The values of this call. The query must bind these values in this order, after all other
+   * values.
+   */
   values: readonly unknown[]
   build: () => Compilable<Row> | Promise<Compilable<Row>>
 }
 
 export interface Statement {
   query: CompiledQuery
-  /** The values bound before those of the call. */
+  /** The constant values that the query binds before the values of a call. */
   leading: readonly unknown[]
 }
 
@@ -26,10 +31,12 @@ export interface StatementCache {
   run<Row>(db: Db, query: CachedQuery<Row>): Promise<QueryResult<Row>>
 }
 
-/** Called with a cached statement and the query it is used for. */
+/** A function that runs before each use of a cached statement, with the query of the call. */
 export type StatementCheck = (statement: Statement, query: CachedQuery<unknown>) => Promise<void>
 
-/** A bounded cache; `check`, if given, runs before each use of a cached statement. */
+/**
+ * Returns a cache of at most `max` statements. `check` runs before each use of a cached statement.
+ */
 export function createStatementCache(max: number, check?: StatementCheck): StatementCache {
   const statements = new LRUCache<string, Statement>({ max })
   return {
@@ -47,7 +54,8 @@ export function createStatementCache(max: number, check?: StatementCheck): State
       const compiled = (await build()).compile()
       const leading = compiled.parameters.slice(0, compiled.parameters.length - values.length)
       const last = compiled.parameters.slice(leading.length)
-      // A query that binds its values elsewhere cannot be bound again, so it is built each time.
+      // A query that does not bind `values` last is not cached, because its values cannot be
+      // replaced.
       if (last.length === values.length && last.every((value, index) => Object.is(value, values[index])))
         statements.set(key, { query: shared(compiled.sql), leading })
       return db.executeQuery<Row>(compiled)
@@ -58,7 +66,10 @@ export function createStatementCache(max: number, check?: StatementCheck): State
 const maxTexts = 4_000
 const texts = new LRUCache<string, CompiledQuery>({ max: maxTexts })
 
-/** Most callers send the same SQL; the text is kept once for all of them. */
+/**
+ * Returns the compiled query of an SQL text. Cache entries with the same text share one object, to
+ * save memory.
+ */
 function shared(text: string): CompiledQuery {
   const known = texts.get(text)
   if (known !== undefined) return known
@@ -68,10 +79,13 @@ function shared(text: string): CompiledQuery {
 }
 
 const maxStatements = 500
-/** By engine, because each has its own SQL. */
+/** One cache for each database engine, because each engine has its own SQL. */
 const caches = new WeakMap<object, StatementCache>()
 
-/** The rows of a query whose text depends on nothing but its name and the number of its values. */
+/**
+ * Runs a cached query and returns its rows. The SQL text may depend only on `name` and on the
+ * number of `values`.
+ */
 export async function runCompiled<Row>(
   db: Db,
   name: string,
@@ -84,14 +98,12 @@ export async function runCompiled<Row>(
   return (await cache.run(db, { name, values, build })).rows
 }
 
-/**
- * A compiled query without the tree it was built from, which takes far more memory than the text.
- */
+/** Returns a compiled query without the query tree, which takes far more memory than the text. */
 export const textOnly = (text: string): CompiledQuery => CompiledQuery.raw(text)
 
 /**
- * The query with other parameters. `CompiledQuery.raw` would freeze it and give it a new id each
- * time.
+ * Returns a copy of the query with other parameters. `CompiledQuery.raw` would freeze each copy and
+ * create a new query id.
  */
 const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[]): CompiledQuery<Row> => ({
   ...(query as CompiledQuery<Row>),
@@ -101,8 +113,8 @@ const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[
 const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
 /**
- * The list padded with its last value to one of a few lengths, because each length is a statement
- * of its own. The list must not be empty.
+ * Returns the list padded with its last value to the next of a few lengths. Each length is a
+ * compiled statement of its own, so few lengths need few statements. The list must not be empty.
  */
 export function padToBucket<T extends number | string>(list: readonly T[]): T[] {
   const length = lengths.find((each) => each >= list.length) ?? list.length

@@ -1,5 +1,6 @@
-// The interface of a database engine. With it, migrations and slices need no SQL of one engine. SQL
-// that is the same on every engine, such as `on conflict`, does not belong here.
+// The interface of a database engine. Migrations and resources use this interface instead of SQL
+// that only one engine understands. SQL that is the same on every engine, such as `on conflict`,
+// does not belong here.
 
 import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 
@@ -7,7 +8,7 @@ export type ColumnKind = 'id' | 'integer' | 'money' | 'flag' | 'text' | 'date' |
 
 export interface Relations {
   foreignKeys: ForeignKey[]
-  /** Unique indexes over whole tables, and primary keys. */
+  /** The primary keys, and the unique indexes that cover all rows of a table. */
   uniqueKeys: { table: string; columns: string[]; isPrimary: boolean }[]
   columns: ReadonlyMap<string, ReadonlySet<string>>
 }
@@ -15,19 +16,19 @@ export interface Relations {
 export interface ForeignKey {
   table: string
   column: string
-  /** The table whose `id` the column holds. */
+  /** The table whose `id` the column refers to. */
   parent: string
   onDelete: 'cascade' | 'set null' | 'restrict'
   isNullable: boolean
 }
 
 /**
- * Why the data cannot be read or written at the moment, for any caller.
+ * A reason why no caller can read or write data at the moment.
  * - `busy`: another connection has the lock.
  * - `full`, `readonly`, `failing`: the disk is full, cannot be written, or fails.
- * - `damaged`: the file is not a whole database.
+ * - `damaged`: the database file is damaged or is not a database.
  * - `uncertain`: the disk did not confirm a commit.
- * - `lost`: the database file is no longer where it was opened.
+ * - `lost`: the database file was removed or replaced.
  * - `unreachable`: the database server does not answer.
  */
 export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost' | 'unreachable'
@@ -36,41 +37,47 @@ export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' 
 type AnyRows = SelectQueryBuilder<any, any, any>
 
 /**
- * Rows look the same on every engine: flags are 0/1, JSON is text, timestamps are ISO text, money
- * is a number.
+ * The SQL and the operations that differ between database engines. Rows look the same on every
+ * engine: flags are 0/1, JSON is text, timestamps are ISO text, money is a number.
  */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  /** Maximum number of parameters in a statement. */
+  /** The maximum number of parameters in a statement. */
   readonly maxParameters: number
-  /** Whether an insert reports the id of its row without `returning`, which takes longer. */
+  /**
+   * Whether an insert reports the id of the new row without a `returning` clause. An insert with
+   * `returning` takes longer.
+   */
   readonly returnsInsertId: boolean
 
   /**
-   * The column type in `create table`; for `id` the whole definition of the generated primary key.
+   * Returns the column type for `create table`. For `id`, returns the whole definition of the
+   * generated primary key.
    */
   columnType(kind: ColumnKind): string
   /**
-   * A CHECK on the quoted column for rules that the engine's type does not enforce; null when there
-   * are none.
+   * Returns a CHECK condition for a rule that the column type does not enforce, or null if there is
+   * no such rule. `column` is the quoted name.
    */
   columnCheck(kind: ColumnKind, column: string): string | null
   flagLiteral(value: boolean): string
   /** Whether nulls sort below every value. */
   readonly nullsAreLow: boolean
-  /** Text at the end of every `create table`. */
+  /** The text that ends every `create table` statement. */
   readonly tableOptions: string
   /** Statements that run before the first migration, such as those that create SQL functions. */
   readonly setUpStatements: readonly string[]
 
   /**
-   * The case-insensitive form of a text expression or column, equal to `caseFold` in TypeScript.
+   * Returns the SQL for the case-insensitive form of a text expression or column. The SQL gives the
+   * same result as `caseFold` in TypeScript.
    */
   fold(text: Expression<string | null> | string): RawBuilder<string>
   /**
-   * Whether a contact point `[{value, label}]` in a JSON column, or at a path in it, matches the
-   * needle. `equals` and `contains` compare case-folded values, `phone` compares digits, and
-   * `first` looks only into the first contact point.
+   * Returns the condition that a contact point in a JSON list `[{value, label}]` matches the
+   * needle. The list is the column, or the value at `path` in the column. `equals` and `contains`
+   * compare case-folded values. `phone` compares digits. `first` is `contains` for the first
+   * contact point only.
    */
   jsonPointMatches(
     column: string,
@@ -78,24 +85,27 @@ export interface Dialect {
     needle: string,
     path?: string,
   ): RawBuilder<SqlBool>
-  /** A value inside a JSON column as text, by dotted path: `jsonText('table.column', 'city')`. */
+  /**
+   * Returns the value at a dotted path of a JSON column as text: `jsonText('table.column',
+   * 'city')`.
+   */
   jsonText(column: string, path: string): RawBuilder<string | null>
-  /** A whole number inside a JSON column, by dotted path. True is 1 and false is 0. */
+  /** Returns the whole number at a dotted path of a JSON column. True is 1 and false is 0. */
   jsonNumber(column: string, path: string): RawBuilder<number | null>
-  /** Whether the JSON list at the dotted path contains any of the numbers. */
+  /** Returns the condition that the JSON list at the dotted path contains any of the numbers. */
   jsonHolds(column: string, path: string, numbers: readonly number[]): RawBuilder<SqlBool>
-  /** A JSON column without one key of its object. */
+  /** Returns the value of a JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
   /**
-   * The rows of a query with named columns as the JSON text of a list of objects, in the query's
-   * order. `timestamps` names the columns of that kind.
+   * Returns the rows of a query as JSON text: a list of objects in the order of the query. The
+   * query must name its columns. `timestamps` names the columns of that kind.
    */
   jsonRows(rows: AnyRows, timestamps?: readonly string[]): RawBuilder<string>
 
   /**
-   * A table to join, with one row for each text of the array in a JSON column, or under a key of
-   * it. `key` is the index from 0.
+   * Returns a table to join, with one row for each text of a JSON array. The array is the column,
+   * or the value of the parameter `key` in the column. The row's `key` is the index from 0.
    */
   jsonTexts<A extends string>(
     column: string,
@@ -113,126 +123,147 @@ export interface Dialect {
 
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
-  /** Null for errors that a later retry does not fix. */
+  /** Returns the storage fault that the error reports, or null for any other error. */
   storageFault(error: unknown): StorageFault | null
 
   readonly fullText: FullText
 
-  /** The problems of the file and of foreign keys, in sentences; for `accord doctor`. */
+  /**
+   * Returns the problems of the database file and of foreign keys, one sentence each, for the
+   * command `accord doctor`.
+   */
   integrityProblems(db: Kysely<unknown>): Promise<string[]>
 
   /**
-   * Runs `work` over a snapshot, off the event loop and without a lock that writes wait for. Its
-   * statements run one after another. It can create temporary tables, which are gone afterwards.
+   * Runs `work` on a snapshot of the database, off the event loop. Writes do not wait for `work`.
+   * The statements of `work` run one after another. Temporary tables that `work` creates are
+   * removed at the end.
    */
   readInThread<Tables, T>(db: Kysely<Tables>, work: (snapshot: Kysely<Tables>) => Promise<T>): Promise<T>
 
   /** Refreshes the statistics of the query planner. */
   updateStatistics<Tables>(db: Kysely<Tables>): Promise<void>
   /**
-   * Commits and syncs a write that changes nothing. Rejects at once when another connection has the
-   * lock.
+   * Commits a write that changes no data, to test whether the database can be written. Rejects at
+   * once when another connection has the lock.
    */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /** To be called after rows with given ids were inserted, so that the next generated id is free. */
   resetSequences(db: Kysely<unknown>): Promise<void>
-  /** Foreign keys, unique keys and columns of all tables. */
+  /** Returns the foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
 }
 
-/** Makes copies of a whole database, and reads the facts that a check of them needs. */
+/** Copies a whole database, and reads the facts that a check of a copy needs. */
 export interface Copies {
-  /** Maximum size of a copy in bytes. */
+  /** Returns the maximum size of a copy in bytes. */
   sizeOf(db: Kysely<unknown>): Promise<number>
-  /** Bytes of the log beside the database. */
+  /** Returns the size of the log (WAL) beside the database file in bytes. */
   walBytes(url: string): number
   /**
-   * Writes a snapshot into a new file while others read and write. Resolves once the file is
-   * synced.
+   * Writes a snapshot of the database into a new file while other connections read and write.
+   * Resolves once the file is synced to the disk.
    */
   copyTo(db: Kysely<unknown>, path: string): Promise<void>
   /**
-   * Every table of the program, without the engine's own; columns sorted by name, the key in its
-   * order.
+   * Returns every table except the internal tables of the engine. `columns` is sorted by name.
+   * `key` lists the columns of the primary key in key order.
    */
   tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
   /**
-   * Copies the database before migrations change it. Returns the path of the copy; null for a
+   * Copies the database before migrations change it. Returns the path of the copy, or null for a
    * database in memory.
    */
   copyBeforeMigration(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }
 
-/** Marks the end of a truncated text, so that a trigram search always checks its record. */
+/**
+ * The mark at the end of a truncated text. Every trigram search returns a text with this mark as a
+ * candidate, because the missing part may match.
+ */
 export const truncationMark = '\u0001'.repeat(3)
 
 /**
- * Full text over `title` and `body` of a table with `id` and `entity_type`. Triggers keep it in
- * step with the table.
+ * Full-text search over the columns `title` and `body` of a table. The table also needs the columns
+ * `id` and `entity_type`. Triggers update the indexes when the table changes.
  */
 export interface FullText {
-  /** Creates the indexes and fills them from the table. */
+  /** Creates the full-text indexes and adds all rows of the table. */
   create(db: Kysely<unknown>, table: string): Promise<void>
   drop(db: Kysely<unknown>, table: string): Promise<void>
-  /** Builds new indexes beside the present ones, in short transactions. */
+  /** The steps that build new indexes beside the current indexes, in short transactions. */
   readonly rebuild: IndexRebuild
   /**
-   * A subquery of the hits: best first, and among equals the newest first. Null when the question
-   * has no word.
+   * Returns a subquery of the hits: highest score first, then newest first. Returns null when the
+   * question has no word.
    */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
-   * A subquery of the `entity_id`s of a type whose texts may contain each of the case-folded parts,
-   * also inside words. It can hold false hits but misses none. Null when every part is shorter than
-   * three characters.
+   * Returns a subquery of the `entity_id`s of records whose texts may contain every piece. Pieces
+   * are case-folded and may be inside words. The subquery can return false hits but misses no
+   * record. Returns null when every piece is shorter than three characters.
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /**
-   * Compares the indexes with the table. Returns the difference in words, or null when they agree.
-   * To be called inside `readInThread`. Rejects when they cannot be compared at the moment.
+   * Compares the indexes with the table. Returns the difference as a sentence part, or null when
+   * there is no difference. Must be called inside `readInThread`. Rejects when the comparison is
+   * impossible at the moment.
    */
   findMismatch(db: Kysely<unknown>, table: string): Promise<string | null>
 }
 
 /**
- * Each step except `discard` runs in a transaction of its own. The present index answers queries
- * until `finish`. Triggers index the rows that are written in the meantime.
+ * The steps that rebuild the full-text indexes of a table. The caller runs each step except
+ * `discard` in a transaction of its own. Queries use the old index until `finish`. Triggers add
+ * rows that are written during the rebuild to the new index.
  */
 export interface IndexRebuild {
-  /** The indexes of a table, to be rebuilt one after another. */
+  /**
+   * Returns the names of the full-text indexes of a table. The caller rebuilds one index after
+   * another.
+   */
   indexes(table: string): readonly string[]
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
-  /** Copies the next rows among those that existed at `begin`. Returns false after the last one. */
+  /**
+   * Copies the next `count` rows of those that existed at `begin`. Returns false after the last
+   * row.
+   */
   copyRows(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
   /**
-   * A statement that merges a few segments. It changes at least two rows unless nothing is left to
-   * merge.
+   * Returns a statement that merges a few segments of the new index. The statement changes at most
+   * one row when nothing is left to merge.
    */
   merge(index: string): string
-  /** Replaces the old index by the new one. To be called once `copyRows` has returned false. */
+  /**
+   * Replaces the old index with the new index. Must be called after `copyRows` has returned false.
+   */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
-  /** Whether a rebuild is running, or was killed and left its tables and triggers. */
+  /**
+   * Returns whether tables and triggers of a rebuild exist. The rebuild may be running or killed.
+   */
   hasLeftovers(db: Kysely<unknown>, table: string): Promise<boolean>
   /**
-   * Removes replaced indexes and the leftovers of a killed rebuild. It runs short transactions of
-   * its own.
+   * Removes replaced indexes and the leftovers of a killed rebuild. Runs its own short
+   * transactions.
    */
   discard(db: Kysely<unknown>, table: string): Promise<void>
 }
 
 export interface FullTextQuestion {
-  /** Each must be the beginning of a word of the row. Case and diacritics are ignored. */
+  /**
+   * The beginnings of words. A hit has a word for each beginning. Case and diacritics are ignored.
+   */
   words: readonly string[]
   types: readonly string[]
-  /** A subquery of the ids that can be hits; all can when it is left out. */
+  /** A subquery of the ids that can be hits. Without this subquery, every id can be a hit. */
   among?: Expression<unknown>
   limit: number
 }
 
 export interface FullTextHit {
   id: number
-  /** Higher is better; a match in the title weighs most. */
+  /** The relevance: higher is better. A match in the title has the greatest weight. */
   score: number
 }

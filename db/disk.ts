@@ -3,7 +3,7 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** Syncs a file, or the names in a folder. After it returns they survive a power cut. */
+/** Syncs a file, or the names in a folder, to the disk. The synced data survives a power cut. */
 export function syncPath(path: string): void {
   const handle = openSync(path, 'r')
   try {
@@ -13,7 +13,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Creates a folder and its missing parents, and syncs the new names. */
+/** Creates a folder and its missing parent folders, and syncs the names of the new folders. */
 export function makeFolder(path: string, mode: number): void {
   const first = mkdirSync(path, { recursive: true, mode })
   if (first === undefined) return
@@ -21,22 +21,22 @@ export function makeFolder(path: string, mode: number): void {
     try {
       syncPath(dirname(made))
     } catch (cause) {
-      // A folder without read permission cannot be opened, so it cannot be synced.
+      // A folder without read permission cannot be opened for the sync, so this error is ignored.
       if ((cause as NodeJS.ErrnoException).code !== 'EACCES') throw cause
     }
   }
 }
 
-/** Bytes that this user can still write there. */
+/** Returns the number of bytes that this user can still write to the disk of the folder. */
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
 }
 
-/** Stays free, so that a copy never takes the last bytes of a server. */
+/** The number of bytes that a copy must leave free, so that the server can go on writing. */
 const reserveBytes = 16 * 1024 * 1024
 
-/** A sentence that says how much space is missing; null when the bytes fit. */
+/** Returns a sentence that says how much space is missing, or null when the bytes fit. */
 export function noRoomFor(bytes: number, folder: string): string | null {
   const free = freeBytes(folder)
   return free >= bytes + reserveBytes
@@ -47,7 +47,7 @@ export function noRoomFor(bytes: number, folder: string): string | null {
 export const megabytes = (bytes: number): string =>
   `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: 1 })} MB`
 
-/** Whether a write failed because the disk or the quota is full. */
+/** Returns whether a write failed because the disk or the quota is full. */
 export function isFull(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return ['ENOSPC', 'EDQUOT', 'EFBIG', 'SQLITE_FULL'].includes(code)

@@ -1,22 +1,23 @@
-// Applies the pending migrations: forward only, in order, in one transaction, after a copy of the
-// file. The list is written out, so that compiled code contains it.
+// Applies the pending migrations in order, in one transaction. Copies an existing database first.
+// There is no way back except this copy. The list of migrations is written out, so that compiled
+// code contains each migration.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialect.ts'
 import type { Db, Store } from './store.ts'
 
-/** The parts of the program that migrations use. */
+/** The functions of the program that migrations may call. */
 export interface MigrationTools {
-  /** Encrypts a value that was stored in plain text, with the key of the installation. */
+  /** Encrypts a value that was stored in plain text with the key of the installation. */
   readonly seal: (text: string) => string
   /**
-   * Writes the search documents again from the newest tables. Left out, the index stays as the
-   * migrations leave it.
+   * Rewrites the search documents from the newest tables. Without this function, the search index
+   * stays as the migrations leave it.
    */
   readonly rebuildSearch?: (db: Db, dialect: Dialect) => Promise<unknown>
 }
 
-/** For a database without values to encrypt. */
+/** The default tools, for a database without values to encrypt. */
 const noTools: MigrationTools = {
   seal() {
     throw new Error('There are values to encrypt, but no secret.')
@@ -28,15 +29,18 @@ export interface Migration {
   readonly up: (db: Kysely<unknown>, dialect: Dialect, tools: MigrationTools) => Promise<void>
 }
 
-/** A migration is loaded when it is pending, so that a start does not load all of them. */
+/**
+ * Returns a migration whose module is loaded only when the migration is pending, so that a start
+ * does not load every module.
+ */
 const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migration => ({
   name,
   up: async (db, dialect, tools) => (await load()).up(db, dialect, tools),
 })
 
 /**
- * In the order in which they run. Append only: a released migration is never edited
- * (migrations/released.txt).
+ * All migrations in the order in which they run. New migrations are only appended. A released
+ * migration is never edited (migrations/released.txt).
  */
 export const migrations: readonly Migration[] = [
   step('0001_identity', () => import('./migrations/0001_identity.ts')),
@@ -74,7 +78,7 @@ export const migrations: readonly Migration[] = [
 
 /**
  * Applies the pending migrations in one transaction and returns their names. After a failure the
- * database is as it was.
+ * database is unchanged.
  */
 export async function migrate(store: Store, known = migrations, tools = noTools): Promise<string[]> {
   if ((await pendingMigrations(store, known)).length === 0) return []
@@ -87,10 +91,10 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
     : null
   let current = ''
   try {
-    // A commit of its own, because it may change the whole database.
+    // The transaction has its own commit, because it may change the whole database.
     return await store.transaction(
       async (db) => {
-        // Another process may have applied them since.
+        // Another process may have applied migrations since the check above.
         const due = await pendingMigrations({ db }, known)
         for (const statement of store.dialect.setUpStatements) await sql.raw(statement).execute(db)
         await createList(db, store.dialect)
@@ -99,7 +103,8 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
           await up(db as unknown as Kysely<unknown>, store.dialect, tools)
           await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
         }
-        // After the last migration, because documents are read from the newest tables.
+        // The search is rebuilt after the last migration, because documents are read from the
+        // newest tables.
         if (due.length > 0) await tools.rebuildSearch?.(db, store.dialect)
         return due
       },
@@ -122,7 +127,10 @@ const createList = (db: Db, dialect: Dialect): Promise<void> =>
     .modifyEnd(sql.raw(dialect.tableOptions))
     .execute()
 
-/** The names of the pending migrations, in order. Changes nothing. */
+/**
+ * Returns the names of the pending migrations in order. Changes nothing. Throws for a database that
+ * a newer version of the program has migrated.
+ */
 export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
   const tables = await store.db.introspection.getTables()
   const isFresh = !tables.some((table) => table.name === 'migrations')

@@ -1,6 +1,6 @@
-// The rows that every installation starts with. Their ids are part of the API, so they are written
-// out. An installation that has a role is not seeded again, because users may have renamed or
-// deleted rows.
+// Inserts the rows that every installation starts with. The ids of these rows are part of the API,
+// so the ids are fixed. A database that has a role is not seeded again, because users may have
+// renamed or deleted rows.
 
 import type { Kysely } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
@@ -14,7 +14,7 @@ export interface Seeds {
   readonly now: string
 }
 
-/** A system attribute: code, display name, type, and further columns. */
+/** A system attribute: its code, display name, type and further columns. */
 type AttributeSeed = readonly [code: string, name: string, type: string, more?: AttributeMore]
 
 interface AttributeMore {
@@ -103,7 +103,7 @@ const notices = [
   },
 ]
 
-/** Returns the id of the first user. */
+/** The id of the first user, who is the administrator. */
 const administrator = 1
 
 export async function seed(store: Store, seeds: Seeds): Promise<void> {

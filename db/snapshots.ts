@@ -1,4 +1,5 @@
-// A database as it was at one moment, for long reads while others write.
+// Reads a database as it was at one moment. Long reads use such a snapshot while other connections
+// write.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
@@ -10,7 +11,7 @@ import type { DB } from './tables.gen.ts'
 
 export interface DatabaseSnapshot {
   readonly db: Kysely<DB>
-  /** Streams the rows; `db` can run other queries in between. */
+  /** Streams the rows of the query. `db` can run other queries during the stream. */
   each<Row>(query: Compilable<Row>): AsyncIterable<Row>
   close(): Promise<void>
 }
@@ -18,7 +19,7 @@ export interface DatabaseSnapshot {
 export function createSnapshot(connection: SqliteConnection, faults: FaultLog = createFaultLog()): DatabaseSnapshot {
   const db = kyselySqliteSnapshot<DB>(createPreparedStatements(connection), faults)
   let isClosed = false
-  // An open query keeps the connection from closing.
+  // The open queries. The connection cannot be closed while a query is open.
   const open = new Set<IterableIterator<unknown>>()
   return {
     db,
@@ -31,7 +32,7 @@ export function createSnapshot(connection: SqliteConnection, faults: FaultLog = 
         yield value as Row
       }
       open.delete(rows)
-      // A closed snapshot must not look like the last row.
+      // Closing the snapshot ends the rows early. The reader must not take that for the last row.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')
     },
     close: async () => {

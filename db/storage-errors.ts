@@ -1,5 +1,5 @@
-// Recognizes storage faults in errors of the database and of files. The caller is not at fault, so
-// it may try again later.
+// Recognizes storage faults in errors of the database and of files. A storage fault is not the
+// fault of the caller, so the caller may try again later.
 
 import type { StorageFault } from './dialect.ts'
 import { postgresDialect } from './postgres/dialect.ts'
@@ -16,17 +16,20 @@ const fileCodes: Readonly<Record<string, StorageFault>> = {
   EROFS: 'readonly',
   EIO: 'failing',
 }
-/** Sockets report these codes too, so they count only in errors with a path. */
+/**
+ * The error codes that sockets report, too. Such a code is a storage fault only in an error with a
+ * path.
+ */
 const pathCodes: Readonly<Record<string, StorageFault>> = {
   EACCES: 'readonly',
   EPERM: 'readonly',
   EMFILE: 'failing',
   ENFILE: 'failing',
 }
-/** How deep a chain of causes is searched. */
+/** The maximum number of errors that are searched in a chain of causes. */
 const maxDepth = 5
 
-/** The storage fault that the error, or one of its causes, reports; null when there is none. */
+/** Returns the storage fault that the error or a cause of the error reports, or null. */
 export function storageFaultOf(error: unknown): StorageFault | null {
   for (let [each, depth] = [error, 0]; each instanceof Error && depth < maxDepth; depth++) {
     const found = dialects.map((dialect) => dialect.storageFault(each)).find((fault) => fault !== null)

@@ -1,5 +1,5 @@
-// Opens a database by its URL. This is the one place that chooses an engine. Migrations are in
-// migrate.ts, so that a test can open an image that is already migrated.
+// Opens a database by its URL. Only this file chooses a database engine. `openStore` applies no
+// migrations (see migrate.ts), so that a test can open an image that is already migrated.
 
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
@@ -26,11 +26,11 @@ export type { FaultKind, RecordedFault } from './sqlite/storage-faults.ts'
 
 export type Db = Kysely<DB>
 
-/** Why the last write failed. Null after a write that reached the disk. */
+/** The reason why the last write failed. Null after a write that reached the disk. */
 export type WriteFault = Exclude<StorageFault, 'busy'> | null
 
 export interface RecordRef {
-  /** The name of its table and in paths, such as `persons`. */
+  /** The name of the record's table, such as `persons`. API paths use the same name. */
   readonly entity: string
   readonly id: number
 }
@@ -56,73 +56,80 @@ export interface Store {
   readonly url: string
   close(): Promise<void>
   health(): WriteFault
-  /** After a fault, tries a write and answers the new health. */
+  /** After a fault, tries a write and returns the new health. */
   retryWrite(): Promise<WriteFault>
   /**
-   * The faults of statements and maintenance since the database was opened, and whether each lasts.
+   * Returns the faults of statements and maintenance since the database was opened. Each entry
+   * tells whether the fault still lasts.
    */
   faults(): RecordedFault[]
   /**
-   * Changes once a commit has changed the database, except for housekeeping tables. A commit of
-   * this process counts when it is answered, one of another process with the next turn of the event
-   * loop or `renewReadTransaction`. A cache of committed data is valid for the generation that was
-   * read before the data.
+   * Returns a number that changes when a commit has changed the database. Commits that change only
+   * housekeeping tables do not count. A commit of this process counts before its transaction
+   * resolves. A commit of another process counts with the next turn of the event loop or
+   * `renewReadTransaction`. Cached data is valid while the number is the same as before the data
+   * was read.
    */
   commitGeneration(): number
   /**
-   * Later reads are at least as new as this moment, or as the one `agoMs` milliseconds ago. Without
-   * this call, reads of one turn of the event loop share one moment.
+   * Makes later reads at least as new as this moment, or as the moment `agoMs` milliseconds ago.
+   * Without this call, all reads of one turn of the event loop see the same moment.
    */
   renewReadTransaction(agoMs?: number): void
   /**
-   * Settles once everything that can be read now is on the disk; null when it already is. Rejects
-   * when the disk does not confirm it. For data that a power cut must not undo once a client has
-   * seen it, such as the id of an event.
+   * Returns a promise that resolves once all data that can be read now is on the disk. Returns null
+   * when the data is there already. The promise rejects when the disk does not confirm the data.
+   * Needed for data that must survive a power cut once a client has seen it, such as the id of an
+   * event.
    */
   whenDurable(): Promise<void> | null
   /**
-   * Checks, off the event loop, that the database file, its log and the folders are those that were
-   * opened. Never rejects.
+   * Checks off the event loop that the database file, the log and the folders are still those that
+   * were opened. Never rejects.
    */
   verifyFiles(): Promise<void>
   /**
-   * The problem found by the last check, in a sentence, or null. While there is one, reads go on
-   * and writes are refused.
+   * Returns the problem that the last `verifyFiles` found as a sentence, or null. With a problem,
+   * the database can be read but refuses writes.
    */
   lostFiles(): string | null
-  /** Throws while the last check has found a problem. */
+  /** Throws if the last `verifyFiles` found a problem. */
   assertFiles(): void
   /**
-   * `isWriteComing` tells whether more writes are about to come: then a group waits for them a
-   * little before its commit.
+   * Sets the function that tells whether more writes are about to arrive. While the function
+   * returns true, a group of transactions waits a little before its commit, so that more writes
+   * share the commit.
    */
   onGroupCommit(isWriteComing: () => boolean): void
   /**
-   * Sets the work that runs once for all records deferred by the members of a group, inside its
-   * transaction, before its commit.
+   * Sets the work that runs before the commit of each group of transactions, inside the same
+   * database transaction. The work receives all records that the group passed to `deferToCommit`.
    */
   beforeGroupCommit(work: DeferredWork): void
   /**
-   * Leaves these records to the work of `beforeGroupCommit`. `db` is the transaction. The work runs
-   * at once where transactions do not share a commit. Throws outside of a transaction.
+   * Passes records to the work of `beforeGroupCommit`. `db` is the transaction. The work runs at
+   * once where transactions do not share a commit. Throws outside of a transaction.
    */
   deferToCommit(db: Db, records: readonly RecordRef[]): Promise<void>
-  /** How many transactions ran again after a conflict with another one. */
+  /** Returns how many transactions ran again after a conflict with another one. */
   retries(): number
-  /** Length of the log (WAL) in bytes; 0 in memory. */
+  /** Returns the size of the log (WAL) in bytes; 0 for a database in memory. */
   walBytes(): number
   /**
    * Calls the listener right after each commit of this process. The listener must not throw.
-   * Returns a function that removes it.
+   * Returns a function that removes the listener.
    */
   onCommit(listener: () => void): () => void
-  /** Runs the maintenance that is due. To be called now and then. Never rejects. */
+  /**
+   * Runs the due maintenance, such as a checkpoint. Must be called from time to time. Never
+   * rejects.
+   */
   maintain(): Promise<void>
-  /** The whole database as bytes for `openImage`. */
+  /** Returns the whole database as bytes for `openImage`. */
   image(): Promise<Buffer>
   /**
-   * The database as it is now, for long reads while others write. It must be closed, because the
-   * log cannot be emptied until then.
+   * Opens a snapshot of the current data, for long reads while other connections write. The caller
+   * must close the snapshot, because an open snapshot keeps the log from being emptied.
    */
   snapshot(): Promise<DatabaseSnapshot>
 }
@@ -142,16 +149,21 @@ export interface PostgresOptions {
 
 export interface StoreOptions {
   /**
-   * How long writes wait for each other to share one commit, in milliseconds. 0: each has its own.
+   * The maximum time in milliseconds that a write waits for other writes to share its commit. With
+   * 0, each write has its own commit.
    */
   groupMs?: number
-  /** How long a transaction waits for a lock that another process holds, in milliseconds. */
+  /** The maximum time in milliseconds that a transaction waits for a lock of another process. */
   waitMs?: number
   /**
-   * A disk whose sync takes longer than this many milliseconds never syncs on the serving thread.
+   * A disk is slow if its last sync took more than this many milliseconds. On a slow disk no sync
+   * runs on the thread that serves requests.
    */
   slowSyncMs?: number
-  /** Folders that must stay the same too: once one is removed or replaced, writes are refused. */
+  /**
+   * Folders that are checked like the database file. Once a folder is removed or replaced, writes
+   * are refused.
+   */
   folders?: readonly string[]
   postgres?: PostgresOptions
 }
@@ -165,31 +177,40 @@ export function openStore(url: string, opening: StoreOptions = {}): Store {
   return openSqliteStore(openSqlite(url), url, opening)
 }
 
-/** Whether the URL names an existing database. */
+/** Returns whether the URL names a database file that exists. */
 export function storeExists(url: string): boolean {
   const file = isSqliteUrl(url) ? sqliteFile(url) : null
   return file !== null && existsSync(file)
 }
 
-/** The file of a database, null for one in memory. */
+/** Returns the path of the database file, or null for a database in memory. */
 export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
 
-/** Opens a copy that no process writes to. Reading it leaves no files beside it. */
+/**
+ * Opens a copy of a database that no process writes to. Reading the copy leaves no files beside the
+ * copy.
+ */
 export const openCopy = (file: string): DatabaseCopy => ({
   ...createSnapshot(openSqliteSnapshot(file, maxBusyWaitMs)),
   dialect: sqliteDialect,
 })
 
 /**
- * Writes the log into the database file and removes the log. Returns false, and changes nothing,
- * while another process uses it.
+ * Writes the log into the database file and removes the log. Returns false and changes nothing
+ * while another process uses the database.
  */
 export const checkpointIfUnused = (file: string): boolean => checkpointSqliteIfUnused(file)
 
-/** The database file and the files beside it, which have to be moved together. */
+/**
+ * Returns the paths of the database file and of the files beside it. All these files must be moved
+ * together.
+ */
 export const filesOfDatabase = (file: string): string[] => [...sqliteSideFiles(file), file]
 
-/** A copy in memory, independent of the store the image came from. */
+/**
+ * Opens an image (see `Store.image`) as a database in memory. Changes do not affect the original
+ * store.
+ */
 export function openImage(image: Buffer): Store {
   return openSqliteStore(openSqliteImage(image), 'sqlite::memory:')
 }

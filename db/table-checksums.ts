@@ -1,5 +1,6 @@
-// The number of rows of each table and a hash over them in key order. Equal checksums mean equal
-// data, whatever the files look like. Rows are streamed, so a large table takes no memory.
+// Computes the number of rows of each table and a hash over the rows in key order. Equal checksums
+// mean equal data, even if the bytes of the files differ. Rows are streamed, so a large table takes
+// little memory.
 
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
@@ -10,7 +11,7 @@ export interface TableChecksum {
   sha256: string
 }
 
-/** The checksum of every table, by its name. */
+/** Returns the checksum of every table, keyed by the name of the table. */
 export async function tableChecksums(copy: DatabaseCopy): Promise<Record<string, TableChecksum>> {
   const found: Record<string, TableChecksum> = {}
   for (const table of await copy.dialect.copies.tables(copy.db as unknown as Kysely<unknown>))

@@ -1,29 +1,33 @@
-// The names of a new resource in each language of the project, all from one word in the plural.
+// Derives the names of a new resource in code, database and API from its plural, such as
+// `delivery-notes`.
 
 export interface Names {
-  /** As in paths and folders: `delivery-notes`. */
+  /** The name in paths and folders: `delivery-notes`. */
   slug: string
-  /** As in the database: `delivery_notes`. */
+  /** The name in the database: `delivery_notes`. */
   table: string
-  /** As in code: `deliveryNotes`. */
+  /** The name in code: `deliveryNotes`. */
   camel: string
-  /** As in operationIds of lists: `DeliveryNotes`. */
+  /** The name in operationIds of lists: `DeliveryNotes`. */
   plural: string
-  /** As in schemas: `DeliveryNote`. */
+  /** The name in schemas: `DeliveryNote`. */
   single: string
-  /** For people: `delivery note`, `delivery notes`, `Delivery Notes`. */
+  /**
+   * The names for people. `noun`: `delivery note`. `nouns`: `delivery notes`. `tag`: `Delivery
+   * Notes`.
+   */
   noun: string
   nouns: string
   tag: string
-  /** The noun in the names of its events: `delivery_note`. */
+  /** The noun in the event names of the resource: `delivery_note`. */
   event: string
-  /** Its permission key: `delivery_notes`. */
+  /** The permission key of the resource: `delivery_notes`. */
   key: string
 }
 
 const pattern = /^[a-z]+(-[a-z]+)*s$/
 
-/** Throws if `slug` is not a plural in lower case with hyphens. */
+/** Returns the names of a resource. Throws if `slug` is not a plural in lower case with hyphens. */
 export function namesOf(slug: string): Names {
   if (!pattern.test(slug))
     throw new Error(

@@ -1,6 +1,6 @@
-// `npm run new-resource -- parcels`: writes the parts of a new resource (contract, migration,
-// slice, test) and the lines that register it, then regenerates. Writes nothing if the name is
-// taken.
+// `npm run new-resource -- parcels` writes the parts of a new resource: contract, migration, code
+// and test. The command also registers the resource and regenerates the generated files. Writes
+// nothing if the name is taken.
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -28,7 +28,7 @@ export function newResource(root: string, slug: string): string[] {
   return [...files.keys()]
 }
 
-/** Returns the template with each `{{name}}` replaced by that name of the resource. */
+/** Returns the text of a template. Each `{{key}}` is replaced with that name of the resource. */
 function fill(template: string, names: Names): string {
   const text = readFileSync(new URL(`templates/${template}.txt`, import.meta.url), 'utf8')
   return text

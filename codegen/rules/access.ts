@@ -39,8 +39,8 @@ export const permissionsAreSettled: Rule = ({ operations, permissionKeys, report
 }
 
 /**
- * With this ability an operation accepts a token with any read ability, because the operation
- * itself checks the ability for each type of record.
+ * The `x-ability` of an operation that accepts a token with any read ability. Such an operation
+ * checks the ability for each type of record itself.
  */
 const anyReading = 'any:read'
 

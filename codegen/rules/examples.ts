@@ -1,4 +1,4 @@
-// The rule that each example and default is valid against its schema.
+// Checks that each example and default in the contract is valid against its schema.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { partsOf } from '../grammar.ts'

@@ -42,8 +42,8 @@ function globalNames(): Set<string> {
 }
 
 /**
- * Returns the type libraries of TypeScript. A deployment without development packages has none, and
- * then only the globals of Node count.
+ * Returns the paths of TypeScript's type library files. In a deployment without development
+ * packages the list is empty, so only the globals of Node count.
  */
 function typeLibraries(): string[] {
   const folder = folderOfTypeScript()
@@ -62,8 +62,8 @@ function folderOfTypeScript(): string | undefined {
 }
 
 /**
- * Reports a shared parameter that has the name of a schema, because generators make one type for
- * each component of any section.
+ * Reports a shared parameter with the name of a schema. Generators make one type for each component
+ * of any section, so the two types would collide.
  */
 export const componentsHaveOneName: Rule = ({ document, report }) => {
   const { schemas = {}, parameters = {} } = document.components ?? {}
@@ -80,8 +80,8 @@ export const componentsHaveOneName: Rule = ({ document, report }) => {
 const maxCopies = 2
 
 /**
- * Reports the same inline enum in many places. Each copy becomes an unnamed type, and the copies
- * drift apart.
+ * Reports an inline enum that occurs in more than two places or equals a shared schema. Each copy
+ * becomes an unnamed type, and the copies drift apart.
  */
 export const enumsAreShared: Rule = ({ document, report }) => {
   const places = new Map<string, Path[]>()
@@ -112,7 +112,10 @@ export const enumsAreShared: Rule = ({ document, report }) => {
   }
 }
 
-/** Whether the path leads to a custom attribute, whose enum lists the ids of options. */
+/**
+ * Returns whether the path leads into a record type with custom attributes. The enum of a custom
+ * attribute lists option ids, so it is not a shared enum.
+ */
 function isCustomAttribute(document: ContractDocument, [section, part, name]: Path): boolean {
   const schema = section === 'components' && part === 'schemas' && document.components?.schemas?.[String(name)]
   return isObject(schema) && schema['x-entity'] !== undefined

@@ -31,7 +31,7 @@ export const pathIdsAreBounded: Rule = ({ document, operations, report }) => {
   }
 }
 
-/** Reports two paths that the same URL can match. */
+/** Reports two paths if one URL can match both and a router prefers neither. */
 export const pathsAreToldApart: Rule = ({ document, operations, report }) => {
   const paths = [...new Map(operations.map((each) => [each.path, each])).values()]
   for (const [index, one] of paths.entries()) {
@@ -64,8 +64,8 @@ function areAmbiguous(document: ContractDocument, one: Listed, other: Listed): b
 const isTemplate = (segment: string): boolean => segment.startsWith('{')
 
 /**
- * Whether the parameter `template` of the path accepts this word. If the word is a parameter
- * itself, it does.
+ * Returns whether the path parameter `template` accepts `word`. A word that is itself a parameter
+ * is always accepted.
  */
 function accepts(document: ContractDocument, { parameters }: Listed, template: string, word: string): boolean {
   if (isTemplate(word)) return true

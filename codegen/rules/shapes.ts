@@ -74,8 +74,8 @@ export const bodiesAreClosed: Rule = ({ document, operations, report }) => {
     for (const { schema, at: place } of reachable(document, found)) {
       const isForm = schema.properties !== undefined
       if (!isForm && !typesOf(schema).includes('object')) continue
-      // The contract may allow further keys in a body that a third-party program sends, if it
-      // describes them.
+      // A body that a third-party program sends may have further keys, if `additionalProperties`
+      // has a description.
       const isTolerant = isObject(schema.additionalProperties) && schema.additionalProperties.description !== undefined
       if (isForm ? schema.additionalProperties === false || isTolerant : schema.additionalProperties !== undefined)
         continue
@@ -169,7 +169,7 @@ export const statusesAreComplete: Rule = ({ document, operations, report }) => {
     const codes = Object.keys(operation.responses ?? {})
     const isTried = parameters.some(({ part }) => part.name === 'Accord-Dry-Run')
     const dryRun = isTried && (codes.includes('201') || codes.includes('202')) ? '200' : undefined
-    // Neither 206, which is a part of 200, nor a dry run counts as a further success.
+    // 206 (a part of 200) and the status of a dry run do not count as further statuses of success.
     const successes = codes.filter(
       (code) => /^2/.test(code) && !(code === '206' && codes.includes('200')) && code !== dryRun,
     )
@@ -216,7 +216,7 @@ export const schemasAreDescribed: Rule = ({ document, report }) => {
     else {
       if (!schema.description) report(at, name, 'no description; readers of the docs need one, so describe it.')
       if (schema.example !== undefined || (Array.isArray(schema.examples) && schema.examples.length > 0)) continue
-      // An envelope needs no example, because the schema of its data has one.
+      // A schema that only wraps `data` needs no example, because the schema of `data` has one.
       const data: SchemaObject | undefined = (schema as SchemaObject).properties?.data
       if (data?.$ref !== undefined || data?.items?.$ref !== undefined) continue
       report(at, name, 'no example; readers copy from the docs, so add a valid one.')

@@ -26,8 +26,9 @@ export const descriptionsStandAlone: Rule = ({ contract: { source, flowParts }, 
 }
 
 /**
- * Lists and maps of objects take one line for each entry, because people scan them from top to
- * bottom. `content` may take one line, because it has one entry.
+ * Reports a list or map of objects that is written on one line. Each entry needs its own line,
+ * because people scan entries from top to bottom. `content` may be on one line, because it has only
+ * one entry.
  */
 export const partsStandAlone: Rule = ({ contract: { source, flowParts }, report }) => {
   for (const { kind, node, at } of partsOf(source)) {
@@ -56,8 +57,8 @@ export const keysAreInOrder: Rule = ({ contract: { source }, report }) => {
 }
 
 /**
- * Reports errors written by hand that `default` already stands for, because the copies would drift
- * apart.
+ * Reports an error response that is written by hand although `default` already includes this error.
+ * The copies would drift apart.
  */
 export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) => {
   for (const { id, method, operation, at } of listOperations(source)) {
@@ -77,7 +78,8 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
 const minSharedParameters = 6
 
 /**
- * Reports a long list of parameters that two operations repeat, because a YAML alias can share it.
+ * Reports a long list of parameters that an operation repeats from an earlier operation. A YAML
+ * alias can share the list.
  */
 export const longListsAreAliased: Rule = ({ contract: { source }, report }) => {
   const known = new Map<string, { id: string; list: unknown }>()

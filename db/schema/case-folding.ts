@@ -1,9 +1,11 @@
-// The rule for comparing names: NFC, then lower case. Writes fill `<column>_key` with it, and
-// SQLite's SQL function `fold` calls it. The rule is the same on every engine.
+// Folds texts for comparison: Unicode NFC, then lower case. Writes store the folded text in
+// `<column>_key`. The SQL function `fold` calls `caseFold`, so SQL and TypeScript agree.
 
 export function caseFold(text: string): string {
   return text.normalize('NFC').toLowerCase()
 }
 
-/** The digits of a phone number, for comparing. SQLite's SQL function `digits` calls it. */
+/**
+ * Returns the digits of a phone number, for comparison. The SQL function `digits` calls `digitsOf`.
+ */
 export const digitsOf = (text: string): string => text.replace(/\D/g, '')

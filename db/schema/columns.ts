@@ -1,5 +1,5 @@
-// The building blocks of migrations: kinds of columns and `createTable`. Types and checks come from
-// the dialect, so one migration runs on every engine and rows look the same.
+// Defines the building blocks of migrations: kinds of columns and `createTable`. Types and checks
+// come from the dialect, so one migration runs on every engine and rows look the same everywhere.
 
 import { type ColumnDefinitionBuilder, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { ColumnKind, Dialect } from '../dialect.ts'
@@ -17,12 +17,12 @@ export interface Column {
 export interface Index {
   readonly columns: readonly string[]
   readonly isUnique?: boolean
-  /** A partial index over the rows in which this flag is set. */
+  /** The name of a flag column. The index then covers only the rows with this flag set. */
   readonly whenTrue?: string
 }
 
 export interface TableOptions {
-  /** The primary key of a link table; every other table has `id: id()`. */
+  /** The columns of the primary key of a link table. Every other table has `id: id()`. */
   readonly primaryKey?: readonly string[]
   readonly unique?: readonly (readonly string[])[]
   readonly indexes?: readonly (readonly string[])[]
@@ -33,18 +33,18 @@ export interface TableOptions {
 export const id = (): Column => ({ kind: 'id' })
 export const text = (initial?: string): Column => withInitial('text', initial)
 export const integer = (initial?: number): Column => withInitial('integer', initial)
-/** A decimal with four places, stored as an integer scaled by 10^4. */
+/** A decimal number with four places, stored as an integer scaled by 10^4. */
 export const money = (initial?: number): Column => withInitial('money', initial)
 export const flag = (initial?: boolean): Column => withInitial('flag', initial)
-/** JSON text. `initial` is the default as text, such as '{}'. */
+/** A column with JSON as text. `initial` is the default as text, such as '{}'. */
 export const json = (initial?: string): Column => withInitial('json', initial)
-/** `YYYY-MM-DD`. */
+/** A date as text: `YYYY-MM-DD`. */
 export const date = (): Column => ({ kind: 'date' })
-/** `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+/** A UTC timestamp as text: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const timestamp = (): Column => ({ kind: 'timestamp' })
 /**
- * The case-folded form of a text column, such as `name_key` of `name`, for sorting, matching and
- * uniqueness (case-folding.ts).
+ * A column with the case-folded form of a text column, such as `name_key` for `name`. Used for
+ * sorting, matching and uniqueness (case-folding.ts).
  */
 export const key = (): Column => ({ kind: 'text' })
 
@@ -65,13 +65,14 @@ export function oneOf(values: readonly string[], initial?: string): Column {
 }
 
 /**
- * A foreign key to `<table>.id` with an index. With `set null` on delete the column is nullable.
+ * Returns a foreign key to `<table>.id`, which `createTable` indexes. With `set null` the column is
+ * nullable.
  */
 export function references(table: string, onDelete: OnDelete): Column {
   return { kind: 'integer', isNullable: onDelete === 'set null', reference: { table, onDelete } }
 }
 
-/** The indexes on the columns that every list sorts and filters by. */
+/** The indexes for the columns that every list of records sorts and filters by. */
 export const listed: readonly (readonly string[])[] = [
   ['created_at', 'id'],
   ['updated_at', 'id'],
@@ -111,7 +112,9 @@ export async function createTable(
   for (const index of indexes) await createIndex(db, dialect, name, index)
 }
 
-/** Adds a column to a table that has rows, so it is nullable or has a default. */
+/**
+ * Adds a column to a table that may have rows, so the column must be nullable or have a default.
+ */
 export async function addColumn(
   db: Kysely<unknown>,
   dialect: Dialect,

@@ -1,5 +1,6 @@
 // Generates the TypeScript types of the tables: migrates a database in memory and reads its schema.
-// SQLite is the reference, because rows look the same on every engine. Only codegen uses it.
+// SQLite serves for every engine, because rows look the same on every engine. Only codegen uses
+// this file.
 
 import { type Kysely, sql } from 'kysely'
 import { migrate } from '../migrate.ts'
@@ -21,7 +22,7 @@ const scalars: Readonly<Record<string, string>> = {
   BLOB: 'Uint8Array',
 }
 
-/** The full text of tables.gen.ts. */
+/** Returns the full text of db/tables.gen.ts. */
 export async function renderTables(): Promise<string> {
   const store = openStore('sqlite::memory:')
   try {

@@ -1,5 +1,5 @@
-// What a slice tells the search index of its records, and helpers to read and compose it. The
-// slices declare their documents; this folder keeps the index (search-index.ts).
+// Defines the search document of a record, and helpers to compose one. Each resource declares the
+// documents of its records, and search-index.ts stores the documents.
 
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
@@ -8,8 +8,8 @@ import { digitsOf } from '../schema/case-folding.ts'
 import type { Db } from '../store.ts'
 
 /**
- * One record as the index stores it. Title and body are searched, the title weighs more; the
- * subtitle is only shown.
+ * One record as the search index stores it. Title and body are searched, and the title has more
+ * weight. The subtitle is only shown.
  */
 export interface SearchDocument {
   id: number
@@ -18,25 +18,33 @@ export interface SearchDocument {
   body: string
 }
 
-/** Records of one entity: those with these ids, or the next ones after an id. */
+/**
+ * A selection of records of one entity: the records with these ids, or the next `limit` records
+ * after an id.
+ */
 export type IdRange = { ids: readonly number[] } | { after: number; limit: number }
 
 export interface SearchDocumentSource {
-  /** Its table, and its name in paths. */
+  /** The name of the entity's table. API paths use the same name. */
   readonly entity: string
   read(db: Db, range: IdRange): Promise<SearchDocument[]>
   /**
-   * The entities whose fields the documents quote, each with the column of this table that refers
-   * to it.
+   * The entities whose fields the documents quote. The value is the column of this entity's table
+   * that refers to the quoted record.
    */
   readonly quotes?: Readonly<Record<string, string>>
 }
 
 const maxBodyLength = 100_000
-/** A cut can leave the first half of a character outside the basic plane. */
+/**
+ * Matches half of a character at the end of a text. Cutting a text in the middle of a surrogate
+ * pair leaves such a half.
+ */
 const halfCharacter = /[\ud800-\udbff]$/
 
-/** The body of a document: the parts that are not empty, one a line, cut at 100,000 characters. */
+/**
+ * Returns the body of a document: the non-empty parts, one part a line, cut at 100,000 characters.
+ */
 export function joinText(...parts: (string | null | undefined)[]): string {
   const whole = parts.filter(Boolean).join('\n')
   return whole.length <= maxBodyLength
@@ -44,14 +52,17 @@ export function joinText(...parts: (string | null | undefined)[]): string {
     : whole.slice(0, maxBodyLength).replace(halfCharacter, '') + truncationMark
 }
 
-/** A subtitle: the parts that are not empty, on one line. */
+/** Returns a subtitle: the non-empty parts on one line. */
 export const joinLine = (...parts: (string | null | undefined)[]): string => parts.filter(Boolean).join(' · ')
 
-/** The first words of a longer text, as the title of a record that has none. */
+/**
+ * Returns the first line of a text, at most 100 characters, as the title of a record without a
+ * title.
+ */
 export const firstWords = (text: string | null): string =>
   (text ?? '').trim().slice(0, 100).replace(halfCharacter, '').split('\n')[0] ?? ''
 
-/** The values in a JSON list of contact points or addresses, without their labels. */
+/** Returns the values of a JSON list of contact points or addresses, without their labels. */
 export function valuesIn(json: string | null): string[] {
   const list: unknown = JSON.parse(json ?? '[]')
   return (Array.isArray(list) ? list : []).flatMap((each: unknown) => {
@@ -60,11 +71,13 @@ export function valuesIn(json: string | null): string[] {
   })
 }
 
-/** Phone numbers as they were written and as digits alone, so that both find them. */
+/**
+ * Returns each phone number twice: as written and as digits only. A search then finds either form.
+ */
 export const phoneNumbersIn = (json: string | null): string[] =>
   valuesIn(json).flatMap((number) => [number, digitsOf(number)])
 
-/** A query that can be narrowed, whatever it selects. */
+/** The part of a Kysely query that `readRange` needs, for any selected columns. */
 interface Narrowable<Row> extends Compilable<Row> {
   where(condition: Expression<SqlBool>): Narrowable<Row>
   orderBy(by: Expression<unknown>): Narrowable<Row>
@@ -73,8 +86,8 @@ interface Narrowable<Row> extends Compilable<Row> {
 }
 
 /**
- * The rows of the query whose `id` in the entity's table is in the range. The query is compiled
- * once for lists of ids.
+ * Returns the rows of the query whose `<entity>.id` is in the range. A query for a list of ids is
+ * compiled once and cached.
  */
 export function readRange<Row>(db: Db, entity: string, range: IdRange, query: () => Narrowable<Row>): Promise<Row[]> {
   const id = sql.ref(`${entity}.id`)

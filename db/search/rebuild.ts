@@ -1,12 +1,13 @@
-// Rebuilds the full-text indexes of a database in use, in transactions of about 20 ms with gaps in
-// which others write. The old index answers queries until the new one is complete.
+// Rebuilds the full-text indexes of a database in use, in transactions of about 20 ms. Other writes
+// run in the gaps between these transactions. Queries use the old index until the new index is
+// complete.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import { searchIndex as table } from '../housekeeping-tables.ts'
 import type { Db, Store } from '../store.ts'
 
-/** Builds each full-text index beside the old one and then replaces it. */
+/** Builds each full-text index beside the old index and then replaces the old index. */
 export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<void> {
   const { rebuild } = store.dialect.fullText
   const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
@@ -32,13 +33,13 @@ export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'trans
 }
 
 /**
- * Copying rows and merging segments take turns: with too many segments FTS5 would merge them inside
- * one step, which takes long. Other writes add segments too, so merging alone might never end;
- * maintenance merges the rest.
+ * The maximum number of copy steps before merge steps, and of merge steps before copy steps.
+ * Without merges, FTS5 would merge many segments inside one copy step, which takes long. Merging
+ * might never end, because other writes add segments; maintenance merges the rest.
  */
 const stepsInTurn = 64
 
-/** Runs a merge statement. False when nothing is left to merge. */
+/** Runs a merge statement. Returns false when nothing is left to merge. */
 async function mergeSome(db: Db, merge: string): Promise<boolean> {
   const changes = async () =>
     (await sql<{ count: number }>`select total_changes() as count`.execute(db)).rows[0]?.count ?? 0
@@ -48,27 +49,29 @@ async function mergeSome(db: Db, merge: string): Promise<boolean> {
 }
 
 /**
- * Removes the tables and triggers of a rebuild that did not end. No other rebuild may be running.
+ * Removes the tables and triggers of a rebuild that did not end. Must not be called while another
+ * rebuild is running.
  */
 export const discardRebuild = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<void> =>
   dialect.fullText.rebuild.discard(untyped(db), table)
 
-/** Whether a rebuild is running, or was killed and left its tables and triggers. */
+/** Returns whether tables and triggers of a rebuild exist. The rebuild may be running or killed. */
 export const isRebuildLeft = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<boolean> =>
   dialect.fullText.rebuild.hasLeftovers(untyped(db), table)
 
-/** Other writes wait during a step. */
+/** The target duration of a step in milliseconds. Other writes wait during a step. */
 const stepMs = 20
 /**
- * Longer than a process that waits for the lock pauses between two attempts (sqlite/busy-retry.ts).
+ * The pause between two steps in milliseconds. It must be longer than the pause of a waiting
+ * process between two attempts to get the lock (sqlite/busy-retry.ts).
  */
 const gapMs = 15
 const firstStepRows = 20
 const maxStepRows = 500
 
 /**
- * Runs `step` in one transaction after another until it returns false. The number of rows adapts to
- * `stepMs`.
+ * Calls `step` in one transaction after another until `step` returns false. The number of rows
+ * adapts, so that a step takes about `stepMs`.
  */
 export async function inSteps(
   store: Pick<Store, 'transaction'>,

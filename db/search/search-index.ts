@@ -1,7 +1,6 @@
-// Keeps the table search_index in step with the records. The slices say what a record's document
-// holds (documents.ts). A write updates the documents of its records before its commit. Migrations
-// and `accord search rebuild` write all of them again, and `accord doctor` checks that none is
-// missing.
+// Keeps the table search_index up to date. Each record has one document (documents.ts). A write
+// updates the documents of its records before its commit. Migrations and `accord search rebuild`
+// rewrite all documents, and `accord doctor` checks that no document is missing.
 
 import { type Kysely, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
@@ -13,20 +12,21 @@ import { inSteps, renewFullText } from './rebuild.ts'
 
 export interface SearchIndex {
   /**
-   * Updates the documents of these records, and of the records that quote them where a document
-   * changed. `pause` runs before each statement, so that long work can let others go on.
+   * Updates the documents of the records. When a document changes, also updates the documents of
+   * records that quote the changed record. `pause` runs before each write, so that long work can
+   * let other work run.
    */
   update(db: Db, records: readonly RecordRef[], pause?: () => Promise<void>): Promise<void>
-  /** Writes every document again, in the caller's transaction. Returns the number of records. */
+  /** Rewrites every document in the caller's transaction. Returns the number of records. */
   rebuild(db: Db, dialect: Dialect): Promise<number>
   /**
-   * The same while others read and write, in transactions of some milliseconds. Returns the number
-   * of records read.
+   * Rebuilds the index while other connections read and write, in transactions of about 20 ms.
+   * Returns the number of records read.
    */
   rebuildOnline(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<number>
   /**
-   * The problem of the index, in a sentence; null when every record has one document and full
-   * text finds its words.
+   * Returns the problem of the index as a sentence. Returns null when every record has one document
+   * and the full-text index agrees with the documents.
    */
   findProblem(db: Db, dialect: Dialect): Promise<string | null>
 }
@@ -49,7 +49,10 @@ export function createSearchIndex(sources: readonly SearchDocumentSource[]): Sea
   }
 }
 
-/** An entity stands before the entities that quote it, so that one pass updates both. */
+/**
+ * Sorts the sources so that an entity comes before the entities that quote it. One pass then
+ * updates the documents of quoted and quoting records.
+ */
 function quotedFirst(sources: readonly SearchDocumentSource[]): SearchDocumentSource[] {
   const ordered: SearchDocumentSource[] = []
   const visit = (source: SearchDocumentSource): void => {
@@ -78,7 +81,9 @@ async function update(
   }
 }
 
-/** The records whose documents quote these. */
+/**
+ * Returns the records whose documents quote a record of the entity `quoted` with one of the ids.
+ */
 async function quotersOf(
   db: Db,
   sources: readonly SearchDocumentSource[],
@@ -98,8 +103,8 @@ async function quotersOf(
 }
 
 /**
- * Writes the difference between the stored documents and those that were read. Returns the ids that
- * differed.
+ * Changes the stored documents of `ids` to the documents in `read`. Returns the ids of the
+ * documents that changed.
  */
 async function writeDifference(
   db: Db,
@@ -159,11 +164,14 @@ function updateDocument(db: Db, entity: string, document: SearchDocument): Promi
 }
 
 /**
- * FTS5 writes a segment for each statement, which takes as long as forty short records, so a
- * statement adds many.
+ * The maximum number of documents in one insert statement. FTS5 writes a segment for each
+ * statement, which takes as long as forty short documents. So one statement adds many documents.
  */
 const maxInserted = 100
-/** A statement blocks the event loop; with this much text it takes some milliseconds. */
+/**
+ * The maximum number of characters in one insert statement. A statement blocks the event loop; this
+ * much text takes some milliseconds.
+ */
 const maxCharacters = 30_000
 
 function* portionsOf(added: readonly SearchDocument[]): Generator<SearchDocument[]> {
@@ -200,15 +208,16 @@ async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumen
       total += rows.length
     }
   }
-  // After the rows, because one index over all of them is much faster than an update for each.
+  // The index is created after the rows are inserted. One build over all rows is much faster than
+  // an index update for each row.
   await fullText.create(untyped(db), table)
   return total
 }
 
 /**
- * Compares the documents of an entity with its records, step by step. The records at the start
- * bound the work; later writes update their documents themselves. Returns the number of records
- * read.
+ * Compares the documents of an entity with its records and corrects the documents, step by step.
+ * Stops at the highest id at the start, because a later write updates the document of its record
+ * itself. Returns the number of records read.
  */
 async function compareAll(
   store: Pick<Store, 'db' | 'transaction'>,
@@ -220,8 +229,8 @@ async function compareAll(
   await inSteps(store, async (db, limit) => {
     const documents = await read(db, { after, limit })
     const indexed = await indexedIds(db, entity, { after, limit })
-    // Each list ends at its last id when it is cut, so both are complete only up to the lower of
-    // the two.
+    // A list that reached the limit is complete only up to its last id. So only ids up to the lower
+    // end of the two lists are compared in this step.
     const ends = [documents.map(({ id }) => id), indexed].map((ids) =>
       ids.length < limit ? last : (ids.at(-1) ?? last),
     )
@@ -236,7 +245,7 @@ async function compareAll(
   return total
 }
 
-/** The highest id among the records of an entity and its documents. */
+/** Returns the highest id among the records of an entity and their documents. */
 async function highestId(db: Db, entity: string): Promise<number> {
   const records = await sql<{ id: number | null }>`select max(id) as id from ${sql.table(entity)}`.execute(db)
   const documents = await db

@@ -1,5 +1,6 @@
-// Copies a whole SQLite database with VACUUM INTO, which reads one snapshot while others write. A
-// copy of the file alone would miss the log. VACUUM INTO does not sync, so this file does.
+// Copies a whole SQLite database with VACUUM INTO, which reads one snapshot while other connections
+// write. A copy of the database file alone would miss the commits in the log. VACUUM INTO does not
+// sync the copy, so `copyTo` does.
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -9,7 +10,7 @@ import type { Copies } from '../dialect.ts'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
 import { walBytes } from './connection.ts'
 
-/** How many copies made before migrations are kept. */
+/** The number of copies made before migrations that are kept. */
 const keptAside = 5
 
 export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
@@ -67,11 +68,15 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
   }
 }
 
-/** The files that belong to one database file and would damage another one. */
+/**
+ * Returns the paths of the log and journal files of a database file. Such a file would damage
+ * another database that gets the same name.
+ */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
 async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
-  // Created first, so that no other user can read it at any time.
+  // The file is created with its permissions before the copy, so that no other user can ever read
+  // the copy.
   rmSync(path, { force: true })
   writeFileSync(path, '', { mode: 0o600, flag: 'wx' })
   chmodSync(path, 0o600)
@@ -80,8 +85,9 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
 }
 
 /**
- * Opens the database exclusively and closes it again; SQLite then writes the log into the file.
- * Returns false while another connection is open. A file that is not a database stays as it is.
+ * Opens the database exclusively and closes it again. SQLite then writes the log into the database
+ * file. Returns false while another connection is open. Leaves a file that is not a database
+ * unchanged.
  */
 export function checkpointSqliteIfUnused(file: string): boolean {
   const database = new Database(file, { timeout: 0 })

@@ -1,13 +1,17 @@
-// Retries while another process holds the write lock, with turns of the event loop in between.
-// SQLite's own `busy_timeout` would block the event loop, so it is 0 on every connection of a
-// server.
+// Retries work while another process has the write lock. The event loop runs between the attempts.
+// A `busy_timeout` of SQLite would block the event loop, so server connections have none.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStorageFault } from './errors.ts'
 
-/** After this long the call fails as busy. */
+/**
+ * The default maximum wait for the lock in milliseconds. After this time the work fails as busy.
+ */
 export const maxBusyWaitMs = 5000
-/** The longest pause is shorter than the gaps that long work leaves for other writers. */
+/**
+ * The first pauses between attempts in milliseconds. Every later pause is `maxPauseMs`, which is
+ * shorter than the gaps that long work leaves for other writers.
+ */
 const pausesMs = [1, 2, 5] as const
 const maxPauseMs = 10
 
@@ -16,8 +20,8 @@ export const isBusy = (error: unknown): boolean => sqliteStorageFault(error) ===
 export const retryDelayMs = (tries: number): number => pausesMs[tries] ?? maxPauseMs
 
 /**
- * Runs the work at once if the lock is free. Throws SQLite's error when the lock is not free in
- * time.
+ * Runs the work and returns its result. Retries while the lock is taken. Throws the error of SQLite
+ * when the lock is not free after `waitMs`.
  */
 export function retryWhileBusy<T>(work: () => T, waitMs = maxBusyWaitMs): T | Promise<T> {
   try {

@@ -1,22 +1,25 @@
-// The settings of a connection to SQLite, the bounds of its log (WAL), and the counter of foreign
-// commits.
+// Configures connections to SQLite, limits the size of the log (WAL) and detects commits of other
+// connections.
 
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 
-/** While a database is opened no request is served, so SQLite may block on a lock. */
+/**
+ * The maximum time in milliseconds that SQLite waits for a lock while a database is opened. SQLite
+ * may block the thread then, because no request is served yet.
+ */
 const openingTimeoutMs = 5000
 /**
- * Maintenance checkpoints the log once this many pages of 4 KiB are not in the file
- * (maintenance.ts).
+ * The number of log pages at which maintenance runs a checkpoint (maintenance.ts). Counts pages of
+ * 4 KiB that are not in the database file yet.
  */
 export const checkpointPages = 1000
-/** A commit that finds this many pages in the log runs the checkpoint itself. */
+/** The number of log pages at which a commit runs the checkpoint itself. */
 const maxWalPages = 16 * checkpointPages
-/** The log file is cut back to this once no reader uses an old state. */
+/** The size in bytes to which SQLite truncates the log file once no reader uses old data. */
 export const maxWalBytes = 16 * 1024 * 1024
 
-/** Applied to every connection that can write. */
+/** Applies the settings of a connection that can write, and returns the connection. */
 export function prepareConnection(database: Database.Database): Database.Database {
   database.pragma(`busy_timeout = ${openingTimeoutMs}`)
   database.pragma('journal_mode = WAL')
@@ -27,8 +30,8 @@ export function prepareConnection(database: Database.Database): Database.Databas
 }
 
 /**
- * Holds the inner pages of a database with millions of rows; the default 2 MiB reads them from the
- * file again and again.
+ * The page cache of a connection in KiB, with room for the inner pages of tables with millions of
+ * rows. With the default of 2 MiB, SQLite would read these pages from the file again and again.
  */
 const cacheKib = 32 * 1024
 
@@ -36,12 +39,15 @@ export function prepareReader(database: Database.Database): Database.Database {
   database.pragma(`cache_size = -${cacheKib}`)
   database.pragma('synchronous = FULL')
   database.pragma('foreign_keys = ON')
-  // A timeout would block the event loop; busy-retry.ts waits instead.
+  // A busy timeout would block the event loop. busy-retry.ts retries instead.
   database.pragma('busy_timeout = 0')
   return database
 }
 
-/** Bytes of the log beside a database file; 0 when it is missing or cannot be read. */
+/**
+ * Returns the size of the log beside a database file in bytes, or 0 when the log is missing or
+ * cannot be read.
+ */
 export function walBytes(file: string): number {
   try {
     return statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
@@ -51,8 +57,8 @@ export function walBytes(file: string): number {
 }
 
 /**
- * A number that changes when another connection commits; own commits do not count. A call takes
- * about a microsecond.
+ * Returns a function whose number changes when another connection commits. Commits of `database` do
+ * not change the number. A call takes about a microsecond.
  */
 export function createForeignCommitCounter(database: Database.Database): () => number {
   const version = database.prepare<[], number>('pragma data_version').pluck()

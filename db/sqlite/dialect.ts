@@ -1,5 +1,5 @@
-// The dialect of SQLite: opening a database, and SQL that only SQLite understands. connection.ts
-// holds the settings of one connection. Nothing outside this folder depends on SQLite.
+// Implements the dialect of SQLite: opens databases, and builds SQL that only SQLite understands.
+// connection.ts has the settings of a connection. Code outside db/ does not depend on SQLite.
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -24,7 +24,9 @@ export function isSqliteUrl(url: string): boolean {
   return url.startsWith(scheme)
 }
 
-/** The path in `sqlite:<path>`, null for a database in memory. */
+/**
+ * Returns the path in `sqlite:<path>`, or null for a database in memory. Throws for an empty path.
+ */
 export function sqliteFile(url: string): string | null {
   const path = url.slice(scheme.length)
   if (path === '') throw new Error(`The database url "${url}" names no file; write sqlite:<path> or sqlite::memory:.`)
@@ -35,43 +37,50 @@ export function openSqlite(url: string): Database.Database {
   const file = sqliteFile(url)
   if (file !== null) {
     mkdirSync(dirname(file), { recursive: true })
-    // SQLite gives the files beside it the same permissions.
+    // Creates the database file with mode 600. SQLite gives the files beside the database file the
+    // same mode.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   }
   const database = withFunctions(prepareConnection(new Database(file ?? inMemory)))
-  // wal-sync.ts syncs commits.
+  // With NORMAL, a commit does not sync the log. wal-sync.ts does that off the event loop.
   if (file !== null) database.pragma('synchronous = NORMAL')
   return database
 }
 
 /**
- * A second connection, for reads only. It sees committed data, even while the first one has a
- * transaction open.
+ * Opens a second connection, for reads only. The reader sees committed data, even while the writing
+ * connection has an open transaction.
  */
 export function openSqliteReader(file: string): Database.Database {
   return withFunctions(prepareReader(new Database(file, { readonly: true })))
 }
 
 /**
- * A connection that sees the database as it is at this moment for as long as it is open. `sleepMs`:
+ * Opens a connection that sees the data of this moment until the connection is closed. `sleepMs` is
  * how long the call may block while another process recovers the log.
  */
 export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
   return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: sleepMs })))
 }
 
-/** The same for a database in memory, as a copy, because no second connection can open it. */
+/**
+ * Opens a snapshot of a database in memory. The snapshot is a copy, because no second connection
+ * can open a database in memory.
+ */
 export function copySqliteSnapshot(database: Database.Database): Database.Database {
   return asOfNow(withFunctions(new Database(sqliteImage(database))))
 }
 
-/** A transaction sees the data that was committed at its first read. */
+/**
+ * Begins a transaction and reads, so that the connection sees the data of this moment. A
+ * transaction sees the data that was committed at its first read.
+ */
 function asOfNow(database: Database.Database): Database.Database {
   database.exec('begin; select count(*) from sqlite_schema')
   return database
 }
 
-/** Streams rows; the connection can run other reads in between. */
+/** Streams the rows of a query. The connection can run other reads during the stream. */
 export function eachSqliteRow(
   database: Database.Database,
   { sql, parameters }: { sql: string; parameters: readonly unknown[] },
@@ -84,8 +93,8 @@ export function openSqliteImage(image: Buffer): Database.Database {
 }
 
 /**
- * The bytes of the database. The header of a WAL file would require a log, so it is reset for
- * opening in memory.
+ * Returns the bytes of the database for opening in memory. Resets the two header bytes that mark a
+ * WAL database, because a database in memory has no log.
  */
 export function sqliteImage(database: Database.Database): Buffer {
   const image = database.serialize()
@@ -106,8 +115,8 @@ function plainPath(path: string): string {
 }
 
 /**
- * The path is a literal and not a parameter, because SQLite finds an index on an expression by its
- * text.
+ * Returns the SQL for the value at a path of a JSON column. The path is a literal and not a
+ * parameter, because SQLite finds an expression index by the text of the expression.
  */
 const jsonAt = <T>(column: string, path: string): RawBuilder<T | null> =>
   sql<T | null>`${sql.ref(column)} ->> ${sql.lit(`$.${plainPath(path)}`)}`
@@ -156,7 +165,7 @@ export const sqliteDialect: Dialect = {
   jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
   jsonRows: (rows) => jsonArrayFrom(rows) as unknown as RawBuilder<string>,
   jsonTexts<A extends string>(column: string, alias: A, key?: string) {
-    // A subquery around the function would not see the row that it is joined to.
+    // `json_each` is joined without a subquery, because a subquery would not see the joined row.
     const path = sql.lit(key === undefined ? '$' : `$.${plainPath(key)}`)
     return sql<{ key: number; value: string }>`json_each(${sql.ref(column)}, ${path})`.as(alias)
   },

@@ -10,7 +10,8 @@ const codeOf = (error: unknown): string => (error instanceof Database.SqliteErro
 export const isUniqueViolation = (error: unknown): boolean =>
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
 
-// `on delete restrict` is enforced by an internal trigger and reports the code of triggers.
+// SQLite enforces `on delete restrict` with an internal trigger, so the error has the code of
+// triggers.
 export const isForeignKeyViolation = (error: unknown): boolean =>
   codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
   (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
@@ -31,7 +32,8 @@ export const sqliteStorageFault: Dialect['storageFault'] = (error) => {
 }
 
 /**
- * Whether the error means damaged data or tables. A full disk or a lock says nothing about them.
+ * Returns whether the error means that data or tables are damaged. Other storage faults, such as a
+ * full disk or a lock, do not mean damage.
  */
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))

@@ -14,17 +14,20 @@ export class DatabaseFilesLostError extends Error {
 export interface FileIdentity {
   /** Checks the files off the event loop. Never rejects. */
   verify(): Promise<void>
-  /** The problem that the last check found, in a sentence; null once the same files are back. */
+  /**
+   * Returns the problem that the last `verify` found as a sentence, or null. The problem ends once
+   * the original files are back.
+   */
   lost(): string | null
-  /** Throws DatabaseFilesLostError while there is a problem. */
+  /** Throws DatabaseFilesLostError if the last `verify` found a problem. */
   assert(): void
 }
 
 const identityOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`
 
 /**
- * `paths` must stay the same files. `late` paths may be missing at first and must stay the same
- * once seen.
+ * Returns a check that every path in `paths` stays the same file. A path in `late` may be missing
+ * at first and must stay the same file once `verify` has seen it.
  */
 export function createFileIdentity(paths: readonly string[], late: readonly string[]): FileIdentity {
   const known = new Map<string, string>()

@@ -1,5 +1,6 @@
-// Builds a full-text index beside the present one, a few rows at a time. The rows at the start
-// bound the work: triggers of the new index maintain copied rows and rows inserted later.
+// Builds a full-text index beside the current index, a few rows at a time. Only rows that exist at
+// the start are copied. Triggers update the new index when copied rows change and when rows are
+// inserted.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -22,7 +23,7 @@ import { mainFileOf } from './snapshot-thread.ts'
 
 const nextOf = (name: string): string => `${name}_next`
 const oldOf = (name: string): string => `${name}_old`
-/** A table with the last copied row and the last row at the start. */
+/** Returns the name of the table that stores the last copied id and the highest id at the start. */
 const progressOf = (table: string): string => `${table}_renewal`
 const events = ['insert', 'delete', 'update'] as const
 const triggerOf = (table: string, event: string): string => `${progressOf(table)}_${event}`
@@ -32,14 +33,14 @@ async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<
 }
 
 /**
- * SQLite frees a dropped table page by page, which takes long. Nearly all pages of FTS5 are in this
- * table.
+ * Deletes the rows of an index in small steps before the index is dropped. A drop frees all pages
+ * in one step, which takes long. Nearly all pages of an FTS5 index are in its `_data` table.
  */
 async function empty(file: string, index: string): Promise<void> {
   const thread = createMaintenanceThread(file, { isUnsafe: true })
   const step = `delete from ${index}_data where id in (select id from ${index}_data limit ${blocksAtOnce})`
   try {
-    // Without syncs, because other writes would wait for the disk at each step.
+    // `normal` means no sync at each step, because other writes would wait for the disk.
     await thread.run('pragma synchronous = normal')
     for (let since = performance.now(); ; await sleep(gapMs)) {
       try {
@@ -54,9 +55,12 @@ async function empty(file: string, index: string): Promise<void> {
   }
 }
 
-/** One step takes some milliseconds. */
+/** The number of rows that one step deletes. A step takes some milliseconds. */
 const blocksAtOnce = 500
-/** Longer than the longest pause of a process that waits for the lock (busy-retry.ts). */
+/**
+ * The pause between two steps in milliseconds. It must be longer than the longest pause of a
+ * waiting process between two attempts to get the lock (busy-retry.ts).
+ */
 const gapMs = 15
 
 export const sqliteIndexRebuild: IndexRebuild = {
@@ -106,7 +110,8 @@ export const sqliteIndexRebuild: IndexRebuild = {
       ]),
       `drop table ${progressOf(table)}`,
     ])
-    // FTS5 cannot rename an index that lacks one of its tables.
+    // FTS5 cannot rename a damaged index that lacks one of its tables. Such an index is dropped at
+    // once.
     await run(db, [`alter table ${index} rename to ${oldOf(index)}`]).catch(() =>
       run(db, [`drop table if exists ${index}`]),
     )

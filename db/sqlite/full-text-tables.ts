@@ -1,32 +1,43 @@
-// The tables of full text with FTS5: a word index, which ignores case and diacritics, and a trigram
-// index. Neither copies the texts. Triggers keep both in step with the table.
+// Builds the SQL of the full-text indexes (FTS5): a word index, which ignores case and diacritics,
+// and a trigram index. The indexes do not store the texts. Triggers update the indexes when the
+// table changes.
 
 export const indexedColumns = ['entity_type', 'title', 'body'] as const
 
 export const wordIndexOf = (table: string): string => `${table}_words`
-/** The suffix is older than the word trigram; renaming a virtual table would need a migration. */
+/**
+ * Returns the name of the trigram index. The suffix is historical; renaming a virtual table would
+ * need a migration.
+ */
 export const trigramIndexOf = (table: string): string => `${table}_pieces`
 export const indexesOf = (table: string): string[] => [wordIndexOf(table), trigramIndexOf(table)]
 
-/** Merging combines this many segments of one level. */
+/** The number of segments of one level that a merge combines. */
 const segmentsPerMerge = 16
-/** At this many segments a write merges them itself, because every query reads every segment. */
+/**
+ * The number of segments at which FTS5 merges inside a write. Every query reads every segment, so
+ * more segments would slow down queries.
+ */
 const maxSegments = 500
 /**
- * Writes wait during a merge step: some tens of milliseconds, or longer for a very common word.
- * Smaller steps take longer in total, because FTS5 writes each segment again.
+ * The number of pages that a merge step writes. Other writes wait during a step: some tens of
+ * milliseconds, or longer for a very common word. Smaller steps take longer in total, because FTS5
+ * writes each segment again.
  */
 const pagesPerStep = 100
 
-/** Merges a few segments. To be repeated until it changes at most one row (maintenance.ts). */
+/**
+ * Returns a statement that merges a few segments. The caller repeats the statement until at most
+ * one row changes (maintenance.ts).
+ */
 export const mergeOf = (index: string): string =>
   `insert into ${index} (${index}, rank) values ('merge', ${pagesPerStep})`
 
 export const mergesOf = (table: string): string[] => indexesOf(table).map(mergeOf)
 
 /**
- * Creates the index under this name; a rebuild uses another name than the present index has. The
- * trigram index stores no positions, which keeps it at a tenth of the size of the texts.
+ * Returns the statement that creates an index as `name`. A rebuild passes a name other than
+ * `index`. The trigram index stores no positions, so its size is a tenth of the size of the texts.
  */
 export const creationOf = (table: string, index: string, name: string): string =>
   index === wordIndexOf(table)
@@ -34,7 +45,8 @@ export const creationOf = (table: string, index: string, name: string): string =
     : `create virtual table ${name} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`
 
 /**
- * Each write adds a segment. By default FTS5 merges inside a later write, which can take a second.
+ * Returns the statements that turn off merging inside writes. Each write adds a segment. By default
+ * FTS5 merges segments inside a later write, which can take a second.
  */
 export const settingsOf = (name: string): string[] => [
   `insert into ${name} (${name}, rank) values ('automerge', 0)`,
@@ -42,12 +54,18 @@ export const settingsOf = (name: string): string[] => [
   `insert into ${name} (${name}, rank) values ('crisismerge', ${maxSegments})`,
 ]
 
-/** `fold` is an SQL function of every connection that writes (dialect.ts). */
+/**
+ * Returns the SQL for the case-folded text of a row. Every connection that writes has the SQL
+ * function `fold` (dialect.ts).
+ */
 export const foldedTextOf = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
 
 const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}.${column}`).join(', ')
 
-/** The statements that add a row to the index with this name, and remove one. */
+/**
+ * Returns the statements of a trigger that add the new row to the index `name` and remove the old
+ * row.
+ */
 export function rowChangesOf(table: string, index: string, name: string): { add: string; remove: string } {
   if (index === wordIndexOf(table))
     return {
@@ -63,7 +81,10 @@ export function rowChangesOf(table: string, index: string, name: string): { add:
 export const watchedBy = (table: string, index: string): string =>
   index === wordIndexOf(table) ? String(indexedColumns) : 'title, body'
 
-/** Triggers that keep the index in step with the table. */
+/**
+ * Returns the statements that create the triggers of an index. The triggers update the index when
+ * the table changes.
+ */
 export function triggersOf(table: string, index: string): string[] {
   const { add, remove } = rowChangesOf(table, index, index)
   return [
@@ -74,15 +95,15 @@ export function triggersOf(table: string, index: string): string[] {
 }
 
 /**
- * Compares the word index with the texts. SQLite takes the write lock for it, though it changes
- * nothing.
+ * Returns a statement that compares the word index with the texts. SQLite takes the write lock for
+ * this statement, though it changes nothing.
  */
 export const integrityCheckOf = (table: string): string =>
   `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}, rank) values ('integrity-check', 1)`
 
 /**
- * The same without the write lock: FTS5's tables are copied into a temporary index over a view of
- * the same texts.
+ * Returns statements that compare the word index with the texts without the write lock. The tables
+ * of FTS5 are copied into a temporary index over a view of the texts.
  */
 export function integrityCheckOfCopy(table: string): string[] {
   const words = wordIndexOf(table)

@@ -1,5 +1,5 @@
-// Full text with FTS5: creating the indexes and querying them. The word index matches the beginning
-// of words; the trigram index also finds text inside words.
+// Creates and queries the full-text indexes (FTS5). The word index matches the beginning of words.
+// The trigram index also finds text inside words.
 
 import { sql } from 'kysely'
 import { type FullText, type FullTextHit, truncationMark } from '../dialect.ts'
@@ -18,15 +18,21 @@ import {
 } from './full-text-tables.ts'
 import { mainFileOf } from './snapshot-thread.ts'
 
-/** Weights of the columns in the score. The entity type only narrows a query, so it has none. */
+/**
+ * The weights of the columns entity_type, title and body in the score. The entity type only narrows
+ * a query, so its weight is 0.
+ */
 const weights = sql.raw('0.0, 10.0, 1.0')
 
-/** A quoted prefix query. A word with punctuation, such as an email address, becomes a phrase. */
+/**
+ * Returns an FTS5 query for words that begin with `word`. A word with punctuation, such as an email
+ * address, becomes a phrase.
+ */
 const beginning = (word: string): string => `${quoted(word)}*`
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
-/** Every three characters in a row, each once. A shorter text has none. */
+/** Returns each sequence of three characters in the text once. A shorter text has none. */
 const trigrams = (text: string): string[] => {
   const letters = [...text]
   return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
@@ -60,7 +66,7 @@ export const sqliteFullText: FullText = {
     const beginnings = asked.filter(isWord).map(beginning).join(' AND ')
     if (beginnings === '' || types.length === 0) return null
     const query = `entity_type : (${types.map(quoted).join(' OR ')}) AND {title body} : (${beginnings})`
-    // The unary plus keeps SQLite from running one FTS5 query for each id.
+    // The unary plus keeps SQLite from running one FTS5 query for each id in `among`.
     const narrowed = among ? sql`and +rowid in ${among}` : sql``
     return sql<FullTextHit>`select rowid as id, -bm25(${words}, ${weights}) as score from ${words} where ${words} match ${query} ${narrowed} order by score desc, rowid desc limit ${limit}`
   },
@@ -70,7 +76,7 @@ export const sqliteFullText: FullText = {
     if (asked.length === 0) return null
     const index = sql.table(trigramIndexOf(table))
     const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
-    // A cross join fixes the order: from the hits to their rows.
+    // A cross join fixes the order of reading: first the hits in the index, then their rows.
     return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
   },
 

@@ -1,21 +1,25 @@
-// Reads which installation a database file belongs to, without creating or changing it.
+// Reads the facts that identify the installation of a database file. Does not create or change the
+// file.
 
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 
 export interface Probe {
-  /** Whether the database was seeded. */
+  /** Whether the database has its initial rows (seed.ts). */
   isSeeded: boolean
-  /** When the first migrations were applied. */
+  /** The ISO timestamps of the first applied migrations. */
   migratedAt: string[]
 }
 
 const nothing: Probe = { isSeeded: false, migratedAt: [] }
 const busyTimeoutMs = 500
 
-/** Null when the file cannot be read as a database. Opening it for writing reports the cause. */
+/**
+ * Returns the facts about the file, or null when the file cannot be read as a database. A later
+ * attempt to open the file for writing reports the cause.
+ */
 export function probeSqlite(file: string, { migrations }: { migrations: number }): Probe | null {
-  // Opening an empty file makes SQLite delete the log beside it.
+  // An empty file is not opened, because SQLite would then delete the log beside the file.
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return nothing
   let database: Database.Database | undefined
   try {

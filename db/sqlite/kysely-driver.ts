@@ -1,5 +1,5 @@
-// Kysely over SQLite. Reads outside of transactions use a connection of their own and never wait
-// for a write. Everything else goes through the write queue.
+// Connects Kysely to SQLite. Reads outside of transactions use a connection of their own and never
+// wait for a write. All other statements go through the write queue.
 
 import {
   type CompiledQuery,
@@ -22,7 +22,10 @@ import { mayBeRead, type PreparedStatements, runStatement, type SqlQuery } from 
 import type { ReadTransaction } from './read-transaction.ts'
 import type { FaultLog } from './storage-faults.ts'
 
-/** Without a `reader`, as for a database in memory, a read waits while a transaction is open. */
+/**
+ * Returns Kysely for a store. A database in memory has no `reader`, so its reads wait while a
+ * transaction is open.
+ */
 export function kyselySqlite<DB>(
   writer: WriteQueue<never>,
   {
@@ -43,11 +46,12 @@ export function kyselySqlite<DB>(
       if (statement.kind === 'write') return writer.write<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.runOutside<R>(query)
       if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
-      // A write does not block a read. Another process that recovers or closes the log can, for a
-      // moment.
+      // A write does not block a read. Another process that recovers or closes the log can block a
+      // read for a moment.
       const read = (): QueryResult<R> => {
         reader.look.begin()
-        // `begin` may have found a changed schema, which empties the cache.
+        // The statement is prepared again, because `begin` empties the cache when the schema has
+        // changed.
         return runStatement<R>(reading.prepare(query.sql), query.parameters)
       }
       return retryWhileBusy(() => faults.recording(read))
@@ -56,28 +60,29 @@ export function kyselySqlite<DB>(
   )
 }
 
-/** For a connection to a snapshot. */
+/** Returns Kysely for a connection to a snapshot. */
 export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults: FaultLog): Kysely<DB> =>
   kyselySqliteConnection(({ sql, parameters }) =>
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
 /**
- * For a caller that has the connection, or an open transaction, to itself: each statement runs at
- * once.
+ * Returns Kysely for a caller with exclusive use of the connection or of an open transaction. Each
+ * statement runs at once.
  */
 export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
   const now = async <R>(query: SqlQuery) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
-/** For statements that run on a thread, one after another. */
+/** Returns Kysely for statements that run on another thread, one after another. */
 export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> =>
   kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
 
 /**
- * Kysely passes no other option to a transaction. In SQLite every transaction is serializable, so
- * the names are free.
+ * Maps the isolation level of a transaction to its membership in the write queue. Kysely passes no
+ * other option. In SQLite every transaction is serializable, so the names of the levels are free
+ * for this use.
  */
 const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = {
   serializable: 'own group',
@@ -122,7 +127,7 @@ const dialect: Dialect = {
 const compiler = new SqliteQueryCompiler()
 const adapter = new SqliteAdapter()
 
-/** Runs a statement without the promises of Kysely's connection pool. */
+/** A Kysely executor that runs statements without the promises of Kysely's connection pool. */
 class DirectExecutor extends DefaultQueryExecutor {
   readonly #execute: Execute
   readonly #isBound: boolean
@@ -142,9 +147,9 @@ class DirectExecutor extends DefaultQueryExecutor {
   }
 
   /**
-   * Kysely calls this for a transaction or `connection()`, and again before each of its statements,
-   * with a provider that calls back synchronously. So the connection is known here without a
-   * promise.
+   * Returns an executor bound to the provider's connection. Kysely calls this method for a
+   * transaction or `connection()`, and again before each statement. The provider calls back
+   * synchronously, so the connection is known without a promise.
    */
   override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
     if (this.#isBound) return this
@@ -159,8 +164,8 @@ class DirectExecutor extends DefaultQueryExecutor {
 }
 
 /**
- * The connection of `transaction()` and `connection()`. It enters the write queue with its first
- * statement.
+ * The connection that Kysely gets for `transaction()` and `connection()`. A transaction enters the
+ * write queue at `begin`; any other use enters the queue with its first statement.
  */
 class OneConnection implements DatabaseConnection {
   readonly #queue: WriteQueue<never>
@@ -206,7 +211,9 @@ class OneConnection implements DatabaseConnection {
 
 const nothing = (): void => undefined
 
-/** An open query would keep every other query of the connection in the past. */
+/**
+ * Refuses to stream rows. An open query would keep every other query of the connection at old data.
+ */
 const noStream = (): never => {
   throw new Error('Rows can be streamed only from store.snapshot().')
 }

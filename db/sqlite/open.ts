@@ -1,5 +1,5 @@
-// Composes a store of SQLite: the connections, the write queue, the sync of the log, maintenance
-// and the fault log.
+// Builds the store of an SQLite database from its parts: the connections, the write queue, the sync
+// of the log, maintenance and the fault log.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndex } from '../housekeeping-tables.ts'
@@ -28,13 +28,16 @@ import { createPreparedStatements, type PreparedStatements } from './prepared-st
 import { createReadTransaction, type ReadTransaction } from './read-transaction.ts'
 import { createFaultLog, type FaultLog } from './storage-faults.ts'
 
-/** Stores opened by this process. Each starts its commit counter in a range of its own. */
+/**
+ * The number of stores that this process has opened. Each store counts its commits in a range of
+ * its own, so that two stores never have the same generation.
+ */
 let opened = 0
 
 export const openSqliteStore = (connection: SqliteConnection, url: string, options: StoreOptions = {}): Store =>
   new SqliteStore(connection, url, options)
 
-/** The connection that only reads, for a database in a file. */
+/** The connection that only reads. Only a database in a file has one. */
 interface Reader {
   readonly connection: SqliteConnection
   readonly statements: PreparedStatements
@@ -46,7 +49,10 @@ class SqliteStore implements Store {
   readonly dialect = sqliteDialect
   readonly url: string
   readonly #connection: SqliteConnection
-  /** Null for a database in memory, as are `#reader` and `#sync`. */
+  /**
+   * The path of the database file. `#file`, `#reader` and `#sync` are null for a database in
+   * memory.
+   */
   readonly #file: string | null
   readonly #reader: Reader | null
   readonly #sync: WalSync | null
@@ -54,7 +60,7 @@ class SqliteStore implements Store {
   readonly #health: SqliteHealth
   readonly #faults: FaultLog = createFaultLog()
   readonly #statements: PreparedStatements
-  /** Changes when another connection has committed. */
+  /** Returns a number that changes when another connection has committed. */
   readonly #foreignCommits: () => number
   readonly #queue: WriteQueue<RecordRef>
   readonly #maintenance: Maintenance
@@ -64,7 +70,7 @@ class SqliteStore implements Store {
   #deferredWork: DeferredWork = async () => {
     throw new Error('No work is set with beforeGroupCommit.')
   }
-  /** The generation of foreign commits at the last `whenDurable`. */
+  /** The result of `#foreignGeneration` at the last `whenDurable`. */
   #confirmedForeign: number
 
   constructor(connection: SqliteConnection, url: string, options: StoreOptions) {
@@ -90,8 +96,8 @@ class SqliteStore implements Store {
     this.#maintenance = this.#openMaintenance()
   }
 
-  // Every public member is a bound function, because callers spread a store or pass single
-  // functions on.
+  // Every public member is a bound function, because callers spread a store or pass one function
+  // alone.
   health = () => this.#health.trouble
   faults = () => this.#faults.list()
   verifyFiles = () => this.#files.verify()
@@ -130,7 +136,7 @@ class SqliteStore implements Store {
 
   whenDurable = (): Promise<void> | null => {
     if (this.#sync === null) return null
-    // Another process may have committed without having synced yet.
+    // Another process may have committed without a sync so far.
     const foreign = this.#foreignGeneration()
     if (foreign !== this.#confirmedForeign) this.#sync.markDirty()
     this.#confirmedForeign = foreign
@@ -159,7 +165,8 @@ class SqliteStore implements Store {
   }
 
   close = async (): Promise<void> => {
-    // SQLite removes the log with the last connection, if that connection can write.
+    // Snapshots are closed first. SQLite removes the log when the last connection closes, if that
+    // connection can write.
     for (const each of [...this.#snapshots]) await each.close()
     const maintenanceClosed = this.#maintenance.close()
     try {
@@ -252,7 +259,10 @@ class SqliteStore implements Store {
     }
   }
 
-  /** A snapshot keeps the log from being emptied, so maintenance runs when one is closed. */
+  /**
+   * Adds the snapshot to the open snapshots. An open snapshot keeps the log from being emptied, so
+   * maintenance runs when the snapshot is closed.
+   */
   #track(snapshot: DatabaseSnapshot): DatabaseSnapshot {
     const close = async (): Promise<void> => {
       await snapshot.close()

@@ -1,5 +1,5 @@
-// The prepared statements of one connection, cached by their text. Parameters are converted for
-// better-sqlite3, and results for Kysely. Everything here is synchronous.
+// Caches the prepared statements of one connection by their text. Converts parameters for
+// better-sqlite3 and results for Kysely. Everything here is synchronous.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -16,27 +16,30 @@ export interface SqlQuery {
 export interface Statement {
   readonly prepared: Database.Statement<unknown[]>
   /**
-   * `read` only reads rows; `write` changes rows and may join a group; `other` is the rest, such as
-   * DDL and pragmas.
+   * `read`: only reads rows. `write`: changes rows and may join a group commit. `other`: all other
+   * statements, such as DDL and pragmas.
    */
   readonly kind: 'read' | 'write' | 'other'
   readonly isSchema: boolean
-  /** False for pragmas, because most of them write nothing. */
+  /** Whether the statement can write. False for pragmas, because most pragmas write nothing. */
   readonly writes: boolean
-  /** It changes only housekeeping tables, so caches of committed data stay valid. */
+  /**
+   * Whether the statement changes only housekeeping tables. Caches of committed data then stay
+   * valid.
+   */
   readonly isHousekeeping: boolean
-  /** FTS5 adds an index segment for its changes. */
+  /** Whether the statement changes the search index. FTS5 then adds an index segment. */
   readonly addsSegment: boolean
   readonly hasRows: boolean
-  /** Runs it and returns its rows as objects. */
+  /** Runs the statement and returns its rows as objects. */
   readonly rows: (parameters: readonly unknown[]) => object[]
 }
 
 export interface PreparedStatements {
-  /** Undefined when the text is not in the cache. */
+  /** Returns the cached statement, or undefined when the text is not in the cache. */
   cached(text: string): Statement | undefined
   prepare(text: string): Statement
-  /** Empties the cache, because the schema has changed. */
+  /** Empties the cache. Must be called when the schema has changed. */
   clear(): void
 }
 
@@ -46,7 +49,10 @@ const schema = /^\s*(create|alter|drop)\b/i
 const housekeeping = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
 const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
 
-/** Whether the statement may only read. One that begins with `with` can read or write. */
+/**
+ * Returns whether the statement may be one that only reads. A statement that begins with `with` can
+ * read or write.
+ */
 export const mayBeRead = (text: string): boolean => reading.test(text)
 
 export function createPreparedStatements(database: Database.Database): PreparedStatements {
@@ -56,8 +62,8 @@ export function createPreparedStatements(database: Database.Database): PreparedS
     prepare(text) {
       const found = statements.get(text)
       if (found !== undefined) return found
-      // A deferred transaction that reads first would fail at its first write once another process
-      // has written.
+      // `immediate` takes the write lock at once. A deferred transaction that reads first would
+      // fail at its first write if another process has written in between.
       const made = described(text, database.prepare<unknown[]>(text === 'begin' ? 'begin immediate' : text))
       if (!made.isSchema) statements.set(text, made)
       return made
@@ -85,8 +91,9 @@ function described(text: string, prepared: Database.Statement<unknown[]>): State
 type Cells = readonly unknown[]
 
 /**
- * better-sqlite3 would build objects that V8 treats as dictionaries, which takes twice as long as
- * the query. So it returns arrays, and a function generated for the columns builds the objects.
+ * Returns a function that runs the statement and returns its rows as objects. better-sqlite3 would
+ * build objects that V8 treats as dictionaries, which takes twice as long as the query. So
+ * better-sqlite3 returns arrays, and a generated function builds the objects.
  */
 function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
   prepared.raw(true)
@@ -106,8 +113,9 @@ function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
 }
 
 /**
- * Ten times as fast as a loop. The column names come from statements of this program and are
- * quoted.
+ * Returns a generated function that builds an object from the cells of a row. A loop would take ten
+ * times as long. The generated code is safe: column names come from statements of this program and
+ * are quoted.
  */
 function objectOf(names: readonly string[]): (cells: Cells) => object {
   const entries = names.map((name, at) => `${JSON.stringify(name)}: cells[${at}]`)
@@ -124,13 +132,16 @@ export function runStatement<R>(
 }
 
 /**
- * Whether the statement changed anything. SQLite counts no rows for DDL, so that always counts as a
- * change.
+ * Returns whether the statement changed anything. SQLite counts no rows for DDL, so DDL always
+ * counts as a change.
  */
 export const hasChanged = ({ writes, kind, hasRows }: Statement, done: QueryResult<unknown>): boolean =>
   writes && (kind === 'other' || (hasRows ? done.rows.length > 0 : done.numAffectedRows !== 0n))
 
-/** Returns the same list when every value can be bound as it is. */
+/**
+ * Returns the parameters in types that better-sqlite3 binds. Returns the same list when no
+ * parameter needs a conversion.
+ */
 function bound(parameters: readonly unknown[]): readonly unknown[] {
   for (let index = 0; index < parameters.length; index++) {
     const value = parameters[index]
@@ -141,8 +152,9 @@ function bound(parameters: readonly unknown[]): readonly unknown[] {
 }
 
 /**
- * better-sqlite3 binds no booleans, and whole numbers beyond 32 bits only as floats. Any other type
- * is a programming error.
+ * Returns the value in a type that better-sqlite3 binds. better-sqlite3 binds no booleans, and
+ * whole numbers beyond 32 bits only as floats. Throws for any other type, which is a programming
+ * error.
  */
 export function bindable(value: unknown, index: number): string | number | bigint | Uint8Array | null {
   if (value === null || typeof value === 'string' || typeof value === 'bigint') return value

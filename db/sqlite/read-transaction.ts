@@ -1,23 +1,29 @@
-// The read transaction of the connection that only reads. All statements of one turn of the event
-// loop share it, because beginning one takes as long as a simple query.
+// Manages the read transaction of the connection that only reads. All statements of one turn of the
+// event loop share a transaction, because beginning one takes as long as a simple query.
 
 import type Database from 'better-sqlite3'
 
 export interface ReadTransaction {
-  /** Later reads see one moment, until `end` or the end of this turn of the event loop. */
+  /**
+   * Begins a transaction unless one is open. Reads see the same data until `end` or the end of this
+   * turn of the event loop.
+   */
   begin(): void
   /**
-   * Later reads are up to date. With `agoMs`, a transaction younger than that many milliseconds
-   * stays.
+   * Ends the transaction, so that later reads see current data. With `agoMs`, a transaction younger
+   * than that many milliseconds stays open.
    */
   end(agoMs?: number): void
-  /** A number that changes once a connection other than this store's writer has committed. */
+  /**
+   * Returns a number that changes once a connection other than this store's writer has committed.
+   */
   generation(): number
 }
 
 /**
- * `onSchema` is called when another connection has changed the schema. `others` changes when a
- * connection other than this store's writer has committed.
+ * Returns the read transaction of `database`. `onSchema` is called when another connection has
+ * changed the schema. `others` returns a number that changes when a connection other than this
+ * store's writer has committed.
  */
 export function createReadTransaction(
   database: Database.Database,
@@ -42,7 +48,7 @@ export function createReadTransaction(
     try {
       commit?.run()
     } catch {
-      // After a damaged page SQLite refuses to commit even a read transaction. A rollback loses
+      // SQLite refuses to commit even a read transaction that met a damaged page. A rollback loses
       // nothing.
       if (database.inTransaction) database.exec('rollback')
     }
@@ -56,7 +62,7 @@ export function createReadTransaction(
       try {
         end()
       } catch {
-        // The next read meets the same error.
+        // The error is ignored, because the next read throws the same error.
       }
     })
   }
@@ -70,18 +76,18 @@ export function createReadTransaction(
     try {
       detectCommits()
     } catch (error) {
-      // The next `begin` checks again.
+      // The next `begin` looks for commits again.
       end()
       throw error
     }
   }
 
   function detectCommits(): void {
-    // The first read fixes the moment that this transaction sees.
+    // This first read fixes the data that the transaction sees.
     const now = version?.get() ?? 0
     if (now === last.version) return
-    // A commit between the two reads counts now but becomes visible later, so the next change
-    // counts again.
+    // `others` may already count a commit that came after the first read and that this transaction
+    // does not see. So the next change counts again.
     const foreign = others()
     const tables = schema?.get() ?? 0
     const isForeign = foreign !== last.others

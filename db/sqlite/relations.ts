@@ -1,5 +1,5 @@
-// Reads foreign keys, unique keys and columns from the schema, so that no list of them can go
-// stale.
+// Reads foreign keys, unique keys and columns from the database schema, so that no handwritten list
+// can become outdated.
 
 import { type Kysely, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../dialect.ts'

@@ -1,12 +1,12 @@
-// Long reads of a database in use. A thread reads one snapshot, so neither the event loop nor
-// writes wait.
+// Runs long reads of a database in use on a thread. The thread reads one snapshot, so that neither
+// the event loop nor writes wait.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { kyselySqliteRemote } from './kysely-driver.ts'
 import { createMaintenanceThread } from './maintenance/maintenance-thread.ts'
 
-/** The path of the database file; null in memory. */
+/** Returns the path of the database file, or null for a database in memory. */
 export async function mainFileOf<Tables>(db: Kysely<Tables>): Promise<string | null> {
   const { rows } = await sql<{ file: string }>`select file from pragma_database_list where name = 'main'`.execute(db)
   return rows[0]?.file || null

@@ -1,22 +1,23 @@
-// The faults of a database since it was opened: damaged pages, disk errors and failing maintenance.
-// Every connection records here; /readyz, /metrics and the log read it.
+// Records the faults of a database since it was opened: damaged pages, disk errors and failing
+// maintenance. All connections of a store share one fault log. /readyz, /metrics and the server's
+// log report these faults.
 
 import Database from 'better-sqlite3'
 import { sqliteStorageFault } from './errors.ts'
 
 /**
  * `damaged`: a page is not as SQLite wrote it. `io`: the disk failed to read, write or sync.
- * `maintenance`: maintenance.ts.
+ * `maintenance`: a round of maintenance failed (maintenance.ts).
  */
 export type FaultKind = 'damaged' | 'io' | 'maintenance'
 
 export interface RecordedFault {
   kind: FaultKind
-  /** Occurrences since the database was opened. */
+  /** The number of occurrences since the database was opened. */
   count: number
   /**
-   * While the fault lasts: SQLite's code and the first occurrence. Damage lasts until the database
-   * is opened again.
+   * The code of the error and the time of its first occurrence while the fault lasts, else null.
+   * Damage lasts until the database is opened again.
    */
   present: { code: string; since: Date } | null
 }
@@ -26,19 +27,22 @@ export interface FaultLog {
   record(error: unknown): void
   /** Runs the work and records the error that it throws. */
   recording<T>(work: () => T): T
-  /** To be called when a write has reached the disk. */
+  /** Notes that a write has reached the disk. */
   recordWrite(): void
-  /** To be called after each round of maintenance, with null or the error. */
+  /** Notes the result of a round of maintenance: null or the error. */
   recordMaintenance(error: unknown): void
-  /** Whether a disk error lasts because no write has succeeded since. */
+  /** Returns whether no write has succeeded since the last disk error. */
   awaitsWrite(): boolean
-  /** One entry for each kind. */
+  /** Returns one entry for each kind of fault. */
   list(): RecordedFault[]
 }
 
-/** A disk error lasts until a write has succeeded and no other disk error came for this long. */
+/**
+ * The time in milliseconds for which a disk error lasts at least. The error ends when a write has
+ * succeeded and no other disk error has come in this time.
+ */
 export const ioQuietMs = 60_000
-/** Maintenance that another process blocks for this long is a fault. */
+/** The time in milliseconds after which maintenance that another process blocks is a fault. */
 export const maxBusyMs = 5 * 60_000
 
 const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : 'ERROR')
@@ -49,7 +53,7 @@ function kindOf(error: unknown): 'damaged' | 'io' | null {
   return trouble === 'uncertain' || codeOf(error).startsWith('SQLITE_IOERR') ? 'io' : null
 }
 
-/** `now` returns monotonic milliseconds. */
+/** Returns an empty fault log. `now` returns monotonic milliseconds. */
 export function createFaultLog(now: () => number = () => performance.now()): FaultLog {
   const counts: Record<FaultKind, number> = { damaged: 0, io: 0, maintenance: 0 }
   const present = new Map<FaultKind, { code: string; since: Date }>()

@@ -1,16 +1,19 @@
-// Reschedules jobs after the clock was set back. Their times and leases were written by a clock
-// that was ahead, so they would wait until that time comes.
+// Reschedules jobs after the system clock was set back. The times and leases of jobs written
+// earlier are then in the future, so the jobs would wait too long.
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 import { leaseMs } from './leases.ts'
 
-/** The clocks of several processes differ a little. */
+/** The difference in milliseconds that the clocks of several processes may have. */
 const toleranceMs = 60_000
 const batch = 200
 
-/** A job that was updated in the future keeps its delay, counted from now. */
+/**
+ * Reschedules jobs whose `updated_at` is in the future and shortens leases that end too late. A
+ * rescheduled job keeps its delay, counted from now.
+ */
 export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
   const future = stamp(new Date(ctx.time.getTime() + toleranceMs))
   for (let found = batch; found === batch; )
@@ -33,7 +36,7 @@ export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
       }
       return rows.length
     })
-  // A live worker renews its leases; those of a dead worker expire.
+  // A live worker renews its leases. The leases of a dead worker expire.
   const leaseEnd = stamp(new Date(ctx.time.getTime() + leaseMs))
   await ctx.db
     .updateTable('jobs')

@@ -1,6 +1,6 @@
-// Consumers of the event log (DESIGN 6). A consumer handles events in the transaction that stores
-// its position, so it sees each event exactly once, even after a crash. Each consumer proceeds on
-// its own, in steps of a bounded number of rows; other writes go on in between.
+// Passes events of the event log to consumers (DESIGN 6). A consumer handles events in the
+// transaction that stores its position, so it handles each event exactly once, even after a crash.
+// Each consumer has its own position and reads a limited number of events in one transaction.
 import { type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
@@ -20,38 +20,41 @@ export interface StoredEvent extends Omit<Row, 'before' | 'after' | 'changed' | 
   restored: boolean
 }
 
-/** An event without its snapshots, which are large and which few consumers need. */
+/** An event without its snapshots. Snapshots are large, and few consumers need them. */
 export type EventSummary = Pick<
   StoredEvent,
   'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'workflow_run_id' | 'restored' | 'created_at'
 >
 
 export interface EventConsumer {
-  /** The key of its stored position. A migration inserts the row, at the end of the log. */
+  /**
+   * The key of the consumer's row in `event_readers`. A migration must insert the row, with the end
+   * of the log as the position.
+   */
   name: string
   /**
-   * The entity types whose events it wants now; null for all. It never sees the events of other
-   * types.
+   * Returns the entity types whose events the consumer wants now, or null for all types. Events of
+   * other types are skipped and never passed later.
    */
   entityTypes(ctx: Context): Promise<readonly string[] | null>
   /**
-   * Handles events in order, inside a transaction: it writes rows and jobs and makes no outside
-   * calls. Returns the id of the last event it has handled; later ones come again.
+   * Handles events in order, inside a transaction. May write rows and jobs, but must not call other
+   * systems. Returns the id of the last handled event. Later events are passed again.
    */
   consume(ctx: Context, events: readonly EventSummary[]): Promise<number>
 }
 
 /**
- * Events in one step. The number adapts to the time they take; with fewer the commit would cost
- * more.
+ * The minimum and maximum number of events in one step. The number adapts to the time that a step
+ * takes. With fewer events, the commit would cost more than the events.
  */
 const minEvents = 25
 const maxEvents = 100
 const maxRows = 200
 
 /**
- * The items that the first events require, up to 200; the first event always counts. `last` is the
- * last event included.
+ * Collects the items that the first events require, at most 200. The first event always counts,
+ * even with more items. `last` is the id of the last event that is included.
  */
 export function takeWithinLimit<Asked>(
   events: readonly EventSummary[],
@@ -80,22 +83,25 @@ export function parseEvent(row: Row): StoredEvent {
 }
 
 export interface EventDispatcher {
-  /** Lets every consumer take one step. True when there was an event for one of them. */
+  /** Lets every consumer take one step. Returns whether another call may find more events. */
   dispatch(): Promise<boolean>
 }
 
 /**
- * An idle consumer stores its position this late, so that a server without consumers of an event
- * does not write twice.
+ * The time in milliseconds after which a consumer without events stores its position. With this
+ * delay, an event that no consumer wants does not cause a second write.
  */
 const idleMs = 5000
 /**
- * A position is stored at the latest after this many skipped events. One query scans no more of
- * them.
+ * The number of skipped events after which a position is stored at the latest. One query scans at
+ * most this many events.
  */
 const maxPassed = 1000
 
-/** Events after `after`, up to `to`, of the types that a consumer wants. */
+/**
+ * The events with ids above `after` and up to `to`, of the given entity types. Null means all
+ * types.
+ */
 interface EventRange {
   after: number
   to: number
@@ -104,22 +110,26 @@ interface EventRange {
 
 export function createEventDispatcher(services: Services, consumers: readonly EventConsumer[]): EventDispatcher {
   /**
-   * The position up to which a consumer had no event, and the time since which it is not stored.
+   * For each consumer without new events: `id` is the position up to which the log has no event for
+   * the consumer. `since` is the time in milliseconds since which this position is not stored.
    */
   const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
-  /** Consumers that failed wait until the others have no events left. */
+  /**
+   * The consumers that have failed. A failed consumer waits until no other consumer has events
+   * left.
+   */
   const failing = new Set<EventConsumer>()
   const steps = new Map(consumers.map((consumer) => [consumer, adaptiveBatches(minEvents, maxEvents, maxEvents)]))
   const { isTransient } = createStorageRetry(services, () => false)
 
   async function dispatch(): Promise<boolean> {
     const ctx = systemContext(services, 'api')
-    // Another database has another event log.
+    // The store may have a new database, which has another event log.
     if (ctx.db !== known) passed.clear()
     known = ctx.db
-    // Read before `entityTypes`: a consumer that wants a type from now on must not see older events
-    // of it.
+    // The newest id is read before `entityTypes` is called. A consumer that wants a type from now
+    // on must not receive older events of that type.
     const newest = await newestEvent(ctx)
     let found = false
     let isDue = false
@@ -134,7 +144,7 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
       if (await hasEvents(ctx, range)) {
         const taken = await attempt(consumer, () => transaction(ctx, (ctx) => consumeStep(ctx, consumer, range, step)))
         found = taken === true || found
-        // A long backlog must not delay requests.
+        // Lets HTTP requests run between two steps of a long backlog.
         await yieldToEventLoop()
       } else {
         isDue = skip(ctx, consumer, position, to) || isDue
@@ -147,7 +157,7 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
   }
 
   /**
-   * Notes that a consumer has no event up to `to`. Returns whether the position is to be stored
+   * Notes that the consumer has no event up to `to`. Returns whether this position must be stored
    * now.
    */
   function skip({ time }: Context, consumer: EventConsumer, position: number, to: number): boolean {
@@ -165,8 +175,8 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
   }
 
   /**
-   * A consumer that fails keeps its position and does not block the others; the result is then
-   * undefined.
+   * Runs the work of a consumer. Returns undefined when the work fails. A failing consumer keeps
+   * its position and does not block other consumers.
    */
   async function attempt<T>(consumer: EventConsumer, work: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -213,8 +223,8 @@ async function hasEvents(ctx: Context, range: EventRange): Promise<boolean> {
 
 function eventsOf({ db }: Context, { after, to, types }: EventRange) {
   const events = db.selectFrom('events').where('id', '>', after).where('id', '<=', to).orderBy('id')
-  // The expression keeps SQLite from using the index on types and sorting all events of these
-  // types.
+  // `entity_type || ''` keeps SQLite from using the index on types. With that index, SQLite would
+  // have to sort all events of these types.
   return types === null ? events : events.where(sql<SqlBool>`(entity_type || '') in (${sql.join([...types])})`)
 }
 

@@ -1,5 +1,5 @@
-// Runs one claimed job: renews its lease, stores its outcome, and retries or buries it when it
-// fails.
+// Runs one claimed job, renews the lease of the job meanwhile and stores the outcome. A failed job
+// is retried. After the last attempt the job is buried: it stays until a user retries it.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { yieldToEventLoop } from '../kernel/runtime/cooperative.ts'
 import { bury, finish, holdsLease, type JobRow, leaseMs, postpone, renew } from './leases.ts'
@@ -7,9 +7,12 @@ import { type AnyJob, BuryJob } from './queue.ts'
 import type { StorageRetry } from './storage-retry.ts'
 
 const maxErrorLength = 500
-/** When a job runs again that met a full disk or a locked database. */
+/** The delay in seconds after which a job is retried that met a full disk or a locked database. */
 const storageRetrySeconds = 15
-/** After this many crashes in a row the job itself is probably what ends the workers. */
+/**
+ * The number of crashes in a row after which a job is buried. The job itself then probably ends the
+ * workers.
+ */
 export const maxCrashes = 10
 
 export interface JobRunner {
@@ -55,7 +58,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
   }
 
   async function runClaimed({ row, job, payload }: Claim, signal: AbortSignal): Promise<void> {
-    // SQLite answers within one turn of the event loop, so a backlog would keep requests waiting.
+    // SQLite returns within one turn of the event loop, so without this pause a backlog of jobs
+    // would keep requests waiting.
     await yieldToEventLoop()
     if (row.crashes >= maxCrashes) throw new BuryJob(row.last_error ?? 'It never came to an end.')
     const outcome = await job.run(context(), payload, {
@@ -74,10 +78,11 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 
   async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
     const { row, job } = claim
-    // The error sentence stays with the job and out of the log: it may quote what users wrote.
+    // These log fields leave out the error message, because the message may quote what users wrote.
+    // The message is stored with the job.
     const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
-      // A job that stopped with the worker, or met a storage fault, has not failed.
+      // A job that stops with the worker or meets a storage fault does not count as failed.
       const isTransient = retry.isTransient(cause)
       if ((isStopping() || isTransient) && !(cause instanceof BuryJob)) {
         const at = isStopping() ? context().time : jitteredDelay(context().time, storageRetrySeconds)
@@ -93,12 +98,15 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
         postpone(context(), row, jitteredDelay(context().time, delay), { last_error: sentenceOf(cause) }),
       )
     } catch (error) {
-      // The lease expires, and a worker claims the job again.
+      // The lease of the job expires, and a worker then claims the job again.
       services.log.error({ ...about, err: error }, 'The outcome of a job could not be stored.')
     }
   }
 
-  /** Buries the job with its `onBuried`, and without it when that fails. */
+  /**
+   * Buries the job and runs its `onBuried` hook. If the hook fails, buries the job without the
+   * hook.
+   */
   async function buryClaim({ row, job, payload }: Claim, sentence: string, about: object): Promise<void> {
     const onBuried = (ctx: Context): Promise<void> => job.onBuried?.(ctx, payload, sentence) ?? Promise.resolve()
     try {
@@ -113,7 +121,10 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
   return { run }
 }
 
-/** The delay varies by 10 %, so that jobs that failed together do not run together again. */
+/**
+ * Returns the time after the delay. The delay varies by 10 %, so that jobs that failed together do
+ * not run together again.
+ */
 function jitteredDelay(time: Date, seconds: number): Date {
   const share = 0.9 + Math.random() * 0.2
   return new Date(time.getTime() + seconds * 1000 * share)

@@ -1,5 +1,5 @@
-// The rows of jobs and their leases: claiming, finishing, postponing, burying. Only the claim that
-// holds the lease changes the row, so two runs never end the same job.
+// Claims, finishes, postpones and buries job rows. Each claim gets a lease, and only the claim with
+// the current lease changes the row. So two runs never end the same job.
 import { randomUUID } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
@@ -14,13 +14,16 @@ export type JobRow = Selectable<DB['jobs']>
 export const leaseMs = 60_000
 
 interface ReleaseOptions {
-  /** Jobs that this worker still runs, though their lease expired while the machine slept. */
+  /**
+   * The ids of jobs that this worker still runs. The lease of such a job may have expired while the
+   * machine slept.
+   */
   running?: ReadonlySet<number>
-  /** Also releases unexpired leases of processes that are gone. */
+  /** Whether to release also an unexpired lease of a process that has ended. */
   isThorough?: boolean
 }
 
-/** Jobs of dead workers wait again. This counts as a crash and not as a failed attempt. */
+/** Sets jobs of dead workers to waiting. This counts as a crash and not as a failed attempt. */
 export async function releaseExpired(
   ctx: Context,
   { running = new Set(), isThorough = false }: ReleaseOptions = {},
@@ -49,8 +52,9 @@ export async function releaseExpired(
 }
 
 /**
- * Claims up to `most` due jobs for the owner `own`, oldest first, except `running`. Their attempts
- * include this one.
+ * Claims up to `most` due jobs for the owner `own`, oldest first. `free` is the number of free
+ * slots of each kind. Jobs with an id in `running` are skipped. `attempts` of a returned job
+ * includes the coming attempt.
  */
 export async function claim(
   ctx: Context,
@@ -76,15 +80,15 @@ export async function claim(
   return transaction(ctx, async (ctx) => {
     const slots = new Map(free)
     const rows = (await due(ctx.db).execute()).filter(({ id, kind }) => {
-      // Another worker may have claimed and released it before this worker noticed that its lease
-      // was lost.
+      // Skips a job that this worker still runs. The worker may not have noticed yet that its lease
+      // was lost and that another worker has released the job since.
       if (running.has(id)) return false
       const left = slots.get(kind) ?? 0
       slots.set(kind, left - 1)
       return left > 0
     })
     if (rows.length === 0) return []
-    // Each claim has its own name, because the same worker may claim the same job again.
+    // Each claim gets a unique `locked_by`, because one worker may claim the same job again.
     const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
     await ctx.db
       .updateTable('jobs')
@@ -101,7 +105,7 @@ export async function claim(
 
 const leaseEnd = (ctx: Context): string => stamp(new Date(ctx.time.getTime() + leaseMs))
 
-/** Extends the lease. False when the claim is lost. */
+/** Extends the lease of the job. Returns false when the claim is lost. */
 export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<boolean> {
   const { numUpdatedRows } = await ctx.db
     .updateTable('jobs')
@@ -112,13 +116,13 @@ export async function renew(ctx: Context, { id, locked_by }: JobRow): Promise<bo
   return numUpdatedRows > 0n
 }
 
-/** Whether the claim still holds the job. */
+/** Returns whether the claim still has the lease of the job. */
 export async function holdsLease({ db }: Context, { id, locked_by }: JobRow): Promise<boolean> {
   const held = db.selectFrom('jobs').select('id').where('id', '=', id).where('locked_by', '=', locked_by)
   return (await held.executeTakeFirst()) !== undefined
 }
 
-/** Deletes the row of a job that is done, and unblocks the next one of its sequence. */
+/** Deletes the row of a finished job and unblocks the next job of the sequence. */
 export const finish = (ctx: Context, job: JobRow): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const { numDeletedRows } = await ctx.db
@@ -130,8 +134,8 @@ export const finish = (ctx: Context, job: JobRow): Promise<void> =>
   })
 
 /**
- * The job waits until `until` for its next run. The run ended without a crash, so the count of
- * crashes restarts.
+ * Sets the job to waiting until `until`. Resets the number of crashes, because this run ended
+ * without a crash.
  */
 export async function postpone(
   ctx: Context,
@@ -155,12 +159,16 @@ export async function postpone(
     .execute()
 }
 
-/** Gives the job up. `also` runs in the same transaction if the claim still holds the job. */
+/**
+ * Buries the job: it runs again only if a user retries it. `also` runs in the same transaction if
+ * the claim still has the lease of the job.
+ */
 export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Context) => Promise<void>): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const { numUpdatedRows } = await ctx.db
       .updateTable('jobs')
-      // Its key is free for a new job; a user who retries this one decides that it is still wanted.
+      // The key becomes free for a new job. A user who retries the buried job decides that the job
+      // is still wanted.
       .set({
         state: 'buried',
         dedupe_key: null,
@@ -177,7 +185,10 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
     await unblock(ctx, job.sequence)
   })
 
-/** Whether another job of the sequence is unfinished. A revived job then waits behind it. */
+/**
+ * Returns whether another job of the sequence is unfinished. A revived job then waits behind that
+ * job.
+ */
 export async function isSequenceBusy(
   { db }: Context,
   { id, sequence }: Pick<JobRow, 'id' | 'sequence'>,
@@ -191,7 +202,10 @@ export async function isSequenceBusy(
   return (await other.where('id', '<>', id).limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Takes a running job out of its sequence, so that the jobs behind it no longer wait. */
+/**
+ * Takes a running job out of its sequence, so that later jobs of the sequence do not wait for this
+ * job.
+ */
 export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } }, id: number): Promise<void> {
   const jobs = ctx.db.selectFrom('jobs').select('sequence').where('id', '=', id)
   const sequence = (await jobs.executeTakeFirst())?.sequence ?? null
@@ -200,7 +214,9 @@ export async function leaveSequence(ctx: Context & { unit: { wakes: boolean } },
   await unblock(ctx, sequence)
 }
 
-/** Lets the first blocked job of the sequence run, unless another one waits or runs. */
+/**
+ * Lets the first blocked job of the sequence run, unless another job of the sequence waits or runs.
+ */
 export async function unblock(ctx: Context & { unit: { wakes: boolean } }, sequence: string | null): Promise<void> {
   if (sequence === null) return
   const inState = (...states: JobRow['state'][]) =>

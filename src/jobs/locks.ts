@@ -1,5 +1,5 @@
-// Locks with an owner and an expiry, for work that only one process may do, such as scheduling. The
-// lock of a dead owner can be taken at once.
+// Manages locks with an owner and an expiry, for work that only one process may do, such as
+// scheduling. Another process can take the lock of a dead owner at once.
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
@@ -7,8 +7,8 @@ import { isProcessGone } from '../kernel/runtime/process-identity.ts'
 import { transaction } from '../kernel/write/write.ts'
 
 /**
- * Takes or renews a lock. False when another owner has it. A `shared` lock is only a sign of life:
- * any owner overwrites it.
+ * Takes or renews a lock. Returns false when another owner has the lock. A `shared` lock only shows
+ * that an owner is alive, so any owner may overwrite the lock.
  */
 export const acquireLock = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
   transaction(ctx, async (ctx) => {

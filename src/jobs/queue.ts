@@ -1,59 +1,65 @@
-// Durable jobs (DOMAIN 25.1). A job is a row, written in the transaction of the write that needs
-// the work. leases.ts claims jobs, and worker.ts runs them.
+// Defines and enqueues durable jobs (DOMAIN 25.1). A job is a row that is written in the
+// transaction of the write that needs the work. leases.ts claims jobs, and worker.ts runs them.
 
 import { type Context, now, type Services } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 
-/** Facts about a run, for the job. */
+/** The facts about a run that the job receives. */
 export interface JobRun {
   id: number
-  /** Counts from 1. */
+  /** The number of this attempt, counted from 1. */
   attempt: number
   /** Whether the job is buried when this attempt fails. */
   isLast: boolean
   /** Aborts when the worker stops or the lease is lost. */
   signal: AbortSignal
   /**
-   * Whether this run still holds the job. A run asks in the transaction that stores its outcome,
-   * and stores nothing if not.
+   * Returns whether this run still has the lease of the job. A run calls this in the transaction
+   * that stores its outcome. If the result is false, the run must store nothing.
    */
   holdsLease: (ctx: Context) => Promise<boolean>
 }
 
-/** The job is not done but has not failed: it runs again at that time. */
+/**
+ * The result of a run that has not finished the job and has not failed. The job runs again at this
+ * time.
+ */
 export interface RunAgain {
   runAgainAt: Date
 }
 
 export interface JobKind<Payload extends object> {
-  /** Its stored name, such as `emails.send`. */
+  /** The stored name of the kind, such as `emails.send`. */
   kind: string
-  /** Maximum number of jobs of the kind that one worker runs at once. */
+  /** The maximum number of jobs of the kind that one worker runs at once. */
   concurrency: number
   /**
-   * Delays after the first, second … failed attempt, each varied by 10 %. One more failure buries
-   * the job.
+   * The delays in seconds after the first, second, … failed attempt. Each delay varies by 10 %. A
+   * failure after the last delay buries the job.
    */
   retryAfterSeconds: readonly number[]
-  /** Jobs of the kind wait while this is false, for example mail without a mail server. */
+  /**
+   * Returns whether jobs of the kind may run now. While the result is false, these jobs wait, for
+   * example mail jobs without a mail server.
+   */
   isReady: (services: Services) => boolean
   /**
-   * The kind sends mail: it waits while there is no mail server, and its failures count as failures
-   * of the server.
+   * Whether jobs of the kind send mail. Mail jobs wait while there is no mail server. Failures of
+   * mail jobs count as failures of the mail server.
    */
   isMail: boolean
   // biome-ignore lint/suspicious/noConfusingVoidType: most jobs return nothing
   run: (ctx: Context, payload: Payload, job: JobRun) => Promise<RunAgain | void>
   /**
-   * Runs in the transaction that buries the job, or deletes it before it is done. `cause` is a
+   * Runs in the transaction that buries the job or deletes an unfinished job. `cause` is a
    * sentence.
    */
   onBuried?: (ctx: Context, payload: Payload, cause: string) => Promise<void>
   /**
-   * Undoes `onBuried`, in the transaction that retries a buried job. Returns a new payload if the
-   * job needs one. Throws 409 when nothing is left to do. A kind with `onBuried` needs this to be
-   * revived.
+   * Undoes `onBuried` in the transaction that retries a buried job. Returns a new payload if the
+   * job needs one. Throws a 409 problem when no work is left. A kind with `onBuried` but without
+   * `revive` cannot be retried.
    */
   revive?: (ctx: Context, payload: Payload) => Promise<Payload | undefined>
 }
@@ -75,21 +81,21 @@ export const defineJob = <Payload extends object>(job: Defined<Payload>): JobKin
 export class BuryJob extends Error {}
 
 export interface EnqueueOptions {
-  /** While a job with this key is unfinished, no second one is enqueued. */
+  /** While a job with this key is unfinished, no second job with the same key is enqueued. */
   key?: string
   /** The job runs after all earlier jobs of the sequence. */
   sequence?: string
   runAt?: Date
 }
 
-/** All states but `buried`, listed so that a query by sequence can use the partial index. */
+/** All states except `buried`. The list allows a query by sequence to use the partial index. */
 export const unfinishedStates = ['running', 'waiting', 'blocked'] as const
 
 type Wanted<Payload extends object> = { payload: Payload } & EnqueueOptions
 
 /**
- * Enqueues in the transaction of `ctx`, or in a new one. Returns the id, or null when a job with
- * the key is unfinished.
+ * Enqueues a job in the transaction of `ctx`, or in a new transaction. Returns the id of the job,
+ * or null when a job with the same key is unfinished.
  */
 export const enqueue = async <Payload extends object>(
   ctx: Context,
@@ -99,8 +105,8 @@ export const enqueue = async <Payload extends object>(
 ): Promise<number | null> => (await enqueueAll(ctx, job, [{ payload, ...options }]))[0] ?? null
 
 /**
- * Enqueues many jobs of one kind, in order, with few statements. Jobs whose key is taken are left
- * out. Returns the ids of the others.
+ * Enqueues many jobs of one kind, in order, with few statements. Skips a job when an unfinished job
+ * has the same key. Returns the ids of the new jobs.
  */
 export const enqueueAll = <Payload extends object>(
   ctx: Context,
@@ -141,14 +147,14 @@ async function insertAll(ctx: Context, kind: string, wanted: readonly Wanted<obj
   return (await ctx.db.insertInto('jobs').values(rows).returning('id').execute()).map(({ id }) => id)
 }
 
-/** The keys that unfinished jobs have. A buried job has none. */
+/** Returns those of `keys` that unfinished jobs have. A buried job has no key. */
 async function takenOf({ db }: Context, keys: readonly string[]): Promise<Set<string | null>> {
   if (keys.length === 0) return new Set()
   const rows = await db.selectFrom('jobs').select('dedupe_key').where('dedupe_key', 'in', keys).execute()
   return new Set(rows.map(({ dedupe_key: key }) => key))
 }
 
-/** The sequences with an unfinished job. */
+/** Returns those of `sequences` that have an unfinished job. */
 async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Set<string | null>> {
   if (sequences.length === 0) return new Set()
   const rows = await db
@@ -161,15 +167,16 @@ async function busyOf({ db }: Context, sequences: readonly string[]): Promise<Se
   return new Set(rows.map(({ sequence }) => sequence))
 }
 
-/** Maximum number of keys or rows in one statement. */
+/** The maximum number of keys or rows in one statement. */
 const batchSize = 500
 
-/** Frees the key when a job begins, so that later changes enqueue a new job. */
+/** Removes the key of a job that begins, so that later changes enqueue a new job. */
 export const releaseDedupeKey = async ({ db }: Context, jobId: number): Promise<void> =>
   void (await db.updateTable('jobs').set({ dedupe_key: null }).where('id', '=', jobId).execute())
 
 /**
- * Waiting jobs with these keys run at `at` if they were due later. Their order in a sequence stays.
+ * Moves waiting jobs with these keys to the time `at`, if their time is later. The order of jobs in
+ * a sequence does not change.
  */
 export const expedite = (ctx: Context, keys: readonly string[], at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {

@@ -1,7 +1,7 @@
-// The scheduler: each minute the process with the lock enqueues every due job, once, however many
-// times it was missed. node-cron computes the next minute in UTC, where no minute is skipped or
-// repeated. The timer is the scheduler's own: after a jump of the clock a node-cron task would run
-// for every skipped minute.
+// Enqueues due jobs each minute, in the one process that has the scheduler lock. A job that was
+// missed several times is enqueued once. node-cron only computes the next minute, in UTC, where no
+// minute is skipped or repeated. A task of node-cron would run for every minute that a clock jump
+// skips, so this file has its own timer.
 import { createTask, type ScheduledTask } from 'node-cron'
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { stamp, systemClock } from '../kernel/runtime/clock.ts'
@@ -16,14 +16,20 @@ import { lastDue, type Schedule } from './schedules.ts'
 export interface Scheduler {
   start(): void
   stop(): Promise<void>
-  /** Enqueues the due jobs once. False when another process is the scheduler. */
+  /** Enqueues the due jobs once. Returns false when another process has the scheduler lock. */
   tick(): Promise<boolean>
 }
 
 export const schedulerLock = 'scheduler'
-/** Longer than the minute between two ticks, so that a live scheduler keeps the lock. */
+/**
+ * The duration of the scheduler lock in milliseconds. The duration is longer than the minute
+ * between two ticks, so that a live scheduler keeps the lock.
+ */
 export const schedulerLockMs = 90_000
-/** The longest pause between two ticks, because timers do not follow jumps of the wall clock. */
+/**
+ * The longest pause between two ticks in milliseconds. The pause is limited, because timers do not
+ * follow jumps of the wall clock.
+ */
 const maxPauseMs = 60_000
 
 export function createScheduler(services: Services, schedules: readonly Schedule[]): Scheduler {
@@ -36,7 +42,8 @@ export function createScheduler(services: Services, schedules: readonly Schedule
   async function tick(): Promise<boolean> {
     if (!(await acquireLock(context(), schedulerLock, own, schedulerLockMs))) return false
     const at = services.clock.now().getTime()
-    // On the first tick too, because the clock may have been set back while no scheduler ran.
+    // This is also true on the first tick, because the clock may have been set back while no
+    // scheduler ran.
     if (at < lastTickAt) await rescheduleFutureJobs(context())
     lastTickAt = at
     for (const each of schedules) if (each.isWanted?.(services) ?? true) await enqueueDue(context(), each)
@@ -65,13 +72,14 @@ export function createScheduler(services: Services, schedules: readonly Schedule
       const last = task
       task = undefined
       await last?.destroy()
-      // Best effort: another process can take the lock of an ended one at once.
+      // A failed release does not matter, because another process can take the lock of an ended
+      // process at once.
       await bestEffort(() => releaseLock(context(), schedulerLock, own))
     },
   }
 }
 
-/** Milliseconds until the next minute begins. */
+/** Returns the milliseconds until the next minute begins, at most `maxPauseMs`. */
 function pauseOf(task: ScheduledTask): number {
   const [next] = task.getNextRuns(1)
   const ms = next === undefined ? maxPauseMs : next.getTime() - systemClock.now().getTime()
@@ -86,11 +94,12 @@ const enqueueDue = (ctx: Context, schedule: Schedule): Promise<void> =>
       .select('last_due_at')
       .where('name', '=', schedule.name)
       .executeTakeFirst()
-    // A new schedule starts now: earlier due times are not caught up.
+    // A new schedule starts now. Its earlier due times are not caught up.
     if (!known) await ctx.db.insertInto('schedules').values({ name: schedule.name, last_due_at: due }).execute()
     else if (known.last_due_at !== due) {
       await ctx.db.updateTable('schedules').set({ last_due_at: due }).where('name', '=', schedule.name).execute()
-      // A time before the last one means that the clock was set back, and the job has run already.
+      // A due time before the stored one means that the clock was set back. The job has then run
+      // already.
       if (known.last_due_at < due) await enqueue(ctx, schedule.job, { due }, { key: `schedule:${schedule.name}` })
     }
   })

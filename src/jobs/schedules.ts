@@ -1,22 +1,26 @@
-// Schedules (DOMAIN 25.1): a time of day in the installation's time zone, or an interval in
-// minutes. Pure functions; the scheduler asks when a schedule was due last.
+// Computes when a schedule was last due (DOMAIN 25.1). A schedule has a time of day in the
+// installation's time zone, or an interval in minutes.
 import { DateTime } from 'luxon'
 import type { Services } from '../kernel/context.ts'
 import type { JobKind } from './queue.ts'
 
 export interface Schedule {
-  /** The key of its stored last run. */
+  /** The key of the schedule's row, which stores the last due time. */
   name: string
-  /** `HH:MM` for each day, or a number of minutes that divides an hour. */
+  /** The time of day `HH:MM`, or an interval in minutes that divides an hour. */
   at: string | number
   job: JobKind<{ due: string }>
-  /** The schedule is skipped while this is false. */
+  /**
+   * Returns whether the schedule is needed. While the result is false, the scheduler skips the
+   * schedule.
+   */
   isWanted?: (services: Services) => boolean
 }
 
 /**
- * The last due time at or before `now`. Every day has exactly one: a time that daylight saving
- * skips is due right after the gap, and a time that occurs twice is due the first time.
+ * Returns the last due time at or before `now`. A time of day is due exactly once a day. A time
+ * that daylight saving skips is due right after the gap. A time that occurs twice is due the first
+ * time.
  */
 export function lastDue({ at }: Pick<Schedule, 'at'>, now: Date, zone: string): Date {
   if (typeof at === 'number') {

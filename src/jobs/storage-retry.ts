@@ -1,19 +1,22 @@
-// Retries background work while the database is locked or its disk is full or failing. Such an
-// error does not count as a failed attempt, and the log mentions it once a minute.
+// Retries background work while the database is locked or its disk is full or failing. Such a
+// storage fault does not count as a failed attempt and is logged at most once a minute.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Services } from '../kernel/context.ts'
 
 const pauseMs = 1000
-/** The minimum time between two log lines about the same fault. */
+/** The minimum time between two log lines about storage faults, in milliseconds. */
 const logIntervalMs = 60_000
 
 export interface StorageRetry {
-  /** Whether the error is a storage fault that may pass. Logs it at most once a minute. */
+  /**
+   * Returns whether the error is a storage fault that may pass. Logs the fault at most once a
+   * minute.
+   */
   isTransient(error: unknown): boolean
   /**
-   * Repeats the work until it is stored or the worker stops, so that a finished job does not run
-   * twice for lack of a row.
+   * Repeats `work` until it succeeds or the worker stops. Otherwise a finished job would run twice,
+   * because its outcome is not stored.
    */
   untilStored(work: () => Promise<void>): Promise<void>
 }
@@ -24,7 +27,7 @@ export function createStorageRetry({ log, clock }: Services, isOver: () => boole
   function isTransient(error: unknown): boolean {
     const fault = storageFaultOf(error)
     const now = clock.now().getTime()
-    // A lock is not worth a log line, because another process may hold it for a moment.
+    // A lock is not logged, because another process often has one for a moment.
     if (
       fault !== null &&
       fault !== 'busy' &&
@@ -34,7 +37,8 @@ export function createStorageRetry({ log, clock }: Services, isOver: () => boole
       loggedAt = now
       log.error({ err: error, fault }, 'The database cannot be written at the moment; background work waits.')
     }
-    // Damage does not pass, and one job must not block all others.
+    // Damage does not pass. A job that meets damage must fail, so that it does not block all other
+    // jobs.
     return fault !== null && fault !== 'damaged'
   }
 

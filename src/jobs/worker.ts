@@ -1,6 +1,6 @@
-// The worker (DOMAIN 25.1): dispatches events to their consumers, claims due jobs and runs them, as
-// many at once as each kind allows. Commits of its own process wake it; it polls once a second for
-// commits of others.
+// Passes events to their consumers, claims due jobs and runs the jobs (DOMAIN 25.1). Each kind of
+// job limits how many of its jobs run at once. A commit of this process wakes the worker. A poll
+// once a second finds the commits of other processes.
 import { type Context, type Services, systemContext } from '../kernel/context.ts'
 import { newOwnerId } from '../kernel/runtime/process-identity.ts'
 import { createEventDispatcher, type EventConsumer, type EventDispatcher } from './event-consumers.ts'
@@ -13,11 +13,11 @@ import { createStorageRetry, type StorageRetry } from './storage-retry.ts'
 export interface Worker {
   start(): void
   /**
-   * Claims no more, aborts the running jobs, and waits for them up to `graceMs`. Another worker
-   * runs the rest.
+   * Claims no more jobs, aborts the running jobs, and waits up to `graceMs` milliseconds for their
+   * end. Another worker continues with the remaining jobs.
    */
   stop(graceMs?: number): Promise<void>
-  /** Tells the worker that something may be due. */
+  /** Tells the worker that events or jobs may be due. */
   wake(): void
   /** Dispatches events and runs jobs until nothing is due; for tests and commands. */
   drain(): Promise<void>
@@ -42,7 +42,7 @@ class JobWorker implements Worker {
   readonly #dispatcher: EventDispatcher
   readonly #runner: JobRunner
   readonly #running = new Map<number, { done: Promise<void>; stop: AbortController }>()
-  /** Running jobs of each kind. */
+  /** The number of running jobs of each kind. */
   readonly #counts = new Map<string, number>()
   #pollTimer: NodeJS.Timeout | undefined
   #presenceTimer: NodeJS.Timeout | undefined
@@ -51,7 +51,7 @@ class JobWorker implements Worker {
   #isPolling = false
   #isWoken = false
   #isPollScheduled = false
-  /** The poll that runs, or the last one. */
+  /** The promise of the running poll, or of the last poll. */
   #polling: Promise<void> = Promise.resolve()
 
   constructor(services: Services, jobs: readonly AnyJob[], consumers: readonly EventConsumer[]) {
@@ -83,7 +83,7 @@ class JobWorker implements Worker {
 
   wake(): void {
     this.#isWoken = true
-    // Not at once, so that one poll serves several commits.
+    // The poll starts a little later, so that one poll serves several commits.
     if (!this.#isOn || this.#isPolling || this.#isPollScheduled) return
     this.#isPollScheduled = true
     setTimeout(() => {
@@ -136,7 +136,7 @@ class JobWorker implements Worker {
     }
   }
 
-  /** Dispatches events and claims jobs once. True when there was something to do. */
+  /** Dispatches events and claims jobs once. Returns whether there was something to do. */
   async #round(): Promise<boolean> {
     let found = false
     if (await this.#attempt('events', () => this.#dispatcher.dispatch())) found = true
@@ -149,7 +149,7 @@ class JobWorker implements Worker {
     return found || (claimed || []).length > 0
   }
 
-  /** How many more jobs of each kind may run. */
+  /** Returns how many more jobs of each kind may run. */
   #freeSlots(): Map<string, number> {
     return new Map(
       this.#jobs.map(({ kind, concurrency, isReady }) => [
@@ -162,7 +162,7 @@ class JobWorker implements Worker {
   #launch(row: JobRow): void {
     this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 0) + 1)
     const stop = new AbortController()
-    // `stop` may have been called during the claim.
+    // The worker may have been stopped during the claim.
     if (this.#isStopping) stop.abort()
     const done = this.#runner.run(row, stop).finally(() => {
       this.#counts.set(row.kind, (this.#counts.get(row.kind) ?? 1) - 1)
@@ -182,7 +182,7 @@ class JobWorker implements Worker {
     }
   }
 
-  /** A shared lock tells `accord doctor` that a worker lives. */
+  /** Renews the shared lock that shows `accord doctor` that a worker is alive. */
   #notePresence(): Promise<unknown> {
     return this.#attempt('presence', () => acquireLock(this.#context(), 'worker', this.#ownerId, 3 * presenceMs, true))
   }

@@ -1,9 +1,9 @@
-// Parses addresses and message ids of received headers. The sender may write anything there, so the
-// results are bounded and fit to store and compare.
+// Parses addresses and message ids in the headers of received e-mails. A sender may write anything
+// into a header, so the results are limited in size and cleaned for storage and comparison.
 import { type Address, addressParser } from 'postal-mime'
 import { withoutControls } from './failures.ts'
 
-/** Per header. No rule depends on more addresses than this. */
+/** The maximum number of addresses that are read from one header. No rule needs more. */
 const maxAddresses = 1000
 const maxIds = 100
 const maxIdLength = 500
@@ -13,7 +13,10 @@ export interface Mailbox {
   name: string
 }
 
-/** All mailboxes in order, with groups resolved. Entries without an address are left out. */
+/**
+ * Returns all mailboxes in order, with the members of groups in place of the groups. Entries
+ * without a valid address are left out.
+ */
 export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[] {
   const found: Mailbox[] = []
   for (const each of addresses ?? []) {
@@ -30,14 +33,14 @@ export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[
 export const parseMailboxes = (header: string | null | undefined): Mailbox[] =>
   header ? toMailboxes(addressParser(header.slice(0, 100_000))) : []
 
-/** Lower-cases the addresses and removes duplicates. */
+/** Returns the addresses in lower case, without duplicates. */
 export const lowerCaseUnique = (addresses: readonly string[]): string[] => [
   ...new Set(addresses.map((address) => address.toLowerCase())),
 ]
 
 /**
- * The distinct ids of a header, without brackets and spaces. A long list keeps its last ids,
- * because they belong to the nearest ancestors in the thread.
+ * Returns the distinct message ids of a header, without brackets and spaces. A long list keeps its
+ * last 100 ids, because they belong to the nearest ancestors in the thread.
  */
 export function parseMessageIds(header: string | null | undefined): string[] {
   const text = withoutControls(header ?? '')
@@ -48,7 +51,10 @@ export function parseMessageIds(header: string | null | undefined): string[] {
   return [...new Set(ids)].slice(-maxIds)
 }
 
-/** Returns '' for an id that is too long to be stored and compared. */
+/**
+ * Returns the message id without brackets and spaces. Returns '' for an id that is too long to be
+ * stored and compared.
+ */
 export function normalizeMessageId(text: string): string {
   const id = text.replaceAll(/[\s<>]/g, '')
   return id.length <= maxIdLength ? id : ''

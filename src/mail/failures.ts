@@ -1,18 +1,21 @@
-// The errors of mail. Each message is one short line without credentials that users may see.
-// Callers decide by the class whether to retry.
+// The error classes of sending and receiving mail. Each message is one short line without
+// credentials, so users may see the message. Callers decide by the class whether to retry.
 
-/** Permanent: the server will never accept this e-mail, so it is not retried. */
+/** A permanent failure: the server will never accept this e-mail. The e-mail is not retried. */
 export class MailRefused extends Error {
   override name = 'MailRefused'
 }
 
 /**
- * Temporary: the server is unreachable, slow, deferred the e-mail or refused the login. A retry may
- * succeed.
+ * A temporary failure: the server is unreachable or slow, has deferred the e-mail or has refused
+ * the login. A retry may succeed.
  */
 export class MailDeferred extends Error {
   override name = 'MailDeferred'
-  /** The whole message was sent but not acknowledged, so a retry may deliver it twice. */
+  /**
+   * Whether the whole message was sent without an acknowledgment. A retry may then deliver a second
+   * copy.
+   */
   readonly mayHaveArrived: boolean
 
   constructor(message: string, { mayHaveArrived = false, cause }: { mayHaveArrived?: boolean; cause?: unknown } = {}) {
@@ -21,7 +24,10 @@ export class MailDeferred extends Error {
   }
 }
 
-/** The bytes are not an e-mail, or, with `isMail`, one that exceeds the limits of the reader. */
+/**
+ * Thrown for bytes that are not an e-mail. With `isMail`, the bytes are an e-mail that exceeds the
+ * limits of the parser.
+ */
 export class UnreadableMail extends Error {
   override name = 'UnreadableMail'
   readonly isMail: boolean
@@ -32,15 +38,15 @@ export class UnreadableMail extends Error {
   }
 }
 
-/** Too many e-mails are being read at once; the same one may be retried later. */
+/** Thrown when too many e-mails are being parsed at once. The same e-mail may be retried later. */
 export class MailReaderBusy extends Error {
   override name = 'MailReaderBusy'
 }
 
-/** The poll of the mailbox ended early. */
+/** Thrown when the poll of a mailbox ends early because of an error. */
 export class MailboxFailed extends Error {
   override name = 'MailboxFailed'
-  /** The last UID read in each folder; the next poll continues there. */
+  /** The last UID read in each folder. The next poll continues after this UID. */
   folders: { path: string; uidValidity: number; through: number }[] = []
 }
 
@@ -49,7 +55,10 @@ export class StopPolling extends Error {
   override name = 'StopPolling'
 }
 
-/** One line of at most 300 characters, with the secrets masked, also URL-encoded and in base64. */
+/**
+ * Returns the text as one line of at most 300 characters with the secrets masked. The URL-encoded
+ * and base64 forms of the secrets are masked, too.
+ */
 export function redactedLine(text: string, secrets: readonly (string | null | undefined)[] = []): string {
   let line = text
   for (const secret of secrets) {
@@ -62,8 +71,8 @@ export function redactedLine(text: string, secrets: readonly (string | null | un
 }
 
 /**
- * Replaces line breaks and control characters by a space, so that the text cannot add a header or a
- * log line.
+ * Replaces line breaks and control characters with a space, so that the text cannot add a header or
+ * a log line.
  */
 export const withoutControls = (text: string): string =>
   text

@@ -1,4 +1,5 @@
-// The mailer for development: writes each e-mail as an .eml file into a folder and sends nothing.
+// The mailer for development. It writes each e-mail as an .eml file into a folder and sends
+// nothing.
 import { randomUUID } from 'node:crypto'
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -7,7 +8,10 @@ import { MailDeferred } from './failures.ts'
 import { compose } from './message.ts'
 import type { Mailer } from './outbound.ts'
 
-/** `file:mails`, `file:/var/mails` or `file:///var/mails`. */
+/**
+ * Returns the mailer for a folder. The URL is `file:mails`, `file:/var/mails` or
+ * `file:///var/mails`.
+ */
 export function folderMailer(url: string): Mailer {
   const path = url.slice('file:'.length)
   if (path === '') throw new Error('The address for outgoing mail must name a folder after file:.')

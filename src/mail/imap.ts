@@ -1,5 +1,5 @@
-// Polls a mailbox over IMAP, read-only: e-mails stay unread and where they are, and the connection
-// is always closed.
+// Polls a mailbox over IMAP, read-only. E-mails are neither marked as read nor moved. The
+// connection is closed after each poll.
 import type { ImapFlow, ListResponse } from 'imapflow'
 import { MailboxFailed, redactedLine, StopPolling } from './failures.ts'
 import { maxMailBytes } from './size-limits.ts'
@@ -10,7 +10,10 @@ export { MailboxFailed, StopPolling } from './failures.ts'
 export interface MailboxSettings {
   host: string
   port: number
-  /** `ssl`: TLS from the first byte. `tls`: STARTTLS, or an error. `none`: unencrypted. */
+  /**
+   * `ssl`: TLS from the first byte. `tls`: STARTTLS, and an error if the server has none. `none`:
+   * no encryption.
+   */
   encryption: 'none' | 'ssl' | 'tls'
   validateCert: boolean
   username: string
@@ -25,7 +28,7 @@ export interface PolledMessage {
   path: string
   uidValidity: number
   uid: number
-  /** The whole message, or only its headers when it is larger than 30 MiB. */
+  /** The whole message, or only its first 256 KiB when the message is larger than 30 MiB. */
   bytes: Buffer
   sizeBytes: number
   isWhole: boolean
@@ -34,12 +37,12 @@ export interface PolledMessage {
 
 export interface PollOptions {
   now: Date
-  /** How many days back to search. The server counts in its own time zone. */
+  /** The number of days to search back. The server counts days in its own time zone. */
   days?: number
   signal?: AbortSignal
   /**
-   * Limit for the server's silence and for each step; fetching a message may take ten times as
-   * long.
+   * The limit for the server's silence and for each step, in milliseconds. Fetching a message may
+   * take ten times as long.
    */
   timeoutMs?: number
 }
@@ -47,7 +50,9 @@ export interface PollOptions {
 export interface PollResult {
   folders: PolledFolder[]
   taken: number
-  /** Messages for which `take` threw. The poll continued with the next one. */
+  /**
+   * The messages for which `take` threw an error. The poll continued after each of these messages.
+   */
   failed: { path: string; uid: number; cause: unknown }[]
   isStopped: boolean
 }
@@ -57,16 +62,21 @@ export interface PolledFolder {
   folder: MailFolder
   uidValidity: number
   /**
-   * The highest UID up to which every message was taken without a gap. The next poll continues
-   * there; it sees the failed message and all after it again.
+   * The highest UID up to which every message was taken. The next poll continues after this UID, so
+   * it reads the first failed message and all later messages again.
    */
   through: number
 }
 
-/** The bytes fetched of a message that is too large: enough for its headers. */
+/**
+ * The number of bytes that are fetched of a message that is too large. These bytes contain the
+ * headers.
+ */
 const headBytes = 256 * 1024
 
-/** Maps a folder of the server to one of our mail folders, by its special use or its name. */
+/**
+ * Returns the mail folder of the CRM for a folder of the server, by its special use or its name.
+ */
 export function folderOf(path: string, specialUse: string | null | undefined, delimiter = '/'): MailFolder {
   const name = (path.split(delimiter).at(-1) ?? path).trim().toLowerCase()
   const use = (specialUse ?? '').toLowerCase()
@@ -81,8 +91,8 @@ export function folderOf(path: string, specialUse: string | null | undefined, de
 }
 
 /**
- * The folders to poll: those without subfolders, and the inbox always. "All Mail" is left out
- * because it repeats the e-mails of the other folders.
+ * Returns the folders to poll: the inbox, and every folder without subfolders. "All Mail" is left
+ * out, because that folder repeats the e-mails of the other folders.
  */
 function leaves(listed: readonly ListResponse[]): ListResponse[] {
   const selectable = listed.filter(({ flags }) => !flags.has('\\Noselect') && !flags.has('\\NonExistent'))
@@ -95,12 +105,12 @@ function leaves(listed: readonly ListResponse[]): ListResponse[] {
 }
 
 /**
- * Calls `take` with every message of the last `days` days whose UID is above the one that `known`
- * returns, per folder, oldest first. `known` receives the folder's UIDVALIDITY, so that a folder
- * the server has renumbered is read again. When `take` throws, that message counts as failed and
- * the poll continues; StopPolling ends the poll without an error. Throws MailboxFailed when the
- * server refuses, hangs or disconnects, or when `signal` aborts; the error carries the folders'
- * progress until then.
+ * Calls `take` with every message of the last `days` days, folder by folder, oldest first. Skips
+ * messages up to the UID that `known` returns for a folder. `known` receives the UIDVALIDITY of the
+ * folder, so that a folder that the server has renumbered is read again.
+ * When `take` throws, the message counts as failed and the poll continues. StopPolling ends the
+ * poll without an error. Throws MailboxFailed, with the progress of the folders, when the server
+ * refuses, hangs or disconnects, and when `signal` aborts.
  */
 export async function pollMailbox(
   settings: MailboxSettings,
@@ -132,7 +142,8 @@ export async function pollMailbox(
     const folder = folderOf(path, entry.specialUse, entry.delimiter || '/')
     const polled: PolledFolder = { path, folder, uidValidity, through: last }
     result.folders.push(polled)
-    // IMAP: a range that begins after the last message returns the last message.
+    // In IMAP, a range that begins after the last message returns the last message, so the result
+    // is filtered.
     const found = (await watched(client.search({ since, uid: `${last + 1}:*` }, { uid: true }))) || []
     const uids = found.filter((uid) => uid > last).sort((one, other) => one - other)
     let isGapless = true
@@ -144,14 +155,18 @@ export async function pollMailbox(
     }
   }
 
-  /** Returns whether the next poll may skip this message. */
+  /**
+   * Fetches a message and calls `take` with the message. Returns whether the next poll may skip the
+   * message.
+   */
   async function pollMessage({ path, folder, uidValidity }: PolledFolder, uid: number): Promise<boolean> {
     const facts = await watched(client.fetchOne(String(uid), { size: true, flags: true }, { uid: true }))
-    // The message was removed after the search.
+    // The server returns nothing for a message that was removed after the search.
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
     const isWhole = sizeBytes <= maxMailBytes
-    // A large message may take long; a silent server is caught by the socket timeout.
+    // A large message may take long, so this step has ten times the limit. The socket timeout
+    // detects a silent server.
     const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
     const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
     const bytes = fetched ? fetched.source : undefined
@@ -173,7 +188,7 @@ export async function pollMailbox(
       await pollFolder(entry)
       if (result.isStopped) break
     }
-    // Best effort: every message has been taken, so a failed logout changes nothing.
+    // A failed logout does not matter, because every message has been taken.
     await watched(client.logout()).catch(() => undefined)
     return result
   } catch (error) {
@@ -189,7 +204,7 @@ async function connection(
   { host, port, encryption, validateCert, username, password }: MailboxSettings,
   timeoutMs: number,
 ): Promise<ImapFlow> {
-  // Imported by the first poll, because few installations read a mailbox.
+  // imapflow is imported by the first poll, because few installations read a mailbox.
   const { ImapFlow } = await import('imapflow')
   const client = new ImapFlow({
     host,
@@ -209,7 +224,8 @@ async function connection(
     maxLiteralSize: maxMailBytes + 1024,
     maxResponseSize: maxMailBytes + 1024 * 1024,
   })
-  // The pending step rejects with the same error; without a listener the process would end.
+  // The pending step rejects with the same error. Without a listener, the error event would end the
+  // process.
   client.on('error', () => undefined)
   return client
 }

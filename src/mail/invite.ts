@@ -1,12 +1,12 @@
-// Makes the invitation for calendar programs (RFC 5546): one event with its organizer. A calendar
-// program replaces the event when the same `uid` arrives with a higher `sequence`.
+// Builds an invitation for calendar programs (RFC 5546) with one event and its organizer. A
+// calendar program replaces the event when the same `uid` arrives with a higher `sequence`.
 import ical, { ICalAttendeeRole, ICalAttendeeStatus, ICalCalendarMethod, ICalEventStatus } from 'ical-generator'
 import { withoutControls } from './failures.ts'
 
 export interface Invitation {
-  /** Stable for the life of the event: `activity-<id>@<mail domain>`. */
+  /** The id of the event, which never changes: `activity-<id>@<mail domain>`. */
   uid: string
-  /** The version of the event. */
+  /** The version number of the event. */
   sequence: number
   start: Date
   end: Date
@@ -16,8 +16,8 @@ export interface Invitation {
   organiser: { name: string; email: string } | null
   attendees: { name: string; email: string }[]
   /**
-   * When this version of the event was made. It is an input, so the same invitation has the same
-   * bytes.
+   * The time of this version of the event. The caller passes the time, so that the same invitation
+   * always has the same bytes.
    */
   created: Date
   method: 'REQUEST'
@@ -36,7 +36,7 @@ export function inviteOf(invitation: Invitation): string {
     created,
     lastModified: created,
     start,
-    // iCalendar does not allow an end equal to the start.
+    // iCalendar does not allow an end equal to the start, so such an event has no end.
     end: end > start ? end : null,
     summary: withoutControls(summary),
     description,
@@ -54,5 +54,8 @@ export function inviteOf(invitation: Invitation): string {
   return calendar.toString()
 }
 
-/** RFC 5545 puts names between double quotes and has no escape for them. */
+/**
+ * Returns a name without double quotes. RFC 5545 puts names between double quotes and has no escape
+ * for a double quote in a name.
+ */
 const quotable = (name: string): string => withoutControls(name).replaceAll('"', "'")

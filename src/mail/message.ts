@@ -1,11 +1,11 @@
-// Composes an e-mail into bytes, for SMTP and for the folder mailer. All headers are made here, so
-// that no value can add a header. Blind copies are only in the envelope.
+// Composes an e-mail into bytes, for SMTP and for the folder mailer. This file makes all headers,
+// so that no value can add a header. Addresses of blind copies are only in the envelope.
 import type { Readable } from 'node:stream'
 import { domainToASCII } from 'node:url'
 import { MailDeferred, MailRefused, withoutControls } from './failures.ts'
 
 export interface OutboundMessage {
-  /** Without brackets. */
+  /** The message id without angle brackets. */
   messageId: string
   date: Date
   from: { address: string; name: string }
@@ -16,10 +16,16 @@ export interface OutboundMessage {
   subject: string
   html: string
   text: string
-  /** Message ids without brackets. Ids with characters that a header cannot hold are left out. */
+  /**
+   * The id of the parent message, without angle brackets. An id with characters that a header
+   * cannot contain is left out.
+   */
   inReplyTo?: string
   references: string[]
-  /** Further headers, such as List-Unsubscribe. A header made from the fields above is refused. */
+  /**
+   * Further headers, such as List-Unsubscribe. `compose` refuses a header that it makes from the
+   * fields above.
+   */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
   /** An invitation (invite.ts), shown by mail programs and attached as `invite.ics`. */
@@ -29,13 +35,14 @@ export interface OutboundMessage {
 export interface OutboundAttachment {
   name: string
   contentType: string
-  /** Set when the HTML shows this file as `cid:<contentId>`. */
+  /** The content id if the HTML shows this file as `cid:<contentId>`, otherwise null. */
   contentId: string | null
   content: () => Readable
 }
 
 /**
- * The bytes and the envelope. `recipients` maps the address on the wire to the address as given.
+ * The bytes and the envelope of an e-mail. `recipients` maps each address with its domain in ASCII
+ * to the address as given.
  */
 export interface Composed {
   raw: Buffer
@@ -50,7 +57,8 @@ const mediaType = /^(?!multipart\/|message\/)[a-z0-9!#$&^_.+-]{1,127}\/[a-z0-9!#
 const id = /^[\x21-\x3b\x3d\x3f-\x7e]{1,990}$/
 
 /**
- * Throws MailRefused when the message is invalid, MailDeferred when an attachment cannot be read.
+ * Composes the bytes and the envelope of a message. Throws MailRefused when the message is invalid,
+ * and MailDeferred when an attachment cannot be read.
  */
 export async function compose(message: OutboundMessage): Promise<Composed> {
   if (!/^[\x21-\x3b\x3d\x3f\x41-\x7e]+@[\x21-\x3b\x3d\x3f\x41-\x7e]+$/.test(message.messageId))
@@ -63,14 +71,15 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   if (recipients.size === 0) throw new MailRefused('The e-mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
-  // Imported by the first e-mail.
+  // nodemailer is imported with the first e-mail and not at the start.
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     messageId: `<${message.messageId}>`,
     date: message.date,
     from: { name: withoutControls(message.from.name), address: onTheWire(message.from.address) },
     ...(message.replyTo !== undefined && { replyTo: { name: '', address: onTheWire(message.replyTo) } }),
-    // Passed as objects, because nodemailer would parse a string as a list of addresses.
+    // Addresses are passed as objects, because nodemailer would parse a string as a list of
+    // addresses.
     to: message.to.map(mailbox),
     cc: message.cc.map(mailbox),
     subject: withoutControls(message.subject),
@@ -96,16 +105,16 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
 }
 
 /**
- * Servers disagree on a bare CR or LF, and one of them could end the message there (SMTP
- * smuggling).
+ * Returns the text with LF as the only line break; nodemailer then writes CR LF. Servers disagree
+ * on a bare CR or LF, and a server could end the message there (SMTP smuggling).
  */
 const wholeLines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 
 const mailbox = (address: string): { name: string; address: string } => ({ name: '', address: onTheWire(address) })
 
 /**
- * The address with its domain in ASCII (punycode). Throws MailRefused unless it is exactly one
- * address.
+ * Returns the address with its domain in ASCII (punycode). Throws MailRefused unless `address` is
+ * exactly one address.
  */
 export function onTheWire(address: string): string {
   const at = address.lastIndexOf('@')
@@ -124,9 +133,9 @@ function furtherHeaders(headers: Record<string, string>): { key: string; value: 
 }
 
 /**
- * Reads all attachments before the first byte is sent. A missing file is found before the server is
- * contacted, and a retry sends the same bytes. Costs memory: up to 25 MiB of attachments per
- * e-mail, plus a third for base64.
+ * Reads all attachments before the first byte is sent. A missing file is then found before the
+ * server is contacted, and a retry sends the same bytes. The attachments take up to 25 MiB of
+ * memory per e-mail, plus a third for base64.
  */
 async function attachmentsOf({ attachments, html }: OutboundMessage) {
   const composed = []
@@ -136,8 +145,8 @@ async function attachmentsOf({ attachments, html }: OutboundMessage) {
     const isShown = cid !== null && html.includes(`cid:${cid}`)
     composed.push({
       filename: withoutControls(name).replaceAll(/[/\\]/g, '_') || 'attachment',
-      // A multipart or message type would have to be valid e-mail itself, so it is sent as plain
-      // bytes.
+      // A file of a multipart or message type would have to be a valid e-mail itself. Such a file
+      // is sent as plain bytes.
       contentType: mediaType.test(type) ? type : 'application/octet-stream',
       content: await bytesOf(content),
       ...(isShown && { cid, contentDisposition: 'inline' as const }),

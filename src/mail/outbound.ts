@@ -9,24 +9,25 @@ export { MailDeferred, MailRefused } from './failures.ts'
 export type { OutboundAttachment, OutboundMessage } from './message.ts'
 
 export interface Mailer {
-  /** False when no server and no folder is configured. */
+  /** Whether a mail server or a folder is configured. */
   isConfigured: boolean
   /**
-   * Null when the server accepts e-mails, else a sentence without secrets. The result is cached for
-   * `timeouts.checkMs`.
+   * Checks the server. Returns null when the server accepts e-mails, otherwise a sentence without
+   * secrets. The result is cached for `timeouts.checkMs`.
    */
   check(): Promise<string | null>
   /**
-   * Resolves when the server has accepted the e-mail. `refused` lists the recipients it rejected
-   * while it accepted others. Throws MailRefused or MailDeferred, also when `signal` aborts.
+   * Sends an e-mail. Resolves when the server has accepted the e-mail for at least one recipient.
+   * `refused` lists the recipients that the server rejected. Throws MailRefused or MailDeferred,
+   * also when `signal` aborts.
    */
   send(message: OutboundMessage, signal: AbortSignal): Promise<SentMail>
-  /** Ends idle connections at once, and a sending one when its e-mail is done. */
+  /** Closes idle connections at once. Closes a busy connection when its e-mail is done. */
   close(): void
 }
 
 export interface SentMail {
-  /** The server's reply, one line. */
+  /** The reply of the server as one line. */
   response: string
   refused: { address: string; reason: string }[]
 }
@@ -34,13 +35,15 @@ export interface SentMail {
 export interface MailTimeouts {
   connectMs?: number
   greetingMs?: number
-  /** Longest silence of the server. */
+  /** The longest silence of the server in milliseconds. */
   socketMs?: number
-  /** Longest time for one e-mail, for servers that send a little now and then. */
+  /**
+   * The longest time for one e-mail in milliseconds, for servers that send a little now and then.
+   */
   totalMs?: number
-  /** How long an idle connection is kept for the next e-mail. */
+  /** The time in milliseconds that an idle connection is kept for the next e-mail. */
   idleMs?: number
-  /** How long the result of `check` is cached. */
+  /** The time in milliseconds that the result of `check` is cached. */
   checkMs?: number
 }
 
@@ -55,7 +58,10 @@ export interface MailerSettings {
   timeouts?: MailTimeouts
 }
 
-/** Throws an Error with a sentence for users when the URL is none of these. */
+/**
+ * Returns the mailer for the URL in the settings. Throws an Error with a sentence for users when
+ * the URL has none of the forms that `MailerSettings` allows.
+ */
 export function createMailer({ url, domain, timeouts = {} }: MailerSettings): Mailer {
   if (url === null) return unconfiguredMailer
   if (/^file:/i.test(url)) return folderMailer(url)
@@ -74,7 +80,7 @@ const unconfiguredMailer: Mailer = {
   close: () => undefined,
 }
 
-/** Imports nodemailer with the first e-mail or check. */
+/** Returns a mailer that imports nodemailer with the first e-mail or check. */
 function lazySmtpMailer(url: string, domain: string, timeouts: MailTimeouts): Mailer {
   let made: Promise<Mailer> | undefined
   const mailer = (): Promise<Mailer> => {

@@ -1,11 +1,14 @@
-// Gives an e-mail that is being sent time to finish when its worker stops.
+// Gives an e-mail that is being sent time to finish when the worker stops.
 
-/** Shorter than the time a worker has to stop. */
+/**
+ * The time in milliseconds that a running e-mail has to finish. A worker must have more time to
+ * stop than this.
+ */
 const graceMs = 3000
 
 /**
- * Returns a signal that aborts a few seconds after `signal`. An interrupted e-mail may have
- * arrived, and a retry would send it twice.
+ * Returns a signal that aborts a few seconds after `signal`, so that a running e-mail can finish.
+ * An interrupted e-mail may have arrived, and a retry would send a second copy.
  */
 export function withGracePeriod(signal: AbortSignal): AbortSignal {
   const late = new AbortController()

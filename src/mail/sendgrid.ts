@@ -1,5 +1,5 @@
-// Reads the form that SendGrid's Inbound Parse posts: the raw e-mail in the field `email`
-// (preferred), or the fields SendGrid has split it into, with its attachments as files.
+// Reads the form that SendGrid's Inbound Parse posts. The form has the raw e-mail in the field
+// `email` (preferred), or the parts of the e-mail in several fields and its attachments as files.
 
 import { UnreadableMail } from './failures.ts'
 import { type MailFields, parseJson, textEntries } from './parse/fields.ts'
@@ -14,15 +14,15 @@ export interface PostedFile {
   bytes: Buffer
 }
 
-/** The fields to read next to a raw e-mail. No other field is copied. */
+/** The fields that are read from a form with a raw e-mail. No other field is copied. */
 const beside = ['envelope']
 const takenApart = ['envelope', 'charsets', 'headers', 'from', 'to', 'cc', 'subject', 'text', 'html']
 const maxFiles = 100
 
 /**
- * Reads a posted form. A field is a string, or bytes when the form reader kept them; only bytes
- * keep a text that is not UTF-8. The returned `raw` is the original e-mail, or null when the form
- * has none. Throws UnreadableMail and MailReaderBusy.
+ * Reads a posted form. A field is a string, or bytes when the form reader kept the bytes. Only
+ * bytes preserve a text that is not UTF-8. `raw` is the original e-mail, or null when the form has
+ * none. Throws UnreadableMail and MailReaderBusy.
  */
 export async function readSendgridForm(
   fields: MailFields,
@@ -47,7 +47,10 @@ export async function readSendgridForm(
 const only = (names: readonly string[], fields: MailFields): MailFields =>
   Object.fromEntries(Object.entries(fields).filter(([name]) => names.includes(name)))
 
-/** The raw e-mail usually comes as a text field, but a file part named `email` is accepted too. */
+/**
+ * Returns the raw e-mail of the form, or null. The raw e-mail is usually a text field. A file part
+ * with the name `email` is accepted, too.
+ */
 function rawOf(field: string | Uint8Array | undefined, files: readonly PostedFile[]): Buffer | null {
   const bytes = files.find((file) => file.field === 'email')?.bytes ?? (field === undefined ? null : Buffer.from(field))
   if (bytes === null || bytes.length === 0) return null

@@ -1,20 +1,23 @@
-// Limits for the input of the mail parser. The parser compares each line that begins with two
-// dashes with every boundary, so a crafted e-mail could take minutes.
+// Limits the input of the mail parser. The parser compares each line that begins with two dashes
+// with every boundary, so a crafted e-mail could take minutes.
 import { UnreadableMail } from './failures.ts'
 
 export const maxMailBytes = 30 * 1024 * 1024
 /**
- * Lines of at most 40 bytes; encoded files have longer lines. 150,000 took a second. The rest of
- * the e-mail is cut off.
+ * The maximum number of lines of at most 40 bytes. 150,000 such lines took a second to parse. The
+ * rest of the e-mail is cut off. Encoded files do not count, because their lines are longer.
  */
 const maxShortLines = 150_000
 const shortLineBytes = 40
-/** Comparisons of lines with boundaries. 50 million took a quarter of a second. */
+/**
+ * The maximum number of comparisons of lines with boundaries. 50 million took a quarter of a
+ * second.
+ */
 const maxComparisons = 50_000_000
 
 /**
- * The bytes to parse. Throws UnreadableMail when the e-mail is empty, too large or has too many
- * parts.
+ * Returns the bytes to parse. Throws UnreadableMail when the e-mail is empty, too large or has too
+ * many parts.
  */
 export function limitMailBytes(bytes: Uint8Array): Uint8Array {
   if (bytes.length > maxMailBytes) throw new UnreadableMail('The e-mail is larger than 30 MiB.')
@@ -22,7 +25,8 @@ export function limitMailBytes(bytes: Uint8Array): Uint8Array {
   if (content.length === 0) throw new UnreadableMail('This is not an e-mail: it is empty.')
   const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
   const dashes = count(buffer, '\n--')
-  // Each boundary has at least one such line, so few lines need no exact count.
+  // Each boundary has at least one line with dashes. If there are few such lines, their number is a
+  // good enough upper bound of the number of boundaries.
   const boundaries = dashes < 5_000 ? dashes : buffer.toString('latin1').toLowerCase().split('boundary').length - 1
   if (dashes * boundaries > maxComparisons) throw tooMany()
   return content
@@ -32,8 +36,8 @@ const tooMany = (): UnreadableMail =>
   new UnreadableMail('The e-mail cannot be read: it has too many parts.', { isMail: true })
 
 /**
- * Removes the "From " line of mbox files and leading empty lines, which would end the headers at
- * once.
+ * Removes leading empty lines and the "From " line of mbox files. The parser would end the headers
+ * at such a line.
  */
 function withoutPreface(bytes: Uint8Array): Uint8Array {
   let start = 0

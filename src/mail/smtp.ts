@@ -1,5 +1,5 @@
-// Sends e-mails over SMTP through a small pool of connections. Keeps the promises of outbound.ts:
-// at most one copy, and failures that are permanent or temporary.
+// Sends e-mails over SMTP through a small pool of connections. One call sends at most one copy, and
+// a failure is either permanent or temporary, as outbound.ts promises.
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
@@ -7,12 +7,15 @@ import { MailDeferred, MailRefused, redactedLine } from './failures.ts'
 import { type Composed, compose } from './message.ts'
 import type { Mailer, MailTimeouts, SentMail } from './outbound.ts'
 
-/** Small chunks, so that the stream ends only when the server has taken nearly all of it. */
+/**
+ * Yields the message in chunks of 64 KiB. With small chunks, the stream ends only when the server
+ * has taken nearly the whole message.
+ */
 function* pieces(raw: Buffer): Generator<Buffer> {
   for (let at = 0; at < raw.length; at += 65_536) yield raw.subarray(at, at + 65_536)
 }
 
-/** The errors of nodemailer. `permanent` is set only when the server replied. */
+/** An error of nodemailer. `permanent` is set only when the server replied. */
 interface Failure extends Error {
   code?: string | undefined
   response?: string | undefined
@@ -33,8 +36,8 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     maxMessages: 100,
     idleTimeout: timeouts.idleMs ?? 5_000,
     ...settings,
-    // The URL cannot change these. The pool retries only when no byte of the message was sent, and
-    // secrets are never logged.
+    // The URL cannot change the options below. The pool retries only when no byte of the message
+    // was sent. Secrets are never logged.
     pool: true as const,
     maxRequeues: 1,
     logger: false,
@@ -42,8 +45,9 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-  // The pool retries by the state of this stream, and `deliver` reports by it whether the message
-  // was sent. Nodemailer's own stream is filled before anything is sent.
+  // Maps the message id of each e-mail that is being sent to its stream. The state of the stream
+  // tells the pool whether to retry, and tells `deliver` whether the whole message was sent.
+  // Nodemailer's own stream is filled before anything is sent.
   const handed = new Map<string, Readable>()
   transport.use('stream', (mail, done) => {
     const { message, data } = mail
@@ -54,7 +58,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     }
     done()
   })
-  // An idle connection that dies does not concern any e-mail.
+  // The error of an idle connection is ignored, because it does not concern any e-mail.
   transport.on('error', () => undefined)
 
   async function deliver(
@@ -114,8 +118,8 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
 }
 
 /**
- * Only a reply about this e-mail is permanent. A greeting, TLS or login error may be gone at the
- * next try.
+ * Returns MailRefused for a permanent reply about this e-mail, otherwise MailDeferred. A greeting,
+ * TLS or login error may be gone at the next attempt.
  */
 function failureOf(
   error: Failure,
@@ -126,7 +130,7 @@ function failureOf(
   const reason = isStopped ? 'Sending was stopped.' : reasonOf(error, secrets)
   const isOfThisMail = error.code === 'EENVELOPE' || error.code === 'EMESSAGE'
   const isPermanent = error.permanent ?? error.responseCode === undefined
-  // 530 asks for a login, whatever the e-mail is.
+  // Reply 530 asks for a login, so it is not a reply about this e-mail.
   if (isOfThisMail && isPermanent && error.responseCode !== 530) return new MailRefused(reason)
   const mayHaveArrived = wasHandedOver && error.responseCode === undefined
   return new MailDeferred(reason, { mayHaveArrived, cause: redactedLine(error.message, secrets) })
@@ -145,8 +149,8 @@ const sentences: Record<string, string> = {
 
 function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): string {
   const known = sentences[error.code ?? '']
-  // A reply to a failed login may repeat the credentials. Any other reply says more than our
-  // sentence.
+  // A reply to a failed login may repeat the credentials, so our own sentence is used. Any other
+  // reply says more than our own sentence.
   if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
   return redactedLine(error.response ?? error.message, secrets)
 }

@@ -1,15 +1,16 @@
-// A timeout for each step of an IMAP conversation, so that a hanging server cannot block the poll.
+// Limits the time of each step of an IMAP conversation, so that a hanging server cannot block the
+// poll.
 import { MailboxFailed } from './failures.ts'
 
 export type StepTimer = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
 
 /**
- * A step fails with MailboxFailed after `timeoutMs` or when `signal` aborts; `leave` then ends the
- * connection.
+ * Returns a function that waits for one step. The step fails with MailboxFailed after `timeoutMs`
+ * milliseconds or when `signal` aborts. `leave` then closes the connection.
  */
 export function createStepTimer(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): StepTimer {
   return async (step, patienceMs = timeoutMs) => {
-    // Closing the connection rejects the step later, when nothing awaits it any more.
+    // Closing the connection rejects the step later, when nothing awaits the step any more.
     step.catch(() => undefined)
     let end = (): void => undefined
     const isOver = new Promise<never>((_, reject) => {

@@ -1,24 +1,26 @@
-// A group: the transactions that share one commit, and the requests that wait in line for the
-// connection.
+// Defines a group, that is, the transactions that share one commit, and the requests that wait for
+// the connection.
 
 export interface Group<Deferred> {
-  /** It has one member and takes no other. */
+  /** Whether the group has one member and takes no further member. */
   readonly isSingle: boolean
-  /** Milliseconds of `performance.now()` at its first member. */
+  /** The start of the group in milliseconds of `performance.now()`. */
   readonly since: number
   members: number
-  /** The work that its members left for the moment before the commit. */
+  /** The work that members have deferred until just before the commit. */
   readonly deferred: Deferred[]
-  /** Settles for all members at once. */
+  /** Settles when the group ends, with the same result for all members. */
   readonly done: Promise<void>
   readonly resolve: () => void
   readonly reject: (error: unknown) => void
 }
 
 /**
- * `member`: shares its commit with others. `own group`: has a commit of its own, for long work.
- * `own group in parts`: the same for a sequence of savepoints that each change little. `exclusive`:
- * has the connection outside any transaction.
+ * How a request uses the connection that writes.
+ * - `member`: a transaction that shares its commit with other transactions.
+ * - `own group`: a transaction with its own commit, for long work.
+ * - `own group in parts`: a transaction with its own commit and many small savepoints.
+ * - `exclusive`: use of the connection outside any transaction.
  */
 export type Membership = 'member' | 'own group' | 'own group in parts' | 'exclusive'
 
@@ -30,25 +32,32 @@ export interface WaitingRequest {
 }
 
 export interface GroupCommitOptions<Deferred> {
-  /** How long a transaction waits for a lock that another process holds, in milliseconds. */
+  /** The maximum time that a transaction waits for a lock of another process, in milliseconds. */
   readonly maxWaitMs: number
   /**
-   * A group this old takes no further member and waits for none. 0: each transaction has its own
-   * commit.
+   * The age in milliseconds at which a group takes no further member. With 0, each transaction has
+   * its own commit.
    */
   readonly maxGroupMs: number
   /**
-   * Whether further writes are about to come. Waiting for them saves commits; a commit costs as
-   * much CPU as a small change.
+   * Returns whether further writes are about to arrive. A group then waits for these writes to
+   * share its commit, because a commit costs as much CPU as a small change.
    */
   isWriteComing(): boolean
   /**
-   * Does the deferred work inside the group's transaction. If it rejects, the whole group fails.
+   * Does the deferred work inside the group's transaction. If the work fails, the whole group
+   * fails.
    */
   beforeCommit(deferred: readonly Deferred[]): Promise<void>
-  /** Settles once everything committed so far is on the disk; null when it already is. */
+  /**
+   * Returns a promise that resolves once all commits so far are on the disk. Returns null when all
+   * commits are already on the disk.
+   */
   whenDurable(): Promise<void> | null
-  /** A promise to wait for before a transaction begins, or null. It never rejects. */
+  /**
+   * Returns a promise that must settle before a transaction begins, or null. The promise never
+   * rejects.
+   */
   prepareLog(): Promise<void> | null
 }
 
@@ -58,7 +67,7 @@ export function newGroup<Deferred>(isSingle: boolean): Group<Deferred> {
   const done = new Promise<void>((...both) => {
     ;[resolve, reject] = both
   })
-  // All members may have rolled back, and then nothing else handles the rejection.
+  // Without this handler, a rejection would be unhandled when no member awaits `done`.
   done.catch(nothing)
   return { isSingle, since: performance.now(), members: 0, deferred: [], done, resolve, reject }
 }

@@ -4,7 +4,8 @@
 import type { Group } from './group.ts'
 
 /**
- * A group stands in the states in which its transaction is open and can take further statements.
+ * A state of the write queue. A state has a group while the transaction of the group is open and
+ * takes further statements.
  */
 export type State<Deferred> =
   | { readonly name: 'idle' }

@@ -1,4 +1,5 @@
-// The interface of the write queue (write-queue.ts), and the handles it gives out.
+// Defines the interface of the write queue (write-queue.ts), and of the transactions and
+// connections that the queue returns.
 
 import type { QueryResult } from 'kysely'
 import type { SqlQuery } from '../prepared-statements.ts'
@@ -6,41 +7,41 @@ import type { Membership } from './group.ts'
 
 export interface WriteQueue<Deferred> {
   /**
-   * Begins a transaction once the connection is free. Rejects when the queue is closed or the lock
-   * stays busy.
+   * Begins a transaction once the connection is free. Rejects when the queue is closed, and when
+   * another process keeps the write lock too long.
    */
   begin(as: Exclude<Membership, 'exclusive'>): Promise<WriteTransaction>
   /**
-   * Runs one statement that changes rows, as a transaction of its own that joins a group like any
-   * other.
+   * Runs one statement that changes rows. The statement is a transaction of its own and can join a
+   * group.
    */
   write<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** Runs one statement outside any transaction. */
   runOutside<R>(query: SqlQuery): Promise<QueryResult<R>>
-  /** Gives the caller the connection outside any transaction, until it calls `release`. */
+  /** Gives the caller the connection outside any transaction, until the caller calls `release`. */
   exclusive(): Promise<ExclusiveConnection>
-  /** Whether no request waits, no transaction is open and no commit is due. */
+  /** Returns whether no request waits, no transaction is open and no commit is due. */
   isIdle(): boolean
   /**
-   * Leaves work for the moment before the commit of the transaction that runs. Throws when none
-   * does.
+   * Defers work until just before the commit of the running transaction. Throws when no transaction
+   * is running.
    */
   defer(work: readonly Deferred[]): void
   /**
-   * Commits the members that have ended, undoes the one that has not, and refuses every later
-   * request.
+   * Closes the queue. Commits the members that have ended, rolls back the member that has not
+   * ended, and refuses every waiting and later request.
    */
   close(): Promise<void>
 }
 
-/** A transaction. It has the connection until it commits or rolls back. */
+/** A write transaction. The transaction keeps the connection until its commit or rollback. */
 export interface WriteTransaction {
   run<R>(query: SqlQuery): QueryResult<R>
-  /** Settles once the group is on the disk. */
+  /** Ends the transaction. Resolves once the commit of its group is on the disk. */
   commit(): Promise<void>
   /**
-   * Undoes the changes at once. Settles with the group, because the member may have read changes of
-   * other members.
+   * Undoes the changes of the transaction at once. Resolves with the commit of the group, because
+   * the transaction may have read changes of other members.
    */
   rollback(): Promise<void>
 }

@@ -1,35 +1,41 @@
-// Syncs commits to the disk off the event loop. With `synchronous = NORMAL` SQLite writes a commit
-// to the log (WAL) without a sync. `fdatasync` runs on a thread of libuv, and a write is answered
-// after it. The order of writes stays SQLite's: each frame of the log has a checksum over all
-// frames before it, and a checkpoint syncs the log before it changes the database file.
+// Syncs commits to the disk off the event loop. With `synchronous = NORMAL`, SQLite writes commits
+// to the log (WAL) without a sync. This file then calls `fdatasync` on a thread, and a write
+// resolves after that. Commits stay in order: each log frame has a checksum over all earlier
+// frames, and a checkpoint syncs the log first.
 
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import { createMaintenanceThread } from '../maintenance/maintenance-thread.ts'
 
-/** The commit is in the log, but a power cut may undo it. */
+/**
+ * Means that the disk did not confirm a sync. The commit is in the log, but a power cut may undo
+ * the commit.
+ */
 export class UnconfirmedCommitError extends Error {}
 
 export interface WalSync {
-  /** To be called after each commit that wrote something. */
+  /**
+   * Notes that the log has an unsynced commit. Must be called after each commit that wrote
+   * something.
+   */
   markDirty(): void
   /**
-   * Settles once every commit so far is on the disk; null when it is. Rejects with
-   * UnconfirmedCommitError.
+   * Returns a promise that resolves once every commit so far is on the disk. The promise rejects
+   * with UnconfirmedCommitError. Returns null when every commit is on the disk already.
    */
   whenDurable(): Promise<void> | null
   /**
-   * To be called before a transaction begins. When the transaction would restart the log, SQLite
-   * syncs the new header inside its commit. On a slow disk a thread restarts the log first; the
-   * promise settles after that. Null when there is nothing to wait for. Never rejects.
+   * Must be called before a transaction begins. A transaction that restarts the log would sync the
+   * new log header inside its commit. So on a slow disk a thread restarts the log first. Returns a
+   * promise for the end of that restart, or null. The promise never rejects.
    */
   prepareLog(): Promise<void> | null
   close(): Promise<void>
 }
 
 interface WalSyncOptions {
-  /** A disk whose last sync took longer is slow. */
+  /** The disk is slow if its last sync took more than this many milliseconds. */
   slowMs: number
   /** Called when the disk does not confirm a sync. */
   onFailure: (error: UnconfirmedCommitError) => void
@@ -45,7 +51,7 @@ export function createWalSync(
   let handle: Promise<FileHandle> | null = null
   let running: Promise<void> | null = null
   let next: Promise<void> | null = null
-  // A killed process may have left commits in the log that it had not synced.
+  // A killed process may have left unsynced commits in the log.
   let isDirty = true
   let isBroken = false
   let isSlow = false
@@ -57,7 +63,8 @@ export function createWalSync(
       else await (await opened()).datasync()
     } catch (cause) {
       isBroken = true
-      // Other transactions may have read the commit, so they must wait for the next sync.
+      // Other transactions may have read the unsynced commit, so these transactions must wait for
+      // the next sync.
       isDirty = true
       const error = new UnconfirmedCommitError('The disk did not confirm what was committed.', { cause })
       onFailure(error)
@@ -67,7 +74,10 @@ export function createWalSync(
     }
   }
 
-  /** SQLite creates the log with the first write, so it is opened late. */
+  /**
+   * Returns the open log file. SQLite creates the log with the first write, so the file is opened
+   * late.
+   */
   async function opened(): Promise<FileHandle> {
     handle ??= openLog(file)
     try {
@@ -79,10 +89,10 @@ export function createWalSync(
   }
 
   /**
-   * After a failed sync the kernel may have dropped dirty pages, and a second sync would not report
-   * it. So a checkpoint copies the log into the database file and syncs both. Returns whether the
-   * log then restarts. It cannot while a reader uses it; later commits would stand behind a dropped
-   * page, and a power cut would lose them.
+   * After a failed sync, copies the log into the database file with a checkpoint, which syncs both
+   * files. A second `fdatasync` would not report pages that the kernel has dropped. Returns whether
+   * the log then restarts. A reader of the log prevents the restart. Without a restart, a power cut
+   * could lose later commits, because they follow a dropped page.
    */
   async function repair(): Promise<boolean> {
     const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row
@@ -99,13 +109,14 @@ export function createWalSync(
     return running
   }
 
-  /** Writes the page with the version unchanged, which restarts the log. */
+  /** Restarts the log by writing `user_version` with its current value. */
   async function restartLog(): Promise<void> {
     try {
       const [version] = (await thread.run('pragma user_version')).row
       await thread.run(`pragma user_version = ${version ?? 0}`)
     } catch {
-      // Another process has the lock, or the disk fails. The next transaction meets the same error.
+      // The error is ignored: another process has the lock, or the disk fails. The next transaction
+      // reports the same error.
     } finally {
       thread.idle()
     }
@@ -121,7 +132,7 @@ export function createWalSync(
       isDirty = true
     },
     whenDurable() {
-      // `running` is null for a moment between two syncs, so `next` counts first.
+      // `running` is null for a moment between two syncs, so `next` is checked first.
       if (next !== null) return next
       if (running === null) return isDirty ? begin() : null
       if (!isDirty) return running
@@ -141,7 +152,7 @@ export function createWalSync(
   }
 }
 
-/** Syncs the folder too, so that the name of the log survives a power cut. */
+/** Opens the log. Syncs the folder first, so that the name of the log survives a power cut. */
 async function openLog(file: string): Promise<FileHandle> {
   const folder = await open(dirname(file), 'r')
   try {

@@ -1,6 +1,6 @@
-// The connection that writes, inside and outside of transactions. When the disk is full or fails,
-// SQLite may undo one statement or the whole transaction. The rest of such a transaction must not
-// be committed alone, so nothing of it is.
+// Runs statements on the connection that writes, inside and outside of transactions. When the disk
+// is full or fails, SQLite may undo one statement or the whole transaction. The rest of such a
+// transaction must not be committed alone, so the whole transaction is rolled back.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -16,9 +16,9 @@ import {
 import type { FaultLog } from '../storage-faults.ts'
 
 export interface SqliteHealth {
-  /** The fault that the last write met; null again once a write has reached the disk. */
+  /** The storage fault of the last write. Null again once a write has reached the disk. */
   trouble: Exclude<StorageFault, 'busy'> | null
-  /** Commits of this connection that changed more than housekeeping tables. */
+  /** The number of commits of this connection that changed more than housekeeping tables. */
   commits: number
 }
 
@@ -28,44 +28,48 @@ export type UndoStorage = 'file' | 'memory'
 export interface WriteConnection {
   run<R>(query: SqlQuery): QueryResult<R>
   /**
-   * For an exclusive caller: `begin`, `commit` and `rollback` are statements that it runs itself.
+   * Runs a statement of a caller with exclusive use of the connection. Such a caller runs `begin`,
+   * `commit` and `rollback` as statements.
    */
   runExclusive<R>(query: SqlQuery): QueryResult<R>
-  /** Use `file` for a transaction that may change much of the database. */
+  /** Begins a transaction. A transaction that may change much of the database needs `file`. */
   begin(undoStorage: UndoStorage): void
-  /** Commits everything, or throws and leaves nothing. */
+  /** Commits the whole transaction. On an error, rolls back the whole transaction and throws. */
   commit(): void
   rollback(): void
-  /** Begins a member that can be undone alone. Savepoints do not nest. */
+  /** Begins a part of the transaction that can be rolled back alone. Savepoints do not nest. */
   savepoint(): void
   releaseSavepoint(): void
   rollbackToSavepoint(): void
   /**
-   * Whether the transaction takes no further member, because it cannot be committed any more or has
-   * changed the schema.
+   * Returns whether the transaction takes no further member. The reason is a fault that prevents
+   * the commit, or a change of the schema.
    */
   isClosedToMembers(): boolean
 }
 
 export interface Callbacks {
   readonly health: SqliteHealth
-  /** The schema has changed, so prepared statements are out of date. */
+  /** Runs after a schema change, because prepared statements are then out of date. */
   onSchemaChange(): void
   /**
-   * Runs before a begin, a commit and a statement outside a transaction: an old read transaction
-   * would block the checkpoint.
+   * Runs before a begin, a commit and a statement outside a transaction. The callback ends the read
+   * transaction, because an old read transaction would block the checkpoint.
    */
   onWrite(): void
-  /** Runs after a commit that changed something, with the number of full-text segments it added. */
+  /**
+   * Runs after a commit that changed something. `segments` is the number of full-text segments that
+   * the commit added.
+   */
   onCommit(segments: number): void
   /**
-   * Runs when a transaction begins that may see commits of another process that are not on the disk
-   * yet.
+   * Runs when a transaction begins after a commit of another process. That commit may not be on the
+   * disk yet.
    */
   onForeignCommit(): void
-  /** Changes whenever another connection has committed. */
+  /** Returns a number that changes whenever another connection has committed. */
   foreignCommits(): number
-  /** Throws when the database file is no longer where it was opened. */
+  /** Throws when the database file was removed or replaced. */
   assertFiles(): void
   readonly faults: FaultLog
 }
@@ -104,7 +108,7 @@ class SqliteWriteConnection implements WriteConnection {
     if (!this.#isInTransaction && statement.writes) this.#callbacks.assertFiles()
     const result = this.#attempt(() => runStatement<R>(statement, query.parameters), statement.writes)
     this.#noteChanges(statement, hasChanged(statement, result))
-    // SQLite has committed a statement outside of transactions by itself.
+    // Outside of a transaction, SQLite commits each statement by itself.
     if (!this.#isInTransaction && !this.#database.inTransaction) this.#committed()
     return result
   }
@@ -150,7 +154,8 @@ class SqliteWriteConnection implements WriteConnection {
     try {
       if (this.#database.inTransaction) this.#database.exec('rollback')
     } catch (error) {
-      // After a storage fault SQLite has undone it already, or cannot; `begin` then tries again.
+      // After a storage fault SQLite has already rolled back, or cannot. The next `begin` tries
+      // again.
       if (sqliteStorageFault(error) === null) throw error
     }
     this.#notifySchemaChange()
@@ -182,8 +187,8 @@ class SqliteWriteConnection implements WriteConnection {
   }
 
   /**
-   * Runs the work and records a storage fault. Inside a transaction such a fault is fatal for all
-   * of it.
+   * Runs the work and records its storage fault. Inside a transaction, the fault prevents the
+   * commit of the whole transaction.
    */
   #attempt<T>(work: () => T, isWrite: boolean): T {
     try {
@@ -192,7 +197,8 @@ class SqliteWriteConnection implements WriteConnection {
       this.#callbacks.faults.record(error)
       const fault = sqliteStorageFault(error)
       if (fault !== null && fault !== 'busy') {
-        // A page that cannot be read does not mean that nothing can be written.
+        // Only a failed write counts, because a page that cannot be read does not mean that writes
+        // fail.
         if (isWrite) this.#callbacks.health.trouble = fault
         if (this.#isInTransaction) this.#fatal ??= error
       }
@@ -201,8 +207,8 @@ class SqliteWriteConnection implements WriteConnection {
   }
 
   /**
-   * Throws the error that spoiled the transaction. SQLite can also have ended it without a failing
-   * statement.
+   * Throws if the transaction cannot be committed: after a storage fault, or when SQLite has ended
+   * the transaction by itself.
    */
   #assertCommittable(): void {
     if (!this.#isInTransaction) return
@@ -216,8 +222,9 @@ class SqliteWriteConnection implements WriteConnection {
     this.#hasDataChanges ||= isChange && !isHousekeeping
     if (isChange && addsSegment) this.#segments++
     this.#hasSchemaChanges ||= isSchema
-    // Now, because the next statement may name a new column; and again when the transaction ends,
-    // which may undo the change.
+    // The callback clears prepared statements now, because the next statement may name a new
+    // column. The end of the transaction clears prepared statements again, because a rollback
+    // undoes the schema change.
     if (isSchema) this.#callbacks.onSchemaChange()
   }
 
@@ -244,8 +251,8 @@ class SqliteWriteConnection implements WriteConnection {
   }
 
   /**
-   * By default SQLite writes each original page to a file on its own, which is slow for many small
-   * savepoints.
+   * Sets where SQLite keeps original pages. The default is a file with one write for each page,
+   * which is slow for many small savepoints.
    */
   #setUndoStorage(undoStorage: UndoStorage): void {
     if (undoStorage === this.#undoStorage) return

@@ -1,6 +1,6 @@
-// The queue for the one connection that writes: first come, first served. Transactions that arrive
-// together form a group, which has one commit; each member is answered once the group is on the
-// disk. README.md describes the states.
+// Queues requests for the one connection that writes: first come, first served. Transactions that
+// arrive together form a group with one commit. Each member resolves once the group is on the disk.
+// README.md describes the states.
 
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
@@ -10,12 +10,20 @@ import { type State, transitions } from './states.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { WriteConnection } from './write-connection.ts'
 
-/** The number of waiting requests is bounded once a foreign lock lasts longer than this. */
+/**
+ * The time in milliseconds after which a lock of another process limits the number of waiting
+ * requests.
+ */
 const briefLockMs = 250
-/** More waiting writes would fill the admission queue of http/load-shedding, which reads share. */
+/**
+ * The maximum number of waiting requests during a long lock. More would fill the admission queue of
+ * http/load-shedding, which reads share.
+ */
 const maxWaiting = 100
 
-/** Failed attempts to begin, because another process holds the write lock. */
+/**
+ * A series of failed attempts to begin a transaction, because another process has the write lock.
+ */
 interface Contention {
   readonly since: number
   readonly tries: number
@@ -34,9 +42,12 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   #waiting: WaitingRequest[] = []
   #contention: Contention | null = null
   #isClosed = false
-  /** `prepareLog` has finished for the transaction that begins next. */
+  /** Whether `prepareLog` has finished for the transaction that begins next. */
   #isLogPrepared = false
-  /** Guards `#dispatch` against requests that end while it starts them. */
+  /**
+   * Whether `#dispatch` is running. Prevents a nested run when a request ends while `#dispatch`
+   * starts the request.
+   */
   #isDispatching = false
   #isCommitScheduled = false
 
@@ -117,7 +128,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return group
   }
 
-  /** Waits in line, runs `start` with the connection, and settles as it does. */
+  /** Waits for the connection and runs `start`. Settles with the result of `start`. */
   #inLine<T>(as: Membership, start: () => T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, refuse) => {
       this.#enqueue({
@@ -147,7 +158,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return this.#waiting.length >= maxWaiting && performance.now() - since > briefLockMs
   }
 
-  /** Starts waiting requests while the connection is free, and ends groups that are full. */
+  /**
+   * Starts waiting requests while the connection is free. Ends a group that takes no further
+   * member.
+   */
   #dispatch(): void {
     if (this.#isDispatching) return
     this.#isDispatching = true
@@ -214,7 +228,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     for (const each of refused) each.refuse(error)
   }
 
-  /** Refuses transactions that have waited too long. The others wait for the next attempt. */
+  /**
+   * Refuses transactions that have waited for `maxWaitMs`. Schedules the next attempt for the
+   * remaining transactions.
+   */
   #waitForLock(error: unknown): void {
     const now = performance.now()
     const { since, tries } = this.#contention ?? { since: now, tries: -1 }
@@ -254,7 +271,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
         await end(() => isFirst || this.#connection.releaseSavepoint())
       },
       rollback: async () => {
-        // A failed commit of the group has undone this member already.
+        // A failed commit of the group has already undone the changes of this member.
         if (isOver || isGone()) return
         await end(() => (isFirst ? this.#abandon(group) : this.#connection.rollbackToSavepoint()))
       },
@@ -265,7 +282,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     try {
       undoOrKeep()
     } catch {
-      // The group can no longer be committed; its end rejects for every member.
+      // The group can no longer be committed. The end of the group rejects for every member.
     }
     this.#release()
     return group.done
@@ -277,8 +294,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
       const result = this.#connection.run<R>(query)
       return group.done.then(() => result)
     } catch (error) {
-      // SQLite has undone the statement. The error may be due to changes of other members, so it
-      // waits for their commit.
+      // SQLite has undone the statement. Changes of other members may be the cause of the error, so
+      // the error is reported after the commit of these changes.
       if (isFirst && !this.#connection.isClosedToMembers()) this.#abandon(group)
       return group.done.then(() => Promise.reject(error))
     } finally {
@@ -296,7 +313,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     else if (this.#state.name === 'exclusive') this.#moveTo({ name: 'idle' })
   }
 
-  /** Commits after this turn of the event loop, or later while more writes are coming. */
+  /**
+   * Schedules the commit for the end of this turn of the event loop. Waits for further turns while
+   * more writes are about to arrive.
+   */
   #scheduleCommit(): void {
     if (this.#isCommitScheduled) return
     this.#isCommitScheduled = true
@@ -349,7 +369,10 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     else group.reject(failure.error)
   }
 
-  /** Answers the members once their changes, and the earlier changes they read, are on the disk. */
+  /**
+   * Resolves the group once all commits so far are on the disk. These include commits that members
+   * of the group have read.
+   */
   #answer(group: Group<Deferred>): void {
     const durable = this.#options.whenDurable()
     if (durable === null) group.resolve()
@@ -361,12 +384,12 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     try {
       this.#connection.rollback()
     } catch {
-      // `begin` rolls back again before the next transaction.
+      // The error is ignored, because `begin` rolls back again before the next transaction.
     }
     group.reject(error)
   }
 
-  /** Undoes a group whose only member has failed. */
+  /** Rolls back a group whose only member has failed or rolled back. */
   #abandon(group: Group<Deferred>): void {
     this.#moveTo({ name: 'idle' })
     try {
@@ -376,7 +399,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     }
   }
 
-  /** The queue closes while a member runs: its changes go, those of earlier members stay. */
+  /** Rolls back the running member when the queue closes. The changes of earlier members stay. */
   #abortMember(group: Group<Deferred>): void {
     try {
       if (group.members === 1) this.#abandon(group)
@@ -385,7 +408,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
         this.#connection.rollbackToSavepoint()
       }
     } catch {
-      // The group can no longer be committed; its end rejects for every member.
+      // The group can no longer be committed. The end of the group rejects for every member.
     }
   }
 }

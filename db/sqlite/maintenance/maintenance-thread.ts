@@ -1,5 +1,5 @@
-// A worker thread with a connection of its own to the database file. Its statements do not block
-// the event loop.
+// Runs statements on a worker thread with its own connection to the database file. These statements
+// do not block the event loop.
 
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 import { maxWalBytes } from '../connection.ts'
 
 interface Result {
-  /** The values of the first row, as pragmas return them. */
+  /** The values of the first row. A pragma returns its result in this row. */
   row: number[]
   rows: Record<string, unknown>[]
   /** The number of changed rows, including those of FTS5's own tables. */
@@ -15,14 +15,17 @@ interface Result {
 }
 
 export interface MaintenanceThread {
-  /** Runs a statement; one at a time. Rejects with its error. */
+  /**
+   * Runs a statement on the thread. The caller must wait for one statement before the next. Rejects
+   * with the error of the statement.
+   */
   run(text: string, parameters?: readonly unknown[]): Promise<Result>
-  /** Tells the thread that no work follows; it ends after a while. */
+  /** Tells the thread that no work follows. The thread ends after `idleMs`. */
   idle(): void
   end(): Promise<void>
 }
 
-/** The code of the thread. It waits up to 100 ms for a lock of another process. */
+/** The source code of the thread. A statement waits up to 100 ms for a lock of another process. */
 const program = `
 const { parentPort, workerData: { library, file, longest, isReading, isUnsafe } } = require('node:worker_threads')
 let database
@@ -65,14 +68,14 @@ interface Message extends Failed {
   done?: Result
 }
 
-/** Restores the error class of SQLite, so that its code is kept. */
+/** Restores an error of the thread. An SQLite error gets its class and code back. */
 const errorOf = ({ failure = '', code = '' }: Failed): Error =>
   code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
 
 /**
- * The worker starts with the first statement and ends after `idleMs` without work, because it takes
- * some megabytes; a later statement starts it again. `isReading` opens the file read-only.
- * `isUnsafe` allows changes in FTS5's own tables.
+ * Returns a thread for a database file. The worker starts with the first statement and ends
+ * `idleMs` after `idle`, because a worker takes some megabytes. A later statement starts a new
+ * worker. `isReading` opens the file read-only. `isUnsafe` allows changes in FTS5's own tables.
  */
 export function createMaintenanceThread(
   file: string,
@@ -86,7 +89,8 @@ export function createMaintenanceThread(
     const library = createRequire(import.meta.url).resolve('better-sqlite3')
     const workerData = { library, file, longest: maxWalBytes, isReading, isUnsafe }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
-    // A running statement rejects through its own listener; without one the error does not matter.
+    // A running statement listens for the error itself. At any other time the error does not
+    // matter.
     made.on('error', () => undefined)
     made.once('exit', () => {
       if (worker === made) worker = null

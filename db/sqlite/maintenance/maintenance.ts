@@ -1,5 +1,6 @@
 // Runs the work that SQLite would otherwise do inside a commit: WAL checkpoints and merges of
-// full-text segments. A thread with its own connection does it, while the process goes on reading.
+// full-text segments. A thread with its own connection does this work, so the process can read
+// meanwhile.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
@@ -9,64 +10,70 @@ import { createMaintenanceThread, type MaintenanceThread } from './maintenance-t
 
 export interface Maintenance {
   /**
-   * To be called after each commit, with the number of segments it added. Begins a round in the
-   * background when one is due.
+   * Must be called after each commit, with the number of full-text segments that the commit added.
+   * Begins a round of maintenance in the background when one is due.
    */
   afterCommit(segments: number): void
   /**
-   * Waits for the round that runs, and runs another one if work is left. Never rejects; a failed
+   * Waits for the running round, then runs another round if work is left. Never rejects. A failed
    * round is repeated later.
    */
   run(): Promise<void>
-  /** Waits for the current step. No further step begins. */
+  /** Ends maintenance after the current step. */
   close(): Promise<void>
 }
 
 export interface MaintenanceOptions {
   /**
-   * Keeps the writes of this process waiting until `release`. Rejects once the database is being
-   * closed.
+   * Gives maintenance exclusive use: writes of this process wait until `release`. Rejects once the
+   * database is being closed.
    */
   readonly exclusive: () => Promise<ExclusiveConnection>
   /**
-   * One statement for each index that merges a little; it changes at least two rows unless nothing
-   * is left to merge.
+   * The merge statements, one for each full-text index. A statement merges a few segments. At most
+   * one row changes when nothing is left to merge.
    */
   readonly merges: readonly string[]
-  /** Receives null after a successful round, or the error. */
+  /** Runs after each round, with null or with the error of the round. */
   readonly onRound: (error: unknown) => void
 }
 
-/** Fewer segments are not merged: FTS5 takes sixteen of one level at once (full-text-tables.ts). */
+/**
+ * The minimum number of segments for a merge. FTS5 merges sixteen segments of one level at once
+ * (full-text-tables.ts).
+ */
 const minSegments = 16
-/** This many segments start a round, however short the log is. */
+/** The number of segments that starts a round, even if the log is short. */
 const maxSegments = 64
-/** After a failed round, commits wait this long for the next one. */
+/** The number of commits after a failed round that do not start the next round. */
 const commitsAfterFailure = 64
-/** Under constant writes merging never ends, and the log must not wait for it. */
+/**
+ * The maximum number of merge steps in a round. Under constant writes merging never ends, and the
+ * checkpoint of the log must not wait for that.
+ */
 const maxMergeSteps = 50
 /**
- * A log this long can restart only when all of it is in the file, so writes wait for the
- * checkpoint.
+ * The number of log pages at which writes wait for the checkpoint. Only then can all pages get into
+ * the database file, so that the log restarts.
  */
 const maxPages = 3 * checkpointPages
 /**
- * Between two merges. A process that waits for the write lock tries for it at least ten times a
- * second.
+ * The pause between two merge steps in milliseconds. A process that waits for the write lock tries
+ * at least ten times a second, so it gets the lock in this pause.
  */
 const pauseMs = 120
 
-/** Reports the length of the log and checkpoints nothing. */
+/** A pragma that returns the length of the log and runs no checkpoint. */
 const logStatus = 'pragma wal_checkpoint(noop)'
 
 interface LogStatus {
   pages: number
-  /** Pages that are not in the database file yet. */
+  /** The number of log pages that are not in the database file yet. */
   open: number
 }
 
 function logStatusOf([busy, pages = 0, done = 0]: number[]): LogStatus {
-  // Another connection is running a checkpoint.
+  // `busy` is 1 while another connection runs a checkpoint.
   if (busy === 1) throw new Database.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
   return { pages, open: pages - done }
 }
@@ -85,12 +92,12 @@ class ThreadedMaintenance implements Maintenance {
   readonly #closing = new AbortController()
   #round: Promise<void> | null = null
   #isRoundScheduled = false
-  /** Segments added since the indexes were last merged completely. */
+  /** The number of segments added since the indexes were last merged completely. */
   #segments = 0
-  /** Pages that the last checkpoint had to leave in the log, because a reader still needs them. */
+  /** The number of log pages that the last checkpoint left, because a reader still needs them. */
   #leftPages = 0
   #commits = 0
-  /** No round begins before this many commits. */
+  /** The value of `#commits` at which `afterCommit` may begin the next round. */
   #notBefore = 0
   #hasFailed = false
 
@@ -135,7 +142,8 @@ class ThreadedMaintenance implements Maintenance {
   }
 
   /**
-   * Null inside a transaction, or when the disk fails; the next write then meets the same error.
+   * Returns the number of log pages that are not in the database file yet. Returns null inside a
+   * transaction and when the disk fails. The next write then reports the error.
    */
   #openPages(): number | null {
     try {
@@ -146,7 +154,7 @@ class ThreadedMaintenance implements Maintenance {
   }
 
   /**
-   * In the next turn of the event loop, so that the callers who wait for the commit are answered
+   * Begins a round in the next turn of the event loop, so that the callers of the commit continue
    * first.
    */
   #scheduleRound(): void {
@@ -165,7 +173,8 @@ class ThreadedMaintenance implements Maintenance {
           this.#options.onRound(null)
         },
         (error: unknown) => {
-          // Another process has the lock, the disk fails or is full, or the thread has died.
+          // Possible causes: another process has the lock, the disk fails or is full, or the thread
+          // has died.
           this.#notBefore = this.#commits + commitsAfterFailure
           this.#hasFailed = true
           if (!this.#closing.signal.aborted) this.#options.onRound(error)
@@ -196,13 +205,18 @@ class ThreadedMaintenance implements Maintenance {
     return this.#logStatusAfter('pragma wal_checkpoint(passive)')
   }
 
-  /** Writes go on during the checkpoint unless the log is long. */
+  /**
+   * Runs a checkpoint. Writes of this process wait for the checkpoint only when the log is long.
+   */
   async #emptyLog(): Promise<LogStatus> {
     const log = await this.#checkpoint()
     return log.pages < maxPages ? log : this.#whileExclusive(() => this.#checkpoint())
   }
 
-  /** Merging writes to the log too, so the log is emptied in between. */
+  /**
+   * Merges the full-text segments in steps. Merging also writes to the log, so the log is emptied
+   * between steps.
+   */
   async #mergeSegments(): Promise<void> {
     const counted = this.#segments
     let unfinished = this.#options.merges
@@ -232,8 +246,8 @@ class ThreadedMaintenance implements Maintenance {
 }
 
 /**
- * For a database in memory, which has no log and one connection: merges inside the commit that adds
- * the last segment.
+ * Returns the maintenance of a database in memory, which has no log and only one connection. Merges
+ * right after the commit that reaches `maxSegments`.
  */
 export function createInMemoryMaintenance(connection: Database.Database, merges: readonly string[]): Maintenance {
   const totalChanges = connection.prepare<[], number>('select total_changes()').pluck()

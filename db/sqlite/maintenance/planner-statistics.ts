@@ -1,5 +1,6 @@
-// The statistics of the query planner. SQLite trusts stored sizes until the next analysis: it scans
-// a table that had two rows then, however long it is now. So small tables have no statistics.
+// Updates the statistics of the query planner. SQLite trusts stored table sizes until the next
+// analysis, so it would scan a large table that had two rows at the last analysis. For this reason
+// small tables get no statistics.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -7,8 +8,8 @@ import { type Kysely, sql } from 'kysely'
 const minRows = 1000
 
 /**
- * To be run after `analyze`. The second statement makes this connection reload the statistics;
- * others reload with the schema.
+ * The statements that delete the statistics of small tables after `analyze`. The second statement
+ * makes this connection reload the statistics. Other connections reload them with the schema.
  */
 export const discardSmallTableStatistics: readonly string[] = [
   // A partial index covers only some rows, so the largest number counts for the table.
@@ -17,21 +18,27 @@ export const discardSmallTableStatistics: readonly string[] = [
 ]
 
 /**
- * The rows of an index that SQLite samples, as its documentation recommends; a large table takes
- * milliseconds.
+ * The number of rows that SQLite samples of each index, as its documentation recommends. The
+ * analysis of a large table then takes milliseconds.
  */
 const maxRows = 400
-/** Other processes write between two tables; they try for the lock at least every 10 ms. */
+/**
+ * The pause between two tables in milliseconds, in which other processes write. A waiting process
+ * tries to get the lock at least every 10 ms.
+ */
 const gapMs = 15
-/** Returns the `ANALYZE` statements that are due, and runs none. */
+/** A pragma that returns the due `ANALYZE` statements and runs none of them. */
 const listDue = 'pragma optimize(0xffff)'
 /**
- * FTS5 reads its own tables by key alone, so their statistics would be slow to collect and never
- * used.
+ * A query for FTS5's own tables. FTS5 reads these tables only by key, so their statistics would be
+ * slow to collect and never used.
  */
 const shadows = `select shadow.name from pragma_table_list as shadow where shadow.type = 'shadow'`
 
-/** Analyzes one table after another, because writes wait during each. */
+/**
+ * Updates the statistics of all tables that need it. Analyzes one table after another, because
+ * writes wait during each analysis.
+ */
 export async function updatePlannerStatistics<Tables>(db: Kysely<Tables>): Promise<void> {
   await sql.raw(`pragma analysis_limit = ${maxRows}`).execute(db)
   const { rows: due } = await sql.raw<Record<string, string>>(listDue).execute(db)

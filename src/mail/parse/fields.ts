@@ -1,6 +1,6 @@
-// Reads an e-mail from its raw bytes or from the fields a mail service has split it into. The field
-// `charsets` names the charset of each field; the default is UTF-8. parse.ts decides in which
-// process this runs.
+// Reads an e-mail from its raw bytes, or from the form fields into which a mail service has split
+// the e-mail. The field `charsets` names the charset of each field; the default is UTF-8. parse.ts
+// decides in which process this code runs.
 import PostalMime from 'postal-mime'
 import { type Mailbox, parseMailboxes } from '../addresses.ts'
 import { UnreadableMail } from '../failures.ts'
@@ -8,7 +8,10 @@ import { assembleMail, type ReceivedMail, readMail } from './read.ts'
 
 export type MailFields = Readonly<Record<string, string | Uint8Array>>
 
-/** When `raw` is present, only the envelope is read from the fields. */
+/**
+ * A received e-mail as raw bytes or as form fields. When `raw` is not null, only the envelope is
+ * read from the fields.
+ */
 export interface MailSource {
   raw: Uint8Array | null
   fields: MailFields
@@ -46,7 +49,10 @@ type Header = { key: string; value: string }
 const headerMailboxes = (headers: readonly Header[], name: string): Mailbox[] =>
   headers.filter(({ key }) => key === name).flatMap(({ value }) => parseMailboxes(value))
 
-/** Parses the headers as an e-mail with an empty body. Returns null when they cannot be read. */
+/**
+ * Parses a text of headers, as the headers of an e-mail with an empty body. Returns null when the
+ * headers cannot be read.
+ */
 export async function headersOf(text: string | null): Promise<Header[] | null> {
   if (text === null) return []
   const head = text
@@ -68,7 +74,10 @@ function envelopeOf(value: unknown): string[] {
     .flatMap((each) => parseMailboxes(each).map(({ address }) => address))
 }
 
-/** The entries whose value is a string. Anything but an object has none. */
+/**
+ * Returns the entries of an object whose value is a string. Returns {} for a value that is not an
+ * object.
+ */
 export function textEntries(value: unknown): Record<string, string> {
   if (value === null || typeof value !== 'object') return {}
   return Object.fromEntries(
@@ -85,7 +94,8 @@ export function parseJson(value: string | Uint8Array | undefined): unknown {
 }
 
 /**
- * Decodes a field. A string is decoded already, except ISO-2022-JP, whose bytes look like ASCII.
+ * Returns the text of a field. A string is already decoded, except text in ISO-2022-JP, whose bytes
+ * look like ASCII.
  */
 function decoded(value: string | Uint8Array | undefined, charset: string | undefined): string {
   if (value === undefined) return ''

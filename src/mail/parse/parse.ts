@@ -1,5 +1,6 @@
-// Decides where a received e-mail is parsed: a small one in this process, which takes milliseconds,
-// and any other in a process of its own (subprocess.ts), so that no e-mail blocks the server.
+// Decides where a received e-mail is parsed, so that no e-mail blocks the server. A small e-mail
+// takes milliseconds and is parsed in this process. Any other e-mail is parsed in a separate
+// process (subprocess.ts).
 
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailSource } from './fields.ts'
@@ -10,14 +11,17 @@ export { MailReaderBusy, UnreadableMail } from '../failures.ts'
 export type { ReceivedAttachment, ReceivedMail } from './read.ts'
 export type { ReadingLimits } from './subprocess.ts'
 
-/** The worst known e-mail of this size takes some 50 ms. */
+/**
+ * The maximum size in bytes of an e-mail that is parsed in this process. The worst known e-mail of
+ * this size takes some 50 ms.
+ */
 const maxBytesHere = 16 * 1024
 const maxLinesHere = 500
 
 /**
- * Parses an e-mail. One that exceeds the limits comes with its headers only, and with `error`.
- * Throws MailReaderBusy, and UnreadableMail when the bytes are not an e-mail, unless `isMail` says
- * they are.
+ * Parses an e-mail. Returns only the headers, with `error` set, when the e-mail exceeds the limits.
+ * Throws MailReaderBusy when too many e-mails wait. Throws UnreadableMail when the bytes are not an
+ * e-mail, unless `isMail` is true.
  */
 export const parseMail = (
   bytes: Uint8Array,
@@ -26,7 +30,8 @@ export const parseMail = (
 ): Promise<ReceivedMail> => readSource({ raw: bytes, fields: {} }, limits, isMail)
 
 /**
- * The same for an e-mail posted as a form. Attachments posted as files are not part of the result.
+ * Parses an e-mail that is given as raw bytes or as form fields. Returns and throws as `parseMail`
+ * does. Attachments posted as files are not part of the result.
  */
 export async function readSource(given: MailSource, limits: ReadingLimits, isMail = false): Promise<ReceivedMail> {
   try {
@@ -55,7 +60,10 @@ function linesIn(bytes: Uint8Array): number {
   return lines
 }
 
-/** The headers of an e-mail that is not parsed, with a sentence that says why. */
+/**
+ * Returns only the headers of an e-mail. `error` is a sentence that says why the rest is not
+ * parsed.
+ */
 export async function unreadableMail(given: MailSource, error: string): Promise<ReceivedMail> {
   return (await import('./unreadable.ts')).readHeadersOnly(given, error)
 }

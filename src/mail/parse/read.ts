@@ -1,6 +1,6 @@
-// Parses arbitrary bytes as an e-mail. The result and the work are bounded; anything cut off is
-// still in the raw bytes, which the caller stores. Parsing may take seconds, so parse.ts decides
-// where it runs.
+// Parses arbitrary bytes as an e-mail. The size of the result and the work are limited. Everything
+// that is cut off is still in the raw bytes, which the caller stores. Parsing may take seconds, so
+// parse.ts decides in which process this code runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
@@ -8,12 +8,12 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { limitMailBytes } from '../size-limits.ts'
 
 export interface ReceivedMail {
-  /** Without brackets. Made from the content when the e-mail has no id. */
+  /** The message id without angle brackets. Made from the content when the e-mail has no id. */
   messageId: string
   inReplyTo: string[]
   references: string[]
   from: Mailbox | null
-  /** Addresses of the Sender header. */
+  /** The addresses of the Sender header. */
   sender: string[]
   replyTo: string[]
   to: string[]
@@ -29,37 +29,43 @@ export interface ReceivedMail {
   html: string | null
   /** The first 100 attachments. */
   attachments: ReceivedAttachment[]
-  /** How many attachments were left out. */
+  /** The number of attachments that were left out. */
   droppedAttachments: number
-  /** A sentence when only a part of the e-mail could be read; null otherwise. */
+  /** A sentence that says why only a part of the e-mail could be read, or null. */
   error: string | null
-  /** Whether a machine wrote it: an autoresponder, a mailing list or a bounce. */
+  /** Whether a program sent the e-mail: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
-  /** The headers that explain where the e-mail came from, by lower-case name. */
+  /**
+   * The kept headers, which explain where the e-mail came from. Keys are header names in lower
+   * case.
+   */
   headers: Record<string, string>
 }
 
 export interface ReceivedAttachment {
   name: string
   contentType: string
-  /** Without brackets, as in `cid:<contentId>` of the HTML. */
+  /** The content id without angle brackets, as in `cid:<contentId>` of the HTML. */
   contentId: string | null
   bytes: Buffer
 }
 
 const maxAttachments = 100
-/** Limit for the text and for the HTML, in characters each. */
+/** The maximum length of the text and of the HTML, in characters each. */
 const maxBodyLength = 2 * 1024 * 1024
 const maxSubjectLength = 998
 const keptHeaders =
   /^(auto-submitted|precedence|return-path|list-id|list-unsubscribe|reply-to|x-original-to|delivered-to|x-mailer|user-agent)$/
 const forwarding = /^(delivered-to|x-original-to|envelope-to|x-envelope-to)$/
-/** Bytes without any of these headers are not an e-mail. */
+/**
+ * Matches the headers that identify an e-mail. Bytes without any of these headers are not an
+ * e-mail.
+ */
 const identifyingHeaders = /^(from|sender|to|subject|date|message-id|received|return-path)$/
 
 /**
- * `envelope` lists recipients that the mail service reported. Throws UnreadableMail when the bytes
- * are not an e-mail or exceed the limits of the parser.
+ * Parses the bytes of an e-mail. `envelope` lists recipients that the mail service reported. Throws
+ * UnreadableMail when the bytes are not an e-mail or exceed the limits of the parser.
  */
 export async function readMail(bytes: Uint8Array, envelope: readonly string[]): Promise<ReceivedMail> {
   const content = limitMailBytes(bytes)
@@ -88,8 +94,8 @@ async function parseBytes(content: Uint8Array): Promise<Email> {
     return await PostalMime.parse(content, {
       maxNestingDepth: 100,
       maxHeadersSize: 256 * 1024,
-      // An attached e-mail stays a file and is not parsed: its text is not ours, and nesting is
-      // bounded.
+      // An attached e-mail stays a file and is not parsed. Its text is not the text of this e-mail,
+      // and attached e-mails may be nested deeply.
       forceRfc822Attachments: true,
       maxRfc822NestingDepth: 0,
     })
@@ -177,29 +183,35 @@ function isAutomatic(first: (name: string) => string | null): boolean {
 }
 
 /**
- * Makes an id for an e-mail without one; the same e-mail received twice has the same id (DOMAIN
- * 14.4).
+ * Returns an id for an e-mail without a message id. The id is a hash of `facts`, so an e-mail that
+ * arrives twice gets the same id (DOMAIN 14.4).
  */
 const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
 
 /**
- * Adds the files to a made id, since e-mails that differ only in their files are different. An id
- * that the sender gave is returned unchanged.
+ * Returns a made id that also depends on the files, because e-mails that differ only in their files
+ * are different. Returns an id that the sender gave unchanged.
  */
 export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
   if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
   return madeId([id, ...files.map(({ bytes }) => createHash('sha256').update(bytes).digest('hex'))])
 }
 
-/** Replaces unpaired surrogates, which cutting a string can leave. */
+/** Replaces the unpaired surrogates that cutting a string can leave. */
 const wellFormed = (text: string): string => Buffer.from(text).toString()
 
-/** Removes NUL characters, which the database's text columns do not accept. */
+/**
+ * Returns the text without NUL characters, which text columns of the database do not accept. Cuts a
+ * long text. Returns null for an empty text.
+ */
 const body = (text: string | null): string | null =>
   text === null || text === '' ? null : wellFormed(text.slice(0, maxBodyLength).replaceAll('\0', ''))
 
-/** Null for an invalid date, and for a year outside 1970 to 9999. */
+/**
+ * Returns the date of a Date header. Returns null for an invalid date and for a year outside 1970
+ * to 9999.
+ */
 function dateOf(header: string | null): Date | null {
   if (header === null) return null
   const date = new Date(header.slice(0, 100))
@@ -217,7 +229,10 @@ const asBuffer = (content: ArrayBuffer | Uint8Array): Buffer =>
     ? Buffer.from(content.buffer, content.byteOffset, content.byteLength)
     : Buffer.from(content)
 
-/** Keeps only the last segment of the name, so that a name is never a path. */
+/**
+ * Returns an attachment with a safe name and media type. Keeps only the last segment of the name,
+ * so that a name is never a path.
+ */
 export function toAttachment(
   { name, contentType, contentId, bytes }: Omit<ReceivedAttachment, 'name'> & { name: string | null },
   index: number,
@@ -235,7 +250,7 @@ export function toAttachment(
   }
 }
 
-/** Cuts a name to the 255 bytes that file systems allow, and keeps its extension. */
+/** Returns the name cut to the 255 bytes that file systems allow, with its extension. */
 function shortened(name: string): string {
   if (Buffer.byteLength(name) <= 255) return wellFormed(name)
   const ending = /\.[A-Za-z0-9]{1,10}$/.exec(name)?.[0] ?? ''

@@ -1,5 +1,5 @@
-// Entry point of the process that parses one e-mail (subprocess.ts): source on standard input,
-// result on standard output.
+// Entry point of the process that parses one e-mail (subprocess.ts). Reads the e-mail from standard
+// input and writes the result to standard output.
 import { deserialize, serialize } from 'node:v8'
 import { UnreadableMail } from '../failures.ts'
 import { type MailFields, type MailSource, readMailSource } from './fields.ts'
@@ -8,8 +8,9 @@ import type { ReceivedMail } from './read.ts'
 export type ReadResult = { mail: ReceivedMail } | { unreadable: string; isMail: boolean } | { failed: string }
 
 /**
- * Replaces Blob in this process. The parser joins the lines of a text with a Blob, and Node's reads
- * them one by one through the system: 30 MiB took many seconds. Nothing else here uses Blob.
+ * Replaces Blob in this process, because the Blob of Node is slow. The parser joins the lines of a
+ * text with a Blob, and Node reads these lines one by one: 30 MiB took many seconds. No other code
+ * in this process uses Blob.
  */
 class SimpleBlob {
   readonly #parts: readonly (string | ArrayBuffer | Uint8Array)[]

@@ -1,6 +1,6 @@
-// Parses an e-mail in a process of its own (subprocess.entry.ts) with limits of memory and time, so
-// that a crafted e-mail cannot harm the server. A thread would not do: one that runs out of memory
-// ends the whole process. Two run at once; the others wait.
+// Parses an e-mail in a separate process (subprocess.entry.ts) with limits for memory and time, so
+// that a crafted e-mail cannot harm the server. A thread is not enough: a thread that runs out of
+// memory ends the whole process. Two processes run at once; other e-mails wait.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -12,23 +12,30 @@ import type { ReceivedMail } from './read.ts'
 import type { ReadResult } from './subprocess.entry.ts'
 
 export interface ReadingLimits {
-  /** Throws MailReaderBusy when more than this number are waiting. Unlimited by default. */
+  /**
+   * The maximum number of waiting e-mails. With more, the parser throws MailReaderBusy. Unlimited
+   * by default.
+   */
   maxWaiting?: number
-  /** Time limit of the parsing, without the wait before it. */
+  /** The time limit of the parsing in milliseconds. The wait before the parsing does not count. */
   maxMs?: number
   maxMiB?: number
 }
 
 const maxConcurrent = 2
-/** For e-mails of 30 MiB, usual ones took at most 300 MiB and three seconds. */
+/** The default limits. Usual e-mails of 30 MiB took at most 300 MiB and three seconds. */
 const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
 const limit = pLimit(maxConcurrent)
 
-/** Throws UnreadableMail, also when a limit is exceeded, and MailReaderBusy. */
+/**
+ * Parses an e-mail in a separate process. Throws UnreadableMail, also when a limit of time or
+ * memory is exceeded. Throws MailReaderBusy when too many e-mails wait.
+ */
 export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
   const { maxWaiting, maxMs, maxMiB } = { ...defaultLimits, ...limits }
-  // p-limit counts a job that can start at once as pending until the next microtask.
+  // The sum is used, because p-limit counts a job that can start at once as pending until the next
+  // microtask.
   if (limit.activeCount + limit.pendingCount >= maxConcurrent + maxWaiting)
     throw new MailReaderBusy('Other e-mails are being read.')
   return limit(() => readInProcess(given, maxMs, maxMiB))
@@ -43,7 +50,7 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
   )
   const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
-    // A process that ends early reports that by its exit code.
+    // The exit code tells when a process ends early, so the write error is ignored.
     child.stdin.on('error', () => undefined)
     child.stdin.write(encodeFields(given.fields))
     child.stdin.end(given.raw ?? undefined)
@@ -66,7 +73,10 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
   }
 }
 
-/** The fields with their length in front; the bytes of the e-mail follow uncopied. */
+/**
+ * Returns the fields as bytes, after four bytes with the length of the fields. The caller then
+ * writes the bytes of the e-mail without a copy.
+ */
 function encodeFields(fields: MailFields): Buffer {
   const packed = serialize(fields)
   const length = Buffer.alloc(4)
@@ -74,7 +84,10 @@ function encodeFields(fields: MailFields): Buffer {
   return Buffer.concat([length, packed])
 }
 
-/** The arguments that run the entry point: plain when compiled, with tsx from the sources. */
+/**
+ * Returns the arguments with which Node runs the entry point. Compiled code needs no loader; the
+ * TypeScript sources need tsx.
+ */
 function program(): string[] {
   const here = import.meta.url
   const file = (ending: string): string => fileURLToPath(new URL(`./subprocess.entry.${ending}`, here))

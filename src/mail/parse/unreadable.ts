@@ -1,18 +1,18 @@
 // Reads the headers of an e-mail that exceeds the limits of the parser: its addresses, its thread
-// and its subject. The original is stored as a file with it (resources/emails/receive.ts), so
-// nothing is lost.
+// and its subject. The original is stored as a file (resources/emails/receive.ts), so nothing is
+// lost.
 import { createHash } from 'node:crypto'
 import PostalMime from 'postal-mime'
 import { parseMailboxes, toMailboxes } from '../addresses.ts'
 import { headersOf, type MailSource } from './fields.ts'
 import { assembleMail, type ReceivedMail } from './read.ts'
 
-/** The headers to read. The limits below bound their size. */
+/** Matches the headers that are read. The limits below restrict the size of these headers. */
 const wanted =
   /^(from|sender|reply-to|to|cc|subject|date|message-id|in-reply-to|references|auto-submitted|precedence|return-path|delivered-to|x-original-to|list-id):/i
 const maxLineLength = 2_000
 const maxHeadersLength = 16_000
-/** Headers are searched in this first part of the e-mail. */
+/** The number of bytes at the start of the e-mail in which headers are searched. */
 const maxSearchedBytes = 1024 * 1024
 const maxTextLength = 1_000_000
 
@@ -47,7 +47,7 @@ export async function readHeadersOnly({ raw, fields }: MailSource, error: string
   return hasId ? mail : { ...mail, messageId: `${createHash('sha256').update(raw).digest('hex')}@inbound` }
 }
 
-/** The wanted headers with their continuation lines, up to the first empty line. */
+/** Returns the wanted headers with their continuation lines, up to the first empty line. */
 function headOf(raw: Uint8Array): string {
   const lines = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.length, maxSearchedBytes))
     .toString('latin1')
