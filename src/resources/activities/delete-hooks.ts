@@ -1,5 +1,6 @@
-// When a lead, person or organization is deleted, activities linked only to it are deleted too,
-// with their own events (DOMAIN 23). Activities linked to a product stay.
+// Deletes activities together with the lead, person or organization they are linked to (DOMAIN 23).
+// It deletes only activities without any other link, each with its own events. Activities that are
+// also linked to a product stay.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { linkedOnlyTo } from './links.ts'
 import { activities } from './resource.ts'
