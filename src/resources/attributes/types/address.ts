@@ -1,4 +1,4 @@
-// address: merged part by part, like the built-in addresses.
+// The type `address`. A body changes only the parts that it contains, as for built-in addresses.
 import type { Schema } from '../../../contract/types.ts'
 import { mergeAddress, needed } from '../../../kernel/values/address.ts'
 import { refTo, type StoreContext, type ValueType } from './value-type.ts'
