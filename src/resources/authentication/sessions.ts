@@ -55,8 +55,8 @@ export const presentSession = ({ session }: Context, row: Row): Schema<'Session'
 })
 
 /**
- * Begins a session: sets its cookies, emits its events, and ends the oldest sessions over the
- * limit.
+ * Begins a session: sets its cookies and emits its events. Ends the least recently used sessions
+ * over the limit.
  */
 export async function beginSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const begun: CallingSession[] = []

@@ -65,11 +65,12 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
   })
 
 /**
- * Moves the first e-mail of a thread back to the inbox and marks it unread, because an answer
- * arrived.
+ * Moves the first e-mail of a thread back to the inbox and marks it unread, because a reply
+ * arrived. `answer` is the id of that reply.
  */
 export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
-  // The lowest id is the oldest e-mail that still exists; the original first one may be deleted.
+  // The lowest id belongs to the oldest e-mail that still exists. The first e-mail of the thread
+  // may have been deleted.
   const root = await ctx.db
     .selectFrom('emails')
     .select(['id', 'is_read'])
