@@ -19,8 +19,8 @@ const daysAhead = 365
 const maxEvents = 1000
 
 /**
- * Selects the scheduled activities that the caller owns or takes part in. It needs no visibility
- * check, because the caller may see all of these.
+ * Selects the scheduled activities that the caller owns or takes part in. The query needs no
+ * visibility condition, because the caller may see all such activities.
  */
 function scheduledActivities(ctx: Context) {
   const { id } = requireUser(ctx)

@@ -1,6 +1,6 @@
-// Deletes activities together with the lead, person or organization they are linked to (DOMAIN 23).
-// It deletes only activities without any other link, each with its own events. Activities that are
-// also linked to a product stay.
+// Deletes the activities of a deleted lead, person or organization (DOMAIN 23). Only activities
+// without any other link are deleted, each with its own events. An activity that is also linked to
+// a product stays.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { linkedOnlyTo } from './links.ts'
 import { activities } from './resource.ts'

@@ -169,7 +169,7 @@ export async function renameFile(ctx: Context, activityId: number, fileId: numbe
     .execute()
 }
 
-/** Detaches one file from the activity and deletes it. */
+/** Detaches one file from the activity and deletes the file. */
 export async function detachFile(ctx: Context, activityId: number, fileId: number): Promise<void> {
   const row = await getFile(ctx, activityId, fileId)
   const about = {

@@ -51,8 +51,8 @@ const setOf = (kind: LinkedEntity): `${Noun}_ids` => `${links[kind].noun}_ids`
  */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
-  // SQLite reads the tables of a cross join in the given order. The links of an activity come first
-  // because they are few; the records of an owner can be many.
+  // SQLite reads the tables of a cross join in the given order. The link table comes first, because
+  // an activity has few links but an owner may have many records.
   const through = (kind: LinkedEntity) =>
     sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`

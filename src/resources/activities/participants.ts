@@ -1,5 +1,5 @@
-// Participants of an activity: users and persons (DOMAIN 13.1). A body names them either in two
-// lists of ids or in the form that replies use.
+// Participants of an activity: users and persons (DOMAIN 13.1). A body sends participants either as
+// two lists of ids or in the form that replies use.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'

@@ -1,5 +1,6 @@
-// Presents a record's changes in its timeline (DOMAIN 13.4). The creation is one entry, and so is
-// each changed field. An entry has the raw values and a readable label of each value.
+// Presents a record's changes in its timeline (DOMAIN 13.4). The timeline has one entry for the
+// creation and one for each changed field. An entry of a change has the raw values and a readable
+// label of each value.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Described, describe, type Line } from '../../kernel/history/history.ts'
@@ -109,8 +110,8 @@ async function usersOf(ctx: Context, ids: readonly number[]): Promise<Map<number
 const customPrefix = 'custom_attributes.'
 
 /**
- * Returns a function that converts a changed value to its raw form and readable label. The option
- * labels of all changes are fetched together beforehand.
+ * Returns a function that converts a changed value to its raw form and readable label. Loads the
+ * option labels of all changes together, before the function is called.
  */
 async function createReader(ctx: Context, entity: EntityType, described: readonly Described[]): Promise<Reader> {
   const carriers = new Map<string, CustomReply>()

@@ -12,8 +12,8 @@ type Email = Schema<'Email'>
 type Entry = Schema<'TimelineEntry'>
 
 /**
- * Returns the subquery that selects the keys of the record's e-mails, as far as the caller may read
- * them. Returns an empty array for entities that have no e-mails.
+ * Returns the subquery that selects the keys of the record's e-mails, limited to e-mails that the
+ * caller may read. Returns an empty array for entities that have no e-mails.
  */
 export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key>[] {
   if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []

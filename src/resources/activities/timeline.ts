@@ -24,7 +24,7 @@ type Entry = Schema<'TimelineEntry'>
 
 /**
  * The key of a timeline entry, with the columns for filters and sorting. `event_id` and `key`
- * identify a line of the change log; they are null for other sources.
+ * identify a line of the change log and are null for other sources.
  */
 interface Key extends Omit<Line, 'event_id'> {
   source: Entry['source']
@@ -42,8 +42,8 @@ const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =
   sql`select 'event' as source, line.id, line.created_at, 'system' as type, 1 as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
 
 /**
- * Selects the keys of all timeline entries that the caller may see. It leaves out sources that the
- * role or token may not read (DOMAIN 7.3).
+ * Selects the keys of all timeline entries that the caller may see. The query leaves out sources
+ * that the role or token may not read (DOMAIN 7.3).
  */
 function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): Rows<Key> {
   const sources = [

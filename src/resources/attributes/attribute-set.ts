@@ -63,13 +63,14 @@ export interface AttributeSet {
 
 const cachedSets = new WeakMap<Db, AttributeSet>()
 /**
- * Transactions that have changed attributes. They read uncommitted rows, which must not be cached.
+ * Transactions that have changed attributes. Such a transaction reads uncommitted rows, which must
+ * not be cached.
  */
 const changingUnits = new WeakSet<Unit>()
 
 /**
  * Marks the transaction as one that changes attributes. Every write of an attribute must call this
- * in its transaction.
+ * function in its transaction.
  */
 export function markAttributesChanged({ unit }: Context): void {
   if (unit) changingUnits.add(unit)
@@ -87,7 +88,7 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
     : oncePerBatch(ctx, 'attributes', () => committedAttributeSet(store, db))
 }
 
-/** Returns the committed attribute set, from the cache if its mark is current. */
+/** Returns the committed attribute set. Uses the cached set if its mark is current. */
 export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db: Db = root): Promise<AttributeSet> {
   const mark = await markOf(db)
   const kept = cachedSets.get(root)

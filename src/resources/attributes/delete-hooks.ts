@@ -1,5 +1,5 @@
-// Removes references to a deleted record from custom attributes and their defaults, in all entities
-// (DOMAIN 8.3, 23).
+// Removes references to a deleted record from the custom attributes of all entities and from the
+// attributes' defaults (DOMAIN 8.3, 23).
 import type { Context } from '../../kernel/context.ts'
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { attributeSet } from './attribute-set.ts'

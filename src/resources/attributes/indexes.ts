@@ -1,6 +1,6 @@
 // Creates and drops the database indexes of custom attributes that lists can filter by. Texts and
-// contact points have no index. A filter finds their unique values through the table unique_values
-// and scans the records otherwise.
+// contact points have no index. A filter finds unique texts and contact points in the table
+// unique_values and scans all records for the others.
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import type { Attribute } from './attribute-set.ts'

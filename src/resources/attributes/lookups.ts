@@ -1,6 +1,6 @@
-// Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). The
-// table, label and owner column are repeated here, because this slice may not import the slices
-// that define them.
+// Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). Their
+// tables, labels and owner columns are repeated here, because the import order forbids imports from
+// the slices that define those tables.
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'

@@ -1,5 +1,5 @@
 // Computes and saves changes to the options of an attribute (DOMAIN 8.1). `planOptions` writes
-// nothing, so it runs once to validate the options and again to save them.
+// nothing, so the same function serves for validation and for saving.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -17,8 +17,8 @@ interface Plan {
 }
 
 /**
- * Compares the stored options with those in the body. Returns the options after the change and the
- * removed options; without `sent`, nothing changes. Reports errors to `found`.
+ * Compares the stored options with the options in the body. Returns the options after the change
+ * and the removed options. Reports errors to `found`. Without `sent`, all options stay unchanged.
  */
 export function planOptions(
   present: readonly AttributeOption[],

@@ -60,8 +60,8 @@ function test(ctx: Context, entity: EntityType, attribute: Attribute, type: Valu
 const prefix = 'custom_attributes.'
 
 /**
- * Returns the sort columns of the custom attributes, or none if the query does not sort by any. It
- * returns all of them, so that the error for a misspelled name can suggest the right one.
+ * Returns the sort columns of the custom attributes, or none if the query does not sort by any. All
+ * columns are returned, so that the error for a misspelled name can suggest the right one.
  */
 export async function attributeSorts(
   ctx: Context,

@@ -53,8 +53,8 @@ export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<
 }
 
 /**
- * Removes the attribute's values from all records and raises the records' versions. It emits no
- * record events: the event of the attribute covers the change.
+ * Removes the attribute's values from all records and raises the records' versions. Emits no record
+ * events, because the event of the attribute covers the change.
  */
 export async function clearValues(ctx: Context, attribute: AttributeKey): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
@@ -69,9 +69,7 @@ export async function clearValues(ctx: Context, attribute: AttributeKey): Promis
     .execute()
 }
 
-/**
- * Removes options from the values of all records. Like `clearValues`, it emits no record events.
- */
+/** Removes options from the values of all records. Emits no record events, as in `clearValues`. */
 export async function removeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
   const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }

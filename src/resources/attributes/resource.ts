@@ -77,7 +77,8 @@ const define = (force: boolean) =>
       markAttributesChanged(ctx)
       const attribute = toAttribute(row, [])
       await releaseAttributeFiles(ctx, attribute)
-      // The index is dropped first, so that SQLite does not update it while the values are cleared.
+      // The index is dropped first, so that SQLite need not update the index while the values are
+      // cleared.
       await dropIndex(ctx, attribute)
       await clearValues(ctx, attribute)
     },
@@ -109,8 +110,8 @@ export const attributes = define(false)
 const attributesForced = define(true)
 
 export const handlers = {
-  // These three run as long transactions: they build an index over all records or clear the values
-  // of all records.
+  // The next three operations are long. Creating an attribute builds an index over all records, and
+  // updating or deleting one may change the values of all records.
   createAttribute: inSteps((ctx, input) =>
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
   ),

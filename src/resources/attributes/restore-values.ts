@@ -1,6 +1,6 @@
-// Restores the custom attributes of a deleted record (DOMAIN 17.4). It drops and reports values
-// that are no longer valid, or whose attribute, option, record or file was deleted. It refuses a
-// unique value that another record now has.
+// Restores the custom attributes of a deleted record (DOMAIN 17.4). Drops and reports values that
+// are no longer valid, or whose attribute, option, record or file was deleted. Refuses a unique
+// value that another record now has.
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { Mend, Mending } from '../../kernel/history/restore.ts'
@@ -86,8 +86,8 @@ async function changedSince(
 }
 
 /**
- * Returns the ids of attributes that no longer accept their stored value. A missing required value
- * is no reason.
+ * Returns the ids of attributes that no longer accept their stored value. Whether the attribute is
+ * required plays no role.
  */
 function misfits(ctx: Context, own: readonly Attribute[], left: readonly RestoredValue[]): ReadonlySet<number> {
   const shown = left.map(
@@ -119,7 +119,10 @@ async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[
   for (const { attribute, keys } of unique) await saveUniqueKeys(ctx, attribute, id, keys)
 }
 
-/** Returns the value without these ids, or null when a single id was removed. */
+/**
+ * Returns the value without these ids. Returns null when the value is a single id that is among
+ * them.
+ */
 export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
   if (Array.isArray(value)) return ids.size === 0 ? value : value.filter((each) => !ids.has(each as number))
   return typeof value === 'number' && ids.has(value) ? null : value

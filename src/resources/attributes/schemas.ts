@@ -9,8 +9,8 @@ import { nullableSchema } from './types/value-type.ts'
 import { valueTypeOf, withValueTypes } from './types.ts'
 
 /**
- * Returns the attribute's name and the meaning of its ids, such as `Industry. 1 = Automotive, 2 =
- * Logistics`. Names are escaped because descriptions are Markdown.
+ * Returns the description of an attribute: its name and the meaning of its ids, such as `Industry.
+ * 1 = Automotive, 2 = Logistics`. Names are escaped because descriptions are Markdown.
  */
 function descriptionOf(attribute: Attribute): string {
   const { lookup, options } = attribute
@@ -61,8 +61,8 @@ export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
 const readers = new WeakMap<readonly Attribute[], OpenReader>()
 
 /**
- * Returns the cached function that parses and validates an entity's values. Its schema makes no
- * attribute required, because an update may omit any; `planValues` checks required attributes.
+ * Returns the cached function that parses and validates an entity's values. The schema requires no
+ * attribute, because an update may omit any; `planValues` checks required attributes.
  */
 function readerOf({ contract }: Context['services'], attributes: readonly Attribute[]): OpenReader {
   const known = readers.get(attributes)

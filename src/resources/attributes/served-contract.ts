@@ -1,5 +1,5 @@
-// Adds the installation's custom attributes to the served contract (DESIGN 2). The code finds the
-// schemas to extend by their mark `x-entity`, so it contains no entity names.
+// Adds the installation's custom attributes to the served contract (DESIGN 2). Schemas to extend
+// have the mark `x-entity`, so this file contains no entity names.
 import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute, AttributeSet, EntityType } from './attribute-set.ts'
@@ -110,8 +110,8 @@ const exampleOf = (attributes: readonly Attribute[], isWritten: boolean): Record
   )
 
 /**
- * Puts the example values into the examples that contain `custom_attributes`, or must contain it
- * because it is now required.
+ * Puts the example values into each example that contains `custom_attributes`, or whose schema now
+ * requires `custom_attributes`.
  */
 function fillExamples(holder: OpenSchema, values: Record<string, unknown>): void {
   for (const example of (holder.examples as Record<string, unknown>[] | undefined) ?? [])

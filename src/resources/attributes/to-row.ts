@@ -1,5 +1,5 @@
-// Converts a body to the columns of an attribute and reports all its errors. If uniqueness changes,
-// it also stores or deletes the unique keys of all records.
+// Converts a body to the columns of an attribute and reports all errors of the body. If uniqueness
+// changes, also stores or deletes the unique keys of all records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
@@ -23,7 +23,7 @@ type Body = Schema<'AttributeUpdate'>
 
 const toBit = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : sent ? 1 : 0)
 
-/** Returns the attribute as it will be after the change, with the given options. */
+/** Returns the attribute after the change, with the given options. */
 function attributeAfter(body: Body, current: FullAttributeRow | null, options: readonly AttributeOption[]): Attribute {
   const lookup = body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type
   const row: AttributeRow = {
@@ -44,8 +44,8 @@ function attributeAfter(body: Body, current: FullAttributeRow | null, options: r
 }
 
 /**
- * Returns the columns to write. `force` allows the deletion of options that records have: saving
- * then removes the options from these records.
+ * Returns the columns to write. Without `force`, options that records use cannot be deleted. With
+ * `force`, saving removes deleted options from the records.
  */
 export async function toAttributeRow(body: Body, { ctx, current, found }: Writing<FullAttributeRow>, force: boolean) {
   const present = current ? await loadOptions(ctx, [current.id]) : []

@@ -1,5 +1,5 @@
-// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). It
-// writes nothing; the insert or update of the record stores the JSON.
+// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). This
+// file writes nothing; the insert or update of the record stores the JSON.
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -77,8 +77,8 @@ export async function planValues(
 }
 
 /**
- * Returns whether the sent value equals the reply form of the stored value. For files, it compares
- * the ids.
+ * Returns whether the sent value equals the reply form of the stored value. Files are compared by
+ * id.
  */
 function isShown(attribute: Attribute, type: ValueType, sent: unknown, stored: unknown): boolean {
   if (holdsFile(attribute)) return idOf(sent) === stored

@@ -1,5 +1,5 @@
-// Checks every login, whether it gets a token or a cookie (DOMAIN 6.2, 6.3). It checks the host,
-// the e-mail address and the password, and again at the commit that nothing has changed.
+// Checks every login, with a token or a cookie (DOMAIN 6.2, 6.3): the host, the e-mail address and
+// the password. The commit of the login checks again that nothing has changed.
 // kernel/auth/attempt-limits.ts slows down guessing.
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'

@@ -40,8 +40,9 @@ interface Failure {
 }
 
 /**
- * Emits the event, or only counts the failure when a limit is reached. The event contains the
- * address only if an account has it, because people sometimes type a password into this field.
+ * Emits the event of a failed login, or only counts the failure when a limit is reached. The event
+ * contains the address only if an account has it, because people sometimes type a password into
+ * this field.
  */
 export async function emitLoginFailure(ctx: Context, { emailKey, user, reason }: Failure): Promise<void> {
   const { store } = ctx.services

@@ -28,8 +28,8 @@ const hourMs = 60 * 60 * 1000
 const maxMailsPerHour = 5
 
 /**
- * Returns the digest to store. It includes the e-mail address, so a link becomes invalid when the
- * address of the account changes.
+ * Returns the digest to store. The digest includes the e-mail address, so a link becomes invalid
+ * when the address of the account changes.
  */
 export const digestOf = (secret: string, email: string): string => sha256Hex(`${secret} ${fold(email)}`)
 

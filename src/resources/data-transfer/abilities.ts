@@ -29,7 +29,7 @@ export async function requireCreations(ctx: Context, id: number): Promise<void> 
   if (beyond.length === 0) return
   const system = systemContext(ctx.services, 'import')
   const row = await findImport(system, id)
-  // A deletion reads only the key column.
+  // A deletion uses only the key column, so it creates no related records.
   if (planOf(row).action === 'delete') return
   const names = await headerOf(system, row)
   for (const [column, operation] of beyond) if (names.has(column)) assertCanCall(ctx, abilityOf(operation))

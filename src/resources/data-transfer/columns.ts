@@ -184,7 +184,7 @@ export async function readHeader(
     else if (!known.has(name) && !passed.has(name))
       faults.push({ column: told, message: `Unknown column ${told}.${didYouMean(name, known.keys())}` })
     seen.add(name)
-    // A deletion reads only the key column.
+    // A deletion uses only the key column and ignores all others.
     return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
   const wanted = requiredColumns(type, action)

@@ -22,8 +22,8 @@ import { UnreadableFile } from './unreadable-file.ts'
 /** The maximum number of rows of an import that runs within a request. */
 const maxRowsInRequest = 1000
 /**
- * The delay of the job of a run within a request. By then the run has ended or crashed, and after a
- * crash the job continues it.
+ * The delay of the job of a run within a request, in milliseconds. By then the run has ended or
+ * crashed. After a crash, the job continues the run.
  */
 const safetyMs = 60_000
 

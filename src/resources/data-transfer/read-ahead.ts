@@ -7,13 +7,14 @@ import type { Batch } from './run.ts'
 /** How long batches may use the database before a pause follows, in milliseconds. */
 const maxBusyMs = 100
 /**
- * The length of a pause. It exceeds the longest retry interval of a process that waits for the
- * database (db/sqlite/busy-retry.ts), so that the waiting process gets its turn.
+ * The length of a pause in milliseconds. The pause is longer than the longest retry interval of a
+ * process that waits for the database (db/sqlite/busy-retry.ts), so the waiting process gets its
+ * turn.
  */
 const gapMs = 15
 /**
- * The maximum number of batches to read ahead. Reading them takes about as long as a pause, and
- * they use a few megabytes at most.
+ * The maximum number of batches to read ahead. Reading this many takes about as long as a pause and
+ * uses a few megabytes at most.
  */
 const maxAhead = 4
 

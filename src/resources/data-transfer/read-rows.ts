@@ -100,7 +100,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
   }
 }
 
-/** Writes a chunk to the parser, or ends it. Throws the parser's error. */
+/** Writes a chunk to the parser. Null ends the input. Throws the parser's error. */
 const feed = (parser: Parser, text: string | null): Promise<void> =>
   new Promise((resolve, reject) => {
     const done = (cause?: Error | null): void => (cause ? reject(cause) : resolve())

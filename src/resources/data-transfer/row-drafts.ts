@@ -18,7 +18,7 @@ export interface RowError {
   message: string
 }
 
-/** The error for a row that cannot be imported. It has all errors of the row. */
+/** The error for a row that cannot be imported, with all errors of the row. */
 export class RowRefused extends Error {
   readonly errors: readonly RowError[]
   constructor(errors: readonly RowError[]) {
@@ -114,8 +114,8 @@ export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationI
 /** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
   const { value, errors } = read(ctx, draft, operation)
-  // A cell that could not be parsed already has an error, so schema errors of its column are left
-  // out.
+  // A cell that could not be parsed already has an error, so schema errors of the cell's column are
+  // left out.
   const told = new Set(draft.errors.map(({ column }) => column))
   const found = rowErrors(draft, errors, 'validation_failed').filter(
     ({ column }) => !told.has(column) || column === null,

@@ -40,8 +40,7 @@ export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   failed.catch(() => undefined)
   const patience = setTimeout(() => reader.kill('SIGKILL'), firstRowTimeoutMs)
   try {
-    // The child may exit before it has read all its input. The output of the child tells the
-    // reason.
+    // The child may exit before reading all its input. The output of the child tells the reason.
     reader.stdin.on('error', () => undefined)
     reader.stdin.end(bytes)
     const lines = createInterface({ input: reader.stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()

@@ -35,8 +35,8 @@ export const placeholdersOf = async (ctx: Context, subject: TemplateSubject, id:
   placeholdersFrom(ctx, subject, (await getRelated(ctx, subjects[subject], id)) ?? {})
 
 /**
- * Returns the placeholder values of a record in its reply form. This also works with the last state
- * of a deleted record.
+ * Returns the placeholder values of a record in its reply form, which may be the last state of a
+ * deleted record.
  */
 export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, record: Reply): Promise<Placeholders> {
   const facts = new Map<string, string>()

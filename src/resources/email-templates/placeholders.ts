@@ -7,7 +7,9 @@ export type Placeholders = ReadonlyMap<string, string>
 export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
 const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*%\}/g
-/** Placeholders that campaigns fill in when they send, so they are not reported as unknown. */
+/**
+ * Placeholders that campaigns fill in when sending, so `fillIn` does not report them as unknown.
+ */
 const filledByCampaigns = new Set(['unsubscribe_url'])
 
 /** Escapes a value so that it cannot change the structure of the surrounding text. */

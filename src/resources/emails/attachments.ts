@@ -32,7 +32,7 @@ interface Row {
 
 const ownerOf = (emailId: number) => ({ type: 'emails', id: emailId })
 
-/** Returns the attachments of these e-mails in the order in which they were attached. */
+/** Returns the attachments of these e-mails, in the order of attachment. */
 export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Promise<Row[]> =>
   db
     .selectFrom('email_attachments')
@@ -78,7 +78,7 @@ export async function loadAttachments(
   }
 }
 
-/** Returns the stored body with its embedded pictures as links to their attachments. */
+/** Returns the stored body of an e-mail with links in place of embedded pictures. */
 export function bodyWithPictures(
   ctx: Context,
   body: string | null,
@@ -93,7 +93,7 @@ export function bodyWithPictures(
 
 /**
  * Returns a function that maps a picture link back to its content id, the reverse of
- * `bodyWithPictures`. So a client can send back a body in the form in which it was read.
+ * `bodyWithPictures`. So a client can send back a body in the form of the reply.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])

@@ -1,5 +1,5 @@
-// Changes of an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
-// Each emits `email.update`.
+// Changes an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
+// Each change emits the events of `email.update`.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -11,7 +11,9 @@ import { emails } from './resource.ts'
 
 type Email = Schema<'Email'>
 
-/** Changes an e-mail that the caller may see. `check` throws to refuse the change. */
+/**
+ * Runs `work` to change an e-mail that the caller may see. `check` may throw to refuse the change.
+ */
 export async function changeEmail(
   ctx: Context,
   id: number,

@@ -13,7 +13,7 @@ import { checkAttachments, contentIdFinder } from './attachments.ts'
  */
 export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The columns of a stored e-mail that its content is compared with. */
+/** The stored columns that a change of the content is compared with. */
 export interface StoredEmail {
   id: number
   status: string

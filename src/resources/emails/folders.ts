@@ -1,5 +1,5 @@
 // Computes and stores the folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and
-// sent; users set the other folders. A move to the trash replaces all folders. It keeps the old
+// sent; users set the other folders. A move to the trash replaces all folders and keeps the old
 // folders in `kept`, for a restore.
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'

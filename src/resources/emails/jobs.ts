@@ -1,5 +1,5 @@
-// Background jobs of e-mails: sending, polling the mailbox every five minutes, and deleting the
-// original bytes of received e-mails after 30 days.
+// Defines the background jobs of e-mails. They send e-mails, poll the mailbox every five minutes,
+// and delete the original bytes of received e-mails after 30 days.
 
 import { sql } from 'kysely'
 import { defineJob } from '../../jobs/queue.ts'
@@ -20,7 +20,7 @@ interface Due {
 const rawDays = 30
 const emailsPerTransaction = 100
 
-/** Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
+/** Sends an e-mail. Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
 const send = defineJob<{ email_id: number }>({
   ...sendKind,
   concurrency: 2,

@@ -1,6 +1,6 @@
-// Finds the e-mail that a received e-mail replies to (DOMAIN 14.4). It uses the token in the
-// recipient address, or else the Message-IDs in the headers, but never the subject. The order of
-// arrival does not matter. Two existing threads are never merged.
+// Finds the e-mail that a received e-mail replies to (DOMAIN 14.4). The search uses the token in
+// the recipient address, or else the Message-IDs in the headers, but never the subject. The order
+// of arrival does not matter. Two existing threads are never merged.
 
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
@@ -16,8 +16,7 @@ const tokenOf = ({ seal }: Pick<Services, 'seal'>, threadId: number): string =>
   seal.hmac(`thread:${threadId}`).slice(0, 32)
 
 /**
- * Returns the reply address of a thread. It is in lower case because mail servers may change the
- * case.
+ * Returns the reply address of a thread, in lower case because mail servers may change the case.
  */
 export const answerAddress = (services: Services, threadId: number): string =>
   `reply+${threadId.toString(36)}-${tokenOf(services, threadId)}@${services.config.mailDomain}`
@@ -80,7 +79,7 @@ async function findByMessageIds(
 
 /**
  * Returns the id of the oldest stored e-mail that refers to one of these Message-IDs, or null. That
- * e-mail and the new one then have a common parent that was never received.
+ * e-mail and the new e-mail then reply to a common parent that was never received.
  */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null

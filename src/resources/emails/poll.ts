@@ -89,7 +89,9 @@ async function storeMessage(
   }
 }
 
-/** Parses an e-mail. An e-mail that is too large becomes an e-mail with a note about its size. */
+/**
+ * Parses an e-mail. An e-mail that is too large or cannot be parsed becomes an e-mail with a note.
+ */
 async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
   if (bytes.length === 0) throw new UnreadableMail('The e-mail is empty.')
   if (isWhole) return parseMail(bytes, {}, { isMail: true })

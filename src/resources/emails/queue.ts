@@ -27,8 +27,8 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
   if (!hasLeft || (await foldersOf(ctx, id)).folders.includes('trash')) return
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
   if (status !== 'queued' && status !== 'sending') return
-  // A waiting job reads the folders when it starts, so it will send the e-mail. A running job may
-  // have read the folders while the e-mail was in the trash, so it does not count.
+  // A waiting job reads the folders when it starts, so the waiting job will send the e-mail. A
+  // running job does not count: it may have read the folders while the e-mail was in the trash.
   const waiting = await ctx.db
     .selectFrom('jobs')
     .select('id')

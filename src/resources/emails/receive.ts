@@ -69,8 +69,8 @@ export async function receiveMail(
     const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    // The original bytes are deleted after 30 days. If the e-mail cannot be shown completely, they
-    // are also stored as an attachment, which stays.
+    // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely also
+    // gets the bytes as an attachment, which is not deleted.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
     const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
     isStored = true

@@ -56,8 +56,8 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
 }
 
 /**
- * Returns the columns that are set only in a new e-mail. A reply inherits some of them from the
- * e-mail it replies to.
+ * Returns the columns that only a new e-mail sets. A reply inherits subject, person and lead from
+ * the e-mail that it replies to.
  */
 async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string, unknown>> {
   const { config } = ctx.services
@@ -237,7 +237,7 @@ async function loadParts(ctx: Context, replies: Email[], include: readonly strin
   if (include.includes('children')) await loadChildren(ctx, replies)
 }
 
-/** Adds to each e-mail of a page the visible replies to it, oldest first. */
+/** Adds to each e-mail of a page the visible replies to that e-mail, oldest first. */
 async function loadChildren(ctx: Context, replies: Email[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('emails')

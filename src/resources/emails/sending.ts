@@ -41,8 +41,8 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // After an abort, another worker continues, so the status stays unchanged. After the last
-    // attempt, `markFailed` stores the error.
+    // After an abort, for example because the lease was lost, another worker continues, so the
+    // status stays unchanged. After the last attempt, `markFailed` stores the error.
     if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }

@@ -1,5 +1,5 @@
 // Assigns e-mails to threads (DOMAIN 14.1). A reply inherits thread, references, person and lead
-// from the e-mail it replies to. Subjects are not compared.
+// from the e-mail that it replies to. Subjects are not compared.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
 
@@ -35,8 +35,8 @@ function replySubject(subject: string | null): string | null {
 }
 
 /**
- * Puts a new e-mail into the thread of its parent, else into `thread`, else into a new thread.
- * Stores its references: the sent references, or else those of its parent.
+ * Puts a new e-mail into the thread of its parent, else into `thread`, else into a new thread. Also
+ * stores the references of the e-mail: `sent`, or else the references of its parent.
  */
 export async function joinThread(
   ctx: Context,

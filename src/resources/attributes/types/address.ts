@@ -1,4 +1,5 @@
-// The type `address`. A body changes only the parts that it contains, as for built-in addresses.
+// The type `address`. Address parts that the body omits keep their value, as for built-in
+// addresses.
 import type { Schema } from '../../../contract/types.ts'
 import { mergeAddress, needed } from '../../../kernel/values/address.ts'
 import { refTo, type StoreContext, type ValueType } from './value-type.ts'

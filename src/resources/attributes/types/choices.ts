@@ -12,7 +12,7 @@ const one = ({ lookup, options }: Attribute): OpenSchema =>
 const several = (attribute: Attribute): OpenSchema => ({
   type: 'array',
   uniqueItems: true,
-  // Without options there is nothing to choose.
+  // An attribute without options accepts only the empty list.
   maxItems: attribute.lookup === null && attribute.options.length === 0 ? 0 : 500,
   items: one(attribute),
 })

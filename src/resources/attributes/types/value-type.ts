@@ -32,7 +32,7 @@ export interface UniqueKey {
 }
 
 export interface ValueType {
-  /** The schemas of a value, first in bodies and then in replies. They do not include null. */
+  /** The schemas of a value in bodies (`input`) and in replies (`output`), both without null. */
   input: (attribute: Attribute) => OpenSchema
   output: (attribute: Attribute) => OpenSchema
   /** Returns a value for the examples of the contract, or null when no value is possible. */
