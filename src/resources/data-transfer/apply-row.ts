@@ -1,6 +1,6 @@
-// Applies one row of an import like an API call that creates, updates or deletes the record. It
-// uses the permissions of the import's user, and the rules and events of the resource. The caller
-// rolls back a refused row.
+// Applies one row of an import like an API call that creates, updates or deletes the record. The
+// row gets the permissions of the import's user, and the rules and events of the resource. The
+// caller rolls back a refused row.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
@@ -17,8 +17,8 @@ export interface ImportPlan {
   type: ImportType
   action: ImportAction
   /**
-   * Whether the row's e-mail addresses and telephone numbers replace those of a matched person.
-   * Otherwise they are added.
+   * Whether the row's e-mail addresses and telephone numbers replace those of a matched person. If
+   * false, the row's entries are added.
    */
   replacesLists: boolean
 }
@@ -47,7 +47,7 @@ export interface RowReading {
 /** Validates a row against the schema of its operation. Throws `RowRefused`. */
 export function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDraft): RowReading {
   // A lead without an id is always created. If the create body is invalid, the code below validates
-  // the row as an update and reports its errors.
+  // the row as an update, which reports the errors.
   if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
     const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
     if (body) return { keys: [], made: [], body }

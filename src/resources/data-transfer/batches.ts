@@ -46,8 +46,8 @@ export async function runBatches(
       if (run.signal?.aborted) return 'interrupted'
       const step = begin(batch)
       begun = step.begun
-      // The next batch begins only when this batch is processed and the result of the batch before
-      // it is stored.
+      // The next batch begins only when this batch is processed and the result of the previous
+      // batch is stored.
       const [mayContinue] = await Promise.all([last, step.worked])
       if (!mayContinue) return 'stopped'
       last = step.finish()

@@ -169,7 +169,7 @@ export async function readHeader(
   cells: readonly string[],
 ): Promise<{ columns: (ImportColumn | null)[]; faults: HeaderFault[] }> {
   const known = await importColumns(ctx, type)
-  // The column `error` comes from error reports, which users correct and import again. It is
+  // Error reports contain a column `error`, and users import corrected reports. The column is
   // ignored, like columns that only exports have.
   const passed = new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
   const key = keyColumns[type][action]

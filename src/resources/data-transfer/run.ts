@@ -1,5 +1,5 @@
-// Provides the parts that validation and processing share. They are the import row, its file in
-// batches, the lock that lets only one process work on an import, and the user of the import.
+// Functions for validation and processing: the import row, the batches of the file, the lock that
+// lets only one process work on an import, and the user of the import.
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'

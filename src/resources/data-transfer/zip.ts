@@ -17,7 +17,8 @@ const localSize = 30
 const notReadable = 'The file is not a workbook that can be read.'
 
 /**
- * An entry of a zip file: the position of its bytes in the file, and whether they are compressed.
+ * An entry of a zip file: the position of the entry's bytes in the file, and whether the bytes are
+ * compressed.
  */
 export interface ZipEntry {
   name: string
@@ -26,7 +27,7 @@ export interface ZipEntry {
   isPacked: boolean
 }
 
-/** Returns the entries of a zip file, or a sentence that says why it must not be unpacked. */
+/** Returns the entries of a zip file, or a sentence that says why the file must not be unpacked. */
 export function zipEntries(bytes: Buffer): ZipEntry[] | string {
   const end = endOf(bytes)
   if (end === undefined) return notReadable
