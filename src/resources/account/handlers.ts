@@ -1,5 +1,5 @@
-// The caller's own account (DOMAIN 6.1): profile, permissions, e-mail and password. It needs no
-// permission, but changing the e-mail or password needs the current password.
+// Handlers for the caller's own account (DOMAIN 6.1): profile, permissions, e-mail and password. No
+// handler requires a permission. A change of e-mail or password requires the current password.
 import { permissionKeys } from '../../contract/operations.gen.ts'
 import type { Body, EventBase, Schema } from '../../contract/types.ts'
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
@@ -16,7 +16,10 @@ import { users } from '../users/resource.ts'
 
 type Account = Schema<'Account'>
 
-/** The caller's account with its permissions and abilities; a session has every ability. */
+/**
+ * Returns the caller's account with its permissions and token abilities. A session has all
+ * abilities.
+ */
 export async function accountOf(ctx: Context): Promise<Account> {
   const { id, permissions } = requireUser(ctx)
   return {
@@ -63,8 +66,8 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
 }
 
 /**
- * Whether the current password is right, or not needed because neither e-mail nor password changes.
- * A wrong one counts as a failed login. Throws 429 after too many.
+ * Returns whether the current password is right. Also returns true when the body changes neither
+ * e-mail nor password. A wrong password counts as a failed login; too many failed logins throw 429.
  */
 async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
   const { id } = requireUser(ctx)
@@ -89,8 +92,8 @@ export async function setPassword(ctx: Context, input: object, password_hash: st
 }
 
 /**
- * Writes the caller's own row with its pair of events; with null `columns` only the picture may
- * change.
+ * Writes the caller's own row and emits its `before` and `after` events. If `columns` is null, only
+ * the picture can change.
  */
 async function change(
   ctx: Context,

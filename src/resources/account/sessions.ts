@@ -1,4 +1,4 @@
-// Lists and ends the caller's own sessions. Tokens created by a login are in the list of tokens.
+// Lists and ends the caller's own sessions. The tokens API lists the tokens that a login created.
 
 import { clearCookies } from '../../kernel/auth/sessions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'

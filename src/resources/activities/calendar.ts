@@ -1,5 +1,5 @@
-// The caller's activities as an iCalendar feed (RFC 5545). Calendar programs poll it, so equal
-// activities give equal bytes and the ETag answers most polls with 304.
+// Serves the caller's activities as an iCalendar feed (RFC 5545). Calendar programs poll the feed.
+// Unchanged activities produce the same bytes, so most polls match the ETag and get a 304.
 import { createHash } from 'node:crypto'
 import ical, { type ICalAttendeeData, ICalAttendeeStatus, ICalEventStatus } from 'ical-generator'
 import { type SqlBool, sql } from 'kysely'
@@ -12,12 +12,15 @@ import { personRef } from '../persons/contacts.ts'
 
 const daysBack = 30
 const daysAhead = 365
-/** Calendar programs become slow with more events. The events nearest to now are kept. */
+/**
+ * The maximum number of events in the feed; more events slow calendar programs down. The feed keeps
+ * the events nearest to the current time.
+ */
 const maxEvents = 1000
 
 /**
- * The scheduled activities that the caller owns or takes part in; both kinds are visible to the
- * caller.
+ * Selects the scheduled activities that the caller owns or takes part in. The query needs no
+ * visibility condition, because the caller may see all such activities.
  */
 function scheduledActivities(ctx: Context) {
   const { id } = requireUser(ctx)
@@ -29,7 +32,7 @@ function scheduledActivities(ctx: Context) {
     .where('activities.schedule_from', '<=', daysAfter(ctx.time, daysAhead))
 }
 
-/** The activities of the calendar, sorted by start. */
+/** Returns the activities of the feed, sorted by start. */
 async function nearestActivities(ctx: Context) {
   const now = stamp(ctx.time)
   const rows = scheduledActivities(ctx)
@@ -48,7 +51,7 @@ async function nearestActivities(ctx: Context) {
     .sort((one, other) => begin(one) - begin(other) || one.id - other.id)
 }
 
-/** The participants with an e-mail address, by activity. */
+/** Returns the participants who have an e-mail address, by activity id. */
 async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promise<Map<number, ICalAttendeeData[]>> {
   const rows = await ctx.db
     .selectFrom('activity_participants as part')
@@ -70,14 +73,17 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
   return found
 }
 
-/** Removes double quotes: RFC 5545 puts names between quotes and has no escape for them. */
+/**
+ * Replaces double quotes by single ones. RFC 5545 encloses names in double quotes and cannot escape
+ * a double quote inside a name.
+ */
 const quotable = (name: string): string => name.replaceAll('"', "'").replaceAll(/\s+/g, ' ').trim()
 
 const calendarEnd = 'END:VCALENDAR'
 
 /**
- * Folds a line at 75 bytes (RFC 5545 3.1). The library needs a second for 1000 activities and
- * blocks the event loop meanwhile.
+ * Folds a line so that no part exceeds 75 bytes (RFC 5545 3.1). The library's own folding takes a
+ * second for 1000 activities and blocks the event loop meanwhile.
  */
 function foldLine(line: string): string {
   if (Buffer.byteLength(line) <= 74) return line
@@ -115,7 +121,7 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
       created: new Date(row.created_at),
       lastModified: new Date(row.updated_at),
       start: from,
-      // iCalendar requires the end to be after the start.
+      // iCalendar requires an end after the start, so other events are sent without an end.
       end: to > from ? to : null,
       summary: row.title ?? '',
       description: row.comment,

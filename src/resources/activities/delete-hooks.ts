@@ -1,5 +1,6 @@
-// When a lead, person or organization is deleted, activities linked only to it are deleted too,
-// with their own events (DOMAIN 23). Activities linked to a product stay.
+// Deletes the activities of a deleted lead, person or organization (DOMAIN 23). Only activities
+// without any other link are deleted, each with its own events. An activity that is also linked to
+// a product stays.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { linkedOnlyTo } from './links.ts'
 import { activities } from './resource.ts'

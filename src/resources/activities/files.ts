@@ -1,5 +1,5 @@
-// The files of activities (DOMAIN 13.1, 16): checks, replies, and attaching and detaching, each
-// with its own pair of events.
+// Checks, presents, attaches and detaches the files of activities (DOMAIN 13.1, 16). Attaching and
+// detaching a file each emit a pair of events.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -12,7 +12,10 @@ import { write } from '../../kernel/write/write.ts'
 import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { fileRows, visibleFiles } from '../files/rows.ts'
 
-/** The files in the body of a new activity: ids of uploads, and one file of a multipart form. */
+/**
+ * The files in the body of a new activity: `file_ids` names uploaded files, and `file` is one file
+ * from a multipart form.
+ */
 export type FileInput = Pick<Schema<'ActivityForm'>, 'file_ids' | 'file' | 'name'>
 type ActivityFile = Schema<'ActivityFile'>
 
@@ -29,7 +32,7 @@ interface Row {
 
 const ownerOf = (activityId: number) => ({ type: 'activities', id: activityId })
 
-/** In the order they were attached. */
+/** Returns the files of the activities in the order in which they were attached. */
 const rowsBy = (ctx: Context, activityIds: readonly number[]): Promise<Row[]> =>
   ctx.db
     .selectFrom('activity_files')
@@ -55,7 +58,7 @@ function presentFile(ctx: Context, row: Row): ActivityFile {
   }
 }
 
-/** Fills the files of a page of replies, with one query. */
+/** Adds the files to each activity of a page, with one query. */
 export async function loadFiles(ctx: Context, replies: readonly Schema<'Activity'>[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
   for (const row of await rowsBy(ctx, [...byId.keys()])) byId.get(row.activity_id)?.files.push(presentFile(ctx, row))
@@ -64,14 +67,17 @@ export async function loadFiles(ctx: Context, replies: readonly Schema<'Activity
 export const listFiles = async (ctx: Context, activityId: number): Promise<ActivityFile[]> =>
   (await rowsBy(ctx, [activityId])).map((row) => presentFile(ctx, row))
 
-/** Throws 404 for a file that is not one of the activity. */
+/** Returns one file of the activity. Throws 404 when the file is not attached to this activity. */
 export async function getFile(ctx: Context, activityId: number, fileId: number): Promise<Row> {
   const row = (await rowsBy(ctx, [activityId])).find(({ file_id }) => file_id === fileId)
   if (!row) throw notFound('attached file', fileId)
   return row
 }
 
-/** Reports files that do not exist or are not visible, and a missing file for type `file`. */
+/**
+ * Checks the files of a new activity. Reports files that do not exist or are not visible, and a
+ * missing file when the type is `file`.
+ */
 export async function checkFiles(
   { ctx, current, found }: Writing<unknown>,
   type: string,
@@ -87,7 +93,7 @@ export async function checkFiles(
     found.invalid('name', 'There is no `file` it could be the name of.')
 }
 
-/** Attaches the files of a new activity. Returns whether there were any. */
+/** Attaches the files of a new activity. Returns whether the body named any files. */
 export async function attachNewFiles(
   ctx: Context,
   activityId: number,
@@ -98,7 +104,10 @@ export async function attachNewFiles(
   return ids.length > 0 || file !== undefined
 }
 
-/** The attached copy of another record's file: the same bytes under the same name. */
+/**
+ * Returns the file with the same bytes and name that is already attached. Only a file that belongs
+ * to a record can have such a copy: attaching that file again would create a second copy.
+ */
 export async function findCopy(
   ctx: Context,
   activityId: number,
@@ -111,13 +120,16 @@ export async function findCopy(
   return copy && presentFile(ctx, copy)
 }
 
-/** Attaches one file, in the transaction of the write. The caller has checked it. */
+/**
+ * Attaches one file in the transaction of the write. The caller must have checked the file before.
+ */
 export async function attachToActivity(
   ctx: Context,
   activityId: number,
   { file_id, file, name }: Schema<'ActivityFileForm'>,
 ): Promise<ActivityFile> {
-  // The events name the file, so it is stored before them; a veto rolls it back.
+  // The events contain the file id, so the file is stored before the events are emitted. A veto
+  // rolls the file back.
   const fileId =
     file === undefined
       ? await attachFile(ctx, file_id ?? 0, ownerOf(activityId))
@@ -157,7 +169,7 @@ export async function renameFile(ctx: Context, activityId: number, fileId: numbe
     .execute()
 }
 
-/** Detaches one file from the activity and deletes it. */
+/** Detaches one file from the activity and deletes the file. */
 export async function detachFile(ctx: Context, activityId: number, fileId: number): Promise<void> {
   const row = await getFile(ctx, activityId, fileId)
   const about = {

@@ -1,5 +1,5 @@
-// The operations of activities besides CRUD: mass actions, export, files and the calendar.
-// Timelines also show e-mails and changes, so they are in timeline.ts.
+// Handlers for the activity operations other than CRUD: mass actions, export, files and the
+// calendar. Timelines are in timeline.ts, because they also show e-mails and changes.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, ValidationErrors } from '../../kernel/errors.ts'
@@ -37,7 +37,7 @@ const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }
     return { data, message: 'File attached.' }
   })
 
-/** The file is already attached: a new name is an update of the activity. */
+/** Renames a file that is already attached, as an update of the activity. */
 async function renameAttached(
   ctx: Context,
   activityId: number,

@@ -1,5 +1,5 @@
-// Links from activities to leads, persons, organizations, products, warehouses and quotes, and the
-// visibility that follows from them (DOMAIN 7.4, 13.2).
+// Links from activities to leads, persons, organizations, products, warehouses and quotes. A link
+// to a visible record can make the activity visible (DOMAIN 7.4, 13.2).
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -16,15 +16,18 @@ import { warehouses } from '../warehouses/resource.ts'
 type Activity = Schema<'Activity'>
 export type LinkedEntity = 'leads' | 'persons' | 'organizations' | 'products' | 'warehouses' | 'quotes'
 export type Noun = 'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'
-/** The links in a body: `lead_ids` replaces the whole set, `lead_id` adds one. */
+/**
+ * The links in a body, by linked entity. `lead_ids` replaces all links to leads; `lead_id` adds one
+ * link.
+ */
 export type LinkInput = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
 
 interface Link {
   noun: Noun
   resource: () => Pick<Resource<unknown, never>, 'visibleIds' | 'noun'>
-  /** Columns of the target that its reference shows. */
+  /** The columns of the linked record that a reference to the record shows. */
   label: readonly string[]
-  /** Whether a user who sees the target also sees the activity. */
+  /** Whether a user who sees the linked record also sees the activity. */
   reveals: boolean
 }
 
@@ -42,11 +45,14 @@ const tableOf = (kind: LinkedEntity): `${Noun}_activities` => `${links[kind].nou
 const columnOf = (kind: LinkedEntity): `${Noun}_id` => `${links[kind].noun}_id`
 const setOf = (kind: LinkedEntity): `${Noun}_ids` => `${links[kind].noun}_ids`
 
-/** True for activities with a visible owner or participant, or linked to a visible record. */
+/**
+ * Returns the SQL condition for the activities that the caller may see: those with a visible owner
+ * or participant, or with a link to a visible record.
+ */
 export function visibleActivity(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return sql<SqlBool>`1 = 1`
-  // SQLite keeps the order of a cross join: it reads the few links of the activity first, instead
-  // of all records of an owner.
+  // SQLite reads the tables of a cross join in the given order. The link table comes first, because
+  // an activity has few links but an owner may have many records.
   const through = (kind: LinkedEntity) =>
     sql`exists (select 1 from ${sql.table(tableOf(kind))} as link cross join ${sql.table(kind)} as target where link.activity_id = activities.id and target.id = ${sql.ref(`link.${columnOf(kind)}`)} and ${visible(ctx, 'target.user_id')})`
   const participates = sql`exists (select 1 from activity_participants as part where part.activity_id = activities.id and ${visible(ctx, 'part.user_id')})`
@@ -68,7 +74,8 @@ async function linkedIds(ctx: Context, kind: LinkedEntity, activityId: number): 
 }
 
 /**
- * The complete set of links the body asks for; undefined when the body does not name this entity.
+ * Returns the ids of all linked records of one entity after the write. Returns undefined when the
+ * body contains no links to this entity.
  */
 function requestedLinks(body: LinkInput, kind: LinkedEntity, present: readonly number[]): Set<number> | undefined {
   const [many, one] = [body[setOf(kind)], body[columnOf(kind)]]
@@ -77,8 +84,8 @@ function requestedLinks(body: LinkInput, kind: LinkedEntity, present: readonly n
 }
 
 /**
- * Reports new links to records that do not exist or are not visible. Existing links are not checked
- * again.
+ * Reports new links to records that do not exist or are not visible. Links that are already stored
+ * are not checked again.
  */
 export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: LinkInput): Promise<void> {
   for (const kind of linkedEntities) {
@@ -98,7 +105,7 @@ export async function checkLinks({ ctx, current, found }: Writing<{ id: number }
   }
 }
 
-/** Writes the difference between the present links and those in the body. */
+/** Adds and removes stored links so that they match the body. */
 export async function saveLinks(ctx: Context, activityId: number, body: LinkInput): Promise<void> {
   for (const kind of linkedEntities) {
     if (body[setOf(kind)] === undefined && body[columnOf(kind)] === undefined) continue
@@ -129,8 +136,8 @@ interface LinkRow {
 }
 
 /**
- * Fills the links of a page of replies, with one query per entity. References ignore visibility
- * (DOMAIN 7.4).
+ * Adds the links to each activity of a page, with one query per entity. References ignore
+ * visibility (DOMAIN 7.4).
  */
 export async function loadLinks(ctx: Context, replies: readonly Activity[]): Promise<void> {
   const byId = new Map(replies.map((reply) => [reply.id, reply]))
@@ -157,11 +164,11 @@ const pushReference: Record<LinkedEntity, (reply: Activity, row: LinkRow) => voi
   quotes: ({ quotes }, { id, subject }) => quotes.push({ id, subject }),
 }
 
-/** True for activities linked to this record. */
+/** Returns the SQL condition for the activities that are linked to the record. */
 export const isLinkedTo = (kind: LinkedEntity, id: number): RawBuilder<SqlBool> =>
   sql<SqlBool>`activities.id in (select activity_id from ${sql.table(tableOf(kind))} where ${sql.ref(columnOf(kind))} = ${id})`
 
-/** Ids of the activities that are linked to this record and to no other. */
+/** Returns the ids of the activities that are linked to this record and to no other record. */
 export async function linkedOnlyTo(ctx: Context, kind: LinkedEntity, id: number): Promise<number[]> {
   const others = linkedEntities.map((each) => {
     const itself = each === kind ? sql` and ${sql.ref(`other.${columnOf(kind)}`)} <> ${id}` : sql``

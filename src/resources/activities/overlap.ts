@@ -1,12 +1,12 @@
-// An open meeting must not overlap another open meeting with the same owner or participant (DOMAIN
-// 13.2). The owner counts as a participant.
+// Refuses an open meeting that overlaps another open meeting with the same owner or participant
+// (DOMAIN 13.2). The owner counts as a participant.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { visibleActivity } from './links.ts'
 
 export interface Meeting {
-  /** Null for a new one. */
+  /** Null for a new meeting. */
   id: number | null
   from: string
   to: string
@@ -15,8 +15,8 @@ export interface Meeting {
 }
 
 /**
- * Throws 409 `schedule_conflict` that lists the overlapping meetings; ids of invisible ones are
- * null.
+ * Throws 409 `schedule_conflict` when other open meetings overlap this one. The error lists the
+ * overlapping meetings, with a null id for each meeting that the caller may not see.
  */
 export async function refuseOverlap(ctx: Context, { id, from, to, users, persons }: Meeting): Promise<void> {
   const attends = (column: 'user_id' | 'person_id', ids: readonly number[]) =>

@@ -1,5 +1,5 @@
-// Participants of an activity: users and persons, sent as two lists of ids or as a reply shows them
-// (DOMAIN 13.1).
+// Participants of an activity: users and persons (DOMAIN 13.1). A body sends participants either as
+// two lists of ids or in the form that replies use.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -13,7 +13,10 @@ import { users } from '../users/resource.ts'
 type Sent = Schema<'ParticipantsInput'>
 type Column = 'user_id' | 'person_id'
 
-/** One user or person, and the body field that names it. */
+/**
+ * One participant: the column of the user or person, the id, and the body field that contained the
+ * id.
+ */
 export interface Attendee {
   column: Column
   id: number
@@ -42,7 +45,7 @@ const storedParticipants = (ctx: Context, activityId: number): Promise<Stored[]>
     .orderBy('id')
     .execute()
 
-/** Parses both accepted forms into one list without duplicates. */
+/** Converts either form of a body's participants to one list without duplicates. */
 function parseParticipants(sent: Sent, present: readonly Stored[], found: ValidationErrors | null): Attendee[] {
   const attendees = Array.isArray(sent)
     ? sent.flatMap((each, index) => parseOne(each, `participants.${index}`, present, found))
@@ -83,8 +86,9 @@ function parseOne(
 }
 
 /**
- * The participants after the change, and whether they change. Reports new ones that do not exist or
- * are not visible; present ones are not checked again.
+ * Returns the participants after the change, and whether the change adds or removes any. Reports
+ * new participants who do not exist or are not visible. Participants who are already stored are not
+ * checked again.
  */
 export async function checkParticipants(
   { ctx, current, found }: Writing<{ id: number }>,
@@ -111,7 +115,7 @@ export async function checkParticipants(
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
 }
 
-/** Writes the difference between the present participants and those in the body. */
+/** Adds and removes stored participants so that they match the body. */
 export async function saveParticipants(ctx: Context, activityId: number, sent: Sent | undefined): Promise<void> {
   if (sent === undefined) return
   const present = await storedParticipants(ctx, activityId)
@@ -143,8 +147,8 @@ export async function saveParticipants(ctx: Context, activityId: number, sent: S
 }
 
 /**
- * Fills the participants of a page of replies with one query; `include=participants` adds the full
- * users and persons.
+ * Adds the participants to each activity of a page, with one query. For `include=participants`,
+ * more queries load the full users and persons.
  */
 export async function loadParticipants(
   ctx: Context,

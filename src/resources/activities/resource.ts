@@ -1,4 +1,4 @@
-// The activities resource: calls, meetings, lunches, notes and files (DOMAIN 13).
+// Defines the activities resource: calls, meetings, lunches, notes and files (DOMAIN 13).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { flag, linked, time, value } from '../../kernel/query/filter.ts'
@@ -114,7 +114,10 @@ export const activities = defineResource({
   saveLinks: (ctx, id, body: ActivityBody) => attachNewFiles(ctx, id, body),
 })
 
-/** Activities whose owner is deleted go to another owner, even if meetings then overlap. */
+/**
+ * Gives activities of a deleted owner to another owner. The update allows overlaps, because
+ * meetings of both owners may overlap.
+ */
 export const inheritedActivities = {
   table: activities.table,
   update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>

@@ -1,4 +1,4 @@
-// The rules of each activity type beyond the shape of the body (DOMAIN 13.1, 13.2).
+// Validates activities by type, beyond the schema of the body (DOMAIN 13.1, 13.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -33,11 +33,12 @@ const requiredFields: Record<ActivityType, readonly Text[]> = {
 }
 
 /**
- * A note or file records something that happened: it has no schedule and is done from the start.
+ * Returns whether the type records a past fact, as notes and files do. Such an activity has no
+ * schedule and is done from the start.
  */
 const isRecord = (type: ActivityType): boolean => type === 'note' || type === 'file'
 
-/** The texts of the activity after the body is merged into it. */
+/** Returns the text fields of the activity after the body is merged into the stored activity. */
 function mergeTexts(
   body: ActivityBody,
   { current, found }: Writing<Current>,
@@ -52,7 +53,7 @@ function mergeTexts(
   }
   if (isRecord(type)) Object.assign(texts, { schedule_from: null, schedule_to: null })
   for (const name of requiredFields[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
-  // Both times are stored in one format, so comparing the texts compares the times.
+  // All times are stored in one sortable format, so a comparison of the texts compares the times.
   if (texts.schedule_from !== null && texts.schedule_to !== null && texts.schedule_to < texts.schedule_from) {
     found.invalid('schedule_to', 'Must not be before schedule_from.')
   }
@@ -77,7 +78,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     owner !== undefined ||
     from !== current.schedule_from ||
     to !== current.schedule_to ||
-    // While the meeting was done, its overlaps were not checked.
+    // Overlaps are not checked while a meeting is done, so reopening the meeting checks them.
     current.is_done === 1
   const isOpenMeeting = type === 'meeting' && !isDone
   if (isOpenMeeting && isMoved && body.allow_overlap !== true && from !== null && to !== null && !found.any) {
@@ -94,7 +95,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
   }
 }
 
-/** The users and persons who attend the meeting. */
+/** Returns the ids of the users and persons who attend the meeting, including the owner. */
 function idsOfAttendees(
   attendees: readonly Attendee[],
   ownerId: number | null,

@@ -1,4 +1,4 @@
-// What `q` and the search find an activity by (DOMAIN 5.4).
+// Defines the text by which `q` and the search find activities (DOMAIN 5.4).
 import { firstWords, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -1,5 +1,6 @@
-// Changes of a record in its timeline (DOMAIN 13.4): one entry for the creation and one per changed
-// field, each with the raw value and a readable label.
+// Presents a record's changes in its timeline (DOMAIN 13.4). The timeline has one entry for the
+// creation and one for each changed field. An entry of a change has the raw values and a readable
+// label of each value.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Described, describe, type Line } from '../../kernel/history/history.ts'
@@ -12,7 +13,7 @@ type Entry = Schema<'TimelineEntry'>
 type Value = Schema<'TimelineValue'>
 type Reader = (key: string, value: unknown) => Value
 
-/** The fields that only activities fill; entries of other sources leave them empty. */
+/** Returns empty values for the fields that only activities use, for entries of other sources. */
 export const emptyActivityFields = (): Pick<
   Entry,
   | 'location'
@@ -49,7 +50,10 @@ export const emptyActivityFields = (): Pick<
   parent_id: null,
 })
 
-/** Entries by the id of their change line, with a fixed number of queries. */
+/**
+ * Returns the timeline entries of the given lines of the change log, by line id. The number of
+ * queries does not depend on the number of lines.
+ */
 export async function changeEntries(ctx: Context, entity: string, lines: readonly Line[]): Promise<Map<number, Entry>> {
   if (lines.length === 0) return new Map()
   const described = await describe(ctx, entity, lines)
@@ -88,7 +92,10 @@ function entryOf(
   }
 }
 
-/** References to users ignore visibility (DOMAIN 7.4); a deleted user has none. */
+/**
+ * Returns references to the users, by id. These references ignore visibility (DOMAIN 7.4). A
+ * deleted user has no reference.
+ */
 async function usersOf(ctx: Context, ids: readonly number[]): Promise<Map<number, Schema<'UserRef'>>> {
   if (ids.length === 0) return new Map()
   const rows = await ctx.db
@@ -103,8 +110,8 @@ async function usersOf(ctx: Context, ids: readonly number[]): Promise<Map<number
 const customPrefix = 'custom_attributes.'
 
 /**
- * Returns a function that reads values of a page of changes. Option labels are fetched once for
- * all.
+ * Returns a function that converts a changed value to its raw form and readable label. Loads the
+ * option labels of all changes together, before the function is called.
  */
 async function createReader(ctx: Context, entity: EntityType, described: readonly Described[]): Promise<Reader> {
   const carriers = new Map<string, CustomReply>()
@@ -128,20 +135,20 @@ type Known = Record<string, unknown>
 const isObject = (value: unknown): value is Known => typeof value === 'object' && value !== null
 const isReference = (value: unknown): value is Known => isObject(value) && typeof value.id === 'number'
 
-/** Replaces a reference by the id of its record. */
+/** Replaces each reference in a value by the id of the referenced record. */
 function plainOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainOf)
   return isReference(value) ? value.id : (value ?? null)
 }
 
-/** The readable text of a value; null for an empty one. */
+/** Returns the readable text of a value, or null for an empty value. */
 function labelOf(value: unknown): string | null {
   if (value === null || value === undefined || value === '') return null
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
   if (Array.isArray(value)) return joinLabels(value)
   if (isReference(value)) return String(value.name ?? value.title ?? value.subject ?? value.email ?? value.id)
   if (!isObject(value)) return String(value)
-  // A contact point shows its value; other objects, such as addresses, list their fields.
+  // A contact point shows only its value. Other objects, such as addresses, list all their fields.
   return 'value' in value ? labelOf(value.value) : joinLabels(Object.values(value))
 }
 

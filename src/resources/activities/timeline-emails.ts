@@ -1,5 +1,5 @@
-// E-mails in the timelines of leads and persons (DOMAIN 13.4): those linked to the record, and the
-// rest of their threads.
+// Shows e-mails in the timelines of leads and persons (DOMAIN 13.4): the e-mails that are linked to
+// the record, and all other e-mails in the same threads.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -12,8 +12,8 @@ type Email = Schema<'Email'>
 type Entry = Schema<'TimelineEntry'>
 
 /**
- * Subqueries for the keys of the record's e-mails that the caller may read; only leads and persons
- * have e-mails.
+ * Returns the subquery that selects the keys of the record's e-mails, limited to e-mails that the
+ * caller may read. Returns an empty array for entities that have no e-mails.
  */
 export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key>[] {
   if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []
@@ -23,7 +23,7 @@ export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): Ra
   ]
 }
 
-/** E-mails as timeline entries, by id. */
+/** Returns the e-mails as timeline entries, by e-mail id. */
 export async function emailEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
   const found = await emails.getMany(ctx, ids)
   return new Map([...found].map(([id, email]) => [id, entryOf(email)]))
@@ -49,7 +49,7 @@ const entryOf = (email: Email): Entry => ({
   files: email.attachments.map(({ file_id: _, content_id: __, ...file }) => file),
   lead_ids: idsOf(email.lead),
   person_ids: idsOf(email.person),
-  // Without include, these are references.
+  // `getMany` without `include` returns references, not full records.
   leads: listOf(email.lead),
   persons: listOf(email.person) as Entry['persons'],
   created_at: email.created_at,

@@ -1,5 +1,6 @@
-// The timeline of a record (DOMAIN 13.4): its activities, e-mails and changes as one list. SQL
-// unites, sorts and pages the keys; then each source loads its entries of the page with one query.
+// Lists a record's activities, e-mails and changes in one timeline (DOMAIN 13.4). One SQL query
+// combines, sorts and pages the keys of all entries. Each source then loads the entries of the
+// page.
 import { type RawBuilder, sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -22,8 +23,8 @@ import { emailEntries, emailKeys } from './timeline-emails.ts'
 type Entry = Schema<'TimelineEntry'>
 
 /**
- * The key of an entry, with its filter and sort columns. `event_id` and `key` belong to a line of
- * the change log.
+ * The key of a timeline entry, with the columns for filters and sorting. `event_id` and `key`
+ * identify a line of the change log and are null for other sources.
  */
 interface Key extends Omit<Line, 'event_id'> {
   source: Entry['source']
@@ -41,8 +42,8 @@ const changeKeys = (ctx: Context, parent: Parent, id: number): RawBuilder<Key> =
   sql`select 'event' as source, line.id, line.created_at, 'system' as type, ${sql.raw(ctx.services.store.dialect.flagLiteral(true))} as is_done, line.event_id, line.key from (${changeLog(ctx, parent, id)}) as line`
 
 /**
- * All entries the caller may see. Sources that the role or token may not read are left out (DOMAIN
- * 7.3).
+ * Selects the keys of all timeline entries that the caller may see. The query leaves out sources
+ * that the role or token may not read (DOMAIN 7.3).
  */
 function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): Rows<Key> {
   const sources = [
@@ -56,7 +57,7 @@ function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): R
 const columns = { created_at: 'entries.created_at', id: 'entries.id', source: 'entries.source' }
 const filters = { type: value('entries.type'), is_done: flag('entries.is_done'), source: value('entries.source') }
 
-/** The handler of the timeline below one entity. */
+/** Returns the handler that lists the timeline of a record of one entity. */
 function timelineOf(kind: LinkedEntity, parentOf: () => Parent) {
   return async (
     ctx: Context,
@@ -66,14 +67,14 @@ function timelineOf(kind: LinkedEntity, parentOf: () => Parent) {
     await parent.assertVisible(ctx, id)
     const wanted = conditions(ctx, query, filters, [])
     const rows = wanted.reduce((rows, condition) => rows.where(condition), keysOf(ctx, kind, parent, id))
-    // Ids are unique per source only, so the source breaks ties.
+    // An id is unique only within its source, so sorting also uses the source.
     const order = { ...query, sort: ['-created_at', '-id', '-source'] }
     const { rows: keys, links, meta } = await page(ctx, rows, order, columns, columns.source)
     return { data: await entriesOf(ctx, parent, keys), links, meta }
   }
 }
 
-/** The entries of a page, in its order. */
+/** Returns the entries of a page, in the order of the keys. */
 async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[]): Promise<Entry[]> {
   const of = (source: Key['source']): Key[] => keys.filter((key) => key.source === source)
   const ids = (source: Key['source']): number[] => of(source).map(({ id }) => id)
@@ -87,7 +88,7 @@ async function entriesOf(ctx: Context, { entity }: Parent, keys: readonly Key[])
 
 async function activityEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
   const found = await activities.getMany(ctx, ids)
-  // Without include, related records are references.
+  // `getMany` without `include` returns related records as references.
   return new Map([...found].map(([id, activity]) => [id, { source: 'activity', ...activity } as Entry]))
 }
 

@@ -1,5 +1,5 @@
-// Files named by custom attributes: they belong to their record and are deleted with it for good
-// (DOMAIN 16).
+// Attaches and releases the files in custom attributes (DOMAIN 16). Such a file belongs to its
+// record and is deleted when the record is deleted for good.
 import type { Context } from '../../kernel/context.ts'
 import { attachFile, releaseFiles } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
@@ -8,8 +8,8 @@ import { holdsFile } from './types.ts'
 import { parseStored } from './validate-values.ts'
 
 /**
- * Attaches the files the record names and releases those it no longer names. Another record's file
- * is copied.
+ * Attaches the files in the record's attributes and releases files that the attributes no longer
+ * contain. A file of another record is copied, and the attribute gets the id of the copy.
  */
 export async function attachValueFiles(ctx: Context, entity: EntityType, id: number): Promise<void> {
   const attributes = (await customAttributes(ctx, entity)).filter(holdsFile)
@@ -47,8 +47,8 @@ export async function attachValueFiles(ctx: Context, entity: EntityType, id: num
 }
 
 /**
- * Releases the files of an attribute that is being deleted, except those another attribute of the
- * record also names.
+ * Releases the files of an attribute that is being deleted. A file that is also in another
+ * attribute of the record stays.
  */
 export async function releaseAttributeFiles(ctx: Context, attribute: Attribute): Promise<void> {
   if (!holdsFile(attribute)) return

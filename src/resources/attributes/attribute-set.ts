@@ -1,5 +1,5 @@
-// All attributes of the installation, by entity, with their options. Cached until one changes; a
-// cheap query detects changes, also those of other processes.
+// Loads all attributes of the installation with their options, by entity. The result is cached
+// until an attribute changes. A cheap query detects changes, including those by other processes.
 import { runCompiled } from '../../../db/compiled-queries.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -47,25 +47,31 @@ export interface Attribute {
   validation: Validation | null
   isRequired: boolean
   isUnique: boolean
-  /** The default in stored form; null for none. */
+  /** The default value in stored form; null when there is no default. */
   initial: unknown
   isOwn: boolean
   options: readonly AttributeOption[]
 }
 
 export interface AttributeSet {
-  /** Identifies the version of the set: it differs after every change. */
+  /** Identifies the version of the set. Every change of an attribute changes the mark. */
   mark: string
-  /** Custom attributes in their order. */
+  /** Custom attributes of each entity, in their sort order. */
   own: ReadonlyMap<EntityType, readonly Attribute[]>
   system: ReadonlyMap<EntityType, readonly Attribute[]>
 }
 
 const cachedSets = new WeakMap<Db, AttributeSet>()
-/** Transactions that change attributes: they read uncommitted rows, which must not be cached. */
+/**
+ * Transactions that have changed attributes. Such a transaction reads uncommitted rows, which must
+ * not be cached.
+ */
 const changingUnits = new WeakSet<Unit>()
 
-/** Must be called by every write of an attribute, in its transaction. */
+/**
+ * Marks the transaction as one that changes attributes. Every write of an attribute must call this
+ * function in its transaction.
+ */
 export function markAttributesChanged({ unit }: Context): void {
   if (unit) changingUnits.add(unit)
 }
@@ -82,20 +88,23 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
     : oncePerBatch(ctx, 'attributes', () => committedAttributeSet(store, db))
 }
 
-/** The committed set, cached by its mark. */
+/** Returns the committed attribute set. Uses the cached set if its mark is current. */
 export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db: Db = root): Promise<AttributeSet> {
   const mark = await markOf(db)
   const kept = cachedSets.get(root)
   if (kept?.mark === mark) return kept
   const set = await load(db, mark)
   if (db === root) cachedSets.set(root, set)
-  // A transaction may roll back, so its set is not cached; this reads the committed set for the
-  // next one.
+  // A set that a transaction has read is not cached, because the transaction may roll back. This
+  // call caches the committed set for the next request.
   else void committedAttributeSet({ db: root }).catch(() => undefined)
   return set
 }
 
-/** Ids are never reused and every change raises a version, so equal marks mean equal sets. */
+/**
+ * Returns a text that differs after every change of an attribute. Ids are never reused and every
+ * change raises a version, so equal marks mean equal sets.
+ */
 async function markOf(db: Db): Promise<string> {
   const marks = await runCompiled(db, 'attributes: mark', [], () =>
     db
@@ -140,7 +149,10 @@ export interface AttributeRow {
   is_user_defined: number
 }
 
-/** A stored row in the terms of this slice; the table's constraints guarantee the casts. */
+/**
+ * Converts a database row to an `Attribute`. The table's constraints guarantee that the casts are
+ * correct.
+ */
 export const toAttribute = (row: AttributeRow, options: readonly AttributeOption[]): Attribute => ({
   id: row.id,
   code: row.code,
@@ -159,7 +171,7 @@ export const toAttribute = (row: AttributeRow, options: readonly AttributeOption
 export const customAttributes = async (ctx: Context, entity: EntityType): Promise<readonly Attribute[]> =>
   (await attributeSet(ctx)).own.get(entity) ?? []
 
-/** Built-in attributes, then custom ones. */
+/** Returns all attributes of an entity: built-in attributes first, then custom ones. */
 export async function attributesOf(ctx: Context, entity: EntityType): Promise<readonly Attribute[]> {
   const { system, own } = await attributeSet(ctx)
   return [...(system.get(entity) ?? []), ...(own.get(entity) ?? [])]

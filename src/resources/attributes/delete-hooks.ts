@@ -1,5 +1,5 @@
-// When a record is deleted, custom attributes of all entities and defaults stop naming it (DOMAIN
-// 8.3, 23).
+// Removes references to a deleted record from the custom attributes of all entities and from the
+// attributes' defaults (DOMAIN 8.3, 23).
 import type { Context } from '../../kernel/context.ts'
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { attributeSet } from './attribute-set.ts'
@@ -9,7 +9,10 @@ import { attributes } from './resource.ts'
 import { withoutIds } from './restore-values.ts'
 import { valueTypeOf } from './types.ts'
 
-/** Child records that are deleted with their parent and have a lookup type. */
+/**
+ * Selects the child records that are deleted with their parent. Lists only children that attributes
+ * can refer to.
+ */
 const childrenOf: Partial<Record<LookupType, (ctx: Context, id: number) => Promise<{ id: number }[]>>> = {
   lead_pipelines: ({ db }, id) =>
     db.selectFrom('lead_pipeline_stages').select('id').where('lead_pipeline_id', '=', id).execute(),
@@ -51,8 +54,8 @@ async function dropDefault(ctx: Context, { attribute, gone }: DroppedReference):
 }
 
 /**
- * Delete hooks by entity, for every lookup type. Files are not here: a file that a record names
- * cannot be deleted (DOMAIN 16).
+ * Delete hooks by entity, for every lookup type. Files need no hook: a file in an attribute cannot
+ * be deleted (DOMAIN 16).
  */
 export const deleteHooks: Record<string, DeleteHook> = Object.fromEntries(
   [...lookupTypeOf].map(([entity, lookup]) => [entity, dropReferencesTo(entity, lookup)]),

@@ -1,4 +1,5 @@
-// Custom attributes as columns of an export: one per attribute, and one per part of an address.
+// Defines the export columns of custom attributes: one column per attribute, or one per part of an
+// address.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressColumns, type Cell, type Columns, points } from '../../kernel/resource/csv-cells.ts'
@@ -10,7 +11,10 @@ interface Reply {
 
 type Points = Schema<'ContactPoint'>[]
 
-/** Converts a stored value to a cell, by type; values of other types are cells already. */
+/**
+ * Converts a value to a CSV cell, by attribute type. Values of types that are missing here need no
+ * conversion.
+ */
 const cells: Record<string, (value: never) => Cell> = {
   email: (value: Points) => points(value),
   phone: (value: Points) => points(value),
@@ -20,7 +24,10 @@ const cells: Record<string, (value: never) => Cell> = {
   file: (value: { id: number }) => value.id,
 }
 
-/** In the order of the attributes. A subheading has no value, so it has no column. */
+/**
+ * Returns the export columns, in the order of the attributes. A subheading has no column because it
+ * has no value.
+ */
 export async function customColumns(ctx: Context, entity: EntityType): Promise<Columns<Reply>> {
   const attributes = await customAttributes(ctx, entity)
   const valued = attributes.filter(({ type }) => type !== 'subheading')

@@ -1,5 +1,6 @@
-// Filterable attributes get an index on their JSON value for as long as they exist. Texts and
-// contact points have none: unique ones are found through unique_values, the others by scanning.
+// Creates and drops the database indexes of custom attributes that lists can filter by. Texts and
+// contact points have no index. A filter finds unique texts and contact points in the table
+// unique_values and scans all records for the others.
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import type { Attribute } from './attribute-set.ts'
@@ -18,7 +19,8 @@ export async function createIndex({ db, services }: Context, attribute: Indexed)
   })
   if (value === undefined) return
   const name = sql.ref(nameOf(attribute))
-  // Partial: most records have no value, and no filter searches for them.
+  // The index is partial: most records have no value, and no filter looks for records without a
+  // value.
   await sql`create index if not exists ${name} on ${sql.table(entity)} ((${value}), id) where (${value}) is not null`.execute(
     db,
   )

@@ -1,5 +1,6 @@
-// The lookup types of attributes (DOMAIN 8.3): table, label and owner column of each. It repeats
-// facts of slices further right in the import order, which this slice cannot import.
+// Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). Their
+// tables, labels and owner columns are repeated here, because the import order forbids imports from
+// the slices that define those tables.
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
@@ -13,9 +14,9 @@ interface Lookup {
   noun: string
   table: keyof Tables
   label: string
-  /** The folded label, for search and sort. */
+  /** The column of the case-folded label, for search and sort. */
   key: string
-  /** The owner column, for tables with visibility rules. */
+  /** The owner column. Only tables with visibility rules have one. */
   owner?: string
   only?: () => ReturnType<typeof sql<SqlBool>>
   /** The operation that lists the records. */
@@ -61,7 +62,10 @@ export const lookups = {
 
 export type LookupType = keyof typeof lookups
 
-/** Lookup types by entity: the last path segment in the contract, as in delete hooks. */
+/**
+ * Lookup types by entity name. The entity name is the last path segment in the contract, as in
+ * delete hooks.
+ */
 export const lookupTypeOf: ReadonlyMap<string, LookupType> = new Map([
   ...(Object.keys(lookups) as LookupType[]).map((type): [string, LookupType] => [type, type]),
   ['sources', 'lead_sources'],
@@ -72,9 +76,9 @@ export const lookupTypeOf: ReadonlyMap<string, LookupType> = new Map([
 
 const column = ({ table }: Lookup, name: string): string => `${table}.${name}`
 
-/** Id and label of all records of a lookup, without visibility. */
+/** Selects id and label of all records of a lookup type, without a visibility check. */
 function labelRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
-  // The table is known only at run time.
+  // The table name is known only at run time, so the cast names one table for all.
   const rows = ctx.db.selectFrom(lookup.table as 'leads') as unknown as Rows<unknown>
   return rows.select([`${column(lookup, 'id')} as id`, `${column(lookup, lookup.label)} as name`]) as Rows<{
     id: number
@@ -82,14 +86,14 @@ function labelRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: strin
   }>
 }
 
-/** The records that the caller may see and a new value may name. */
+/** Selects the records that the caller may see and that a new value may refer to. */
 function choosableRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
   const rows = labelRows(ctx, lookup)
   const seen = lookup.owner === undefined ? rows : rows.where(visible(ctx, column(lookup, lookup.owner)))
   return lookup.only === undefined ? seen : seen.where(lookup.only())
 }
 
-/** The ids among these that exist, are visible and can be chosen. */
+/** Returns those of the given ids that exist, are visible and may be referred to by a new value. */
 export async function findChoosable(
   ctx: Context,
   type: LookupType,
@@ -103,10 +107,13 @@ export async function findChoosable(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Whether the records have owners. Public web forms never list those. */
+/**
+ * Returns whether the records of a lookup type have owners. Public web forms never list owned
+ * records.
+ */
 export const isOwned = (type: LookupType): boolean => 'owner' in lookups[type]
 
-/** The first `most` records that a new value may name, sorted by label. */
+/** Returns the first `most` visible records that a new value may refer to, sorted by label. */
 export function listChoosable(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {
   const lookup: Lookup = lookups[type]
   return choosableRows(ctx, lookup)
@@ -116,7 +123,10 @@ export function listChoosable(ctx: Context, type: LookupType, most: number): Pro
     .execute()
 }
 
-/** Labels by id. Like references, they ignore visibility (DOMAIN 3.5). */
+/**
+ * Returns the labels of the records, by id. Labels ignore visibility, as references do (DOMAIN
+ * 3.5).
+ */
 export async function findLabels(ctx: Context, type: LookupType, ids: readonly number[]): Promise<Map<number, string>> {
   const lookup: Lookup = lookups[type]
   if (ids.length === 0) return new Map()
@@ -126,7 +136,7 @@ export async function findLabels(ctx: Context, type: LookupType, ids: readonly n
   return new Map(rows.map(({ id, name }) => [id, name]))
 }
 
-/** SQL for the folded label of the record with this id, to sort by. */
+/** Returns SQL for the case-folded label of the record with this id, as a sort key. */
 export function labelSortKey(type: LookupType, id: ReturnType<typeof sql>): ReturnType<typeof sql<string | null>> {
   const lookup: Lookup = lookups[type]
   return sql<

@@ -1,5 +1,5 @@
-// Changes to the options of an attribute, computed as a plan from present and sent options (DOMAIN
-// 8.1). Pure: the plan is computed once to validate and once to carry out.
+// Computes and saves changes to the options of an attribute (DOMAIN 8.1). `planOptions` writes
+// nothing, so the same function serves for validation and for saving.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -16,7 +16,10 @@ interface Plan {
   removed: AttributeOption[]
 }
 
-/** With `sent` undefined, the options stay. */
+/**
+ * Compares the stored options with the options in the body. Returns the options after the change
+ * and the removed options. Reports errors to `found`. Without `sent`, all options stay unchanged.
+ */
 export function planOptions(
   present: readonly AttributeOption[],
   sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
@@ -64,7 +67,8 @@ export async function saveOptions(
       )
       .execute()
   const was = new Map(present.map((option) => [option.id, option]))
-  // Renamed options could collide in the unique index, so their keys are cleared first.
+  // Two options may exchange names, which would violate the unique index. So the keys of all
+  // renamed options are first replaced by unused ones.
   for (const { id, name } of options) {
     if (id === null || was.get(id)?.name === name) continue
     await db

@@ -1,5 +1,5 @@
-// Filters and sort keys of custom attributes (DOMAIN 5.2, 5.3): `custom_attributes[industry]=3,4`
-// and `sort=-custom_attributes.revenue`.
+// Filters and sorts lists by custom attributes (DOMAIN 5.2, 5.3), as in
+// `custom_attributes[industry]=3,4` and `sort=-custom_attributes.revenue`.
 import { type SqlBool, sql } from 'kysely'
 import { splitList } from '../../contract/input/query.ts'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
@@ -12,7 +12,7 @@ import { type Attribute, customAttributes, type EntityType } from './attribute-s
 import type { Place, ValueType } from './types/value-type.ts'
 import { withValueTypes } from './types.ts'
 
-/** The limit of all filters. */
+/** The maximum number of values in one filter; filters by built-in fields have the same limit. */
 const maxFilterValues = 100
 
 const placeOf = ({ services: { store } }: Context, entity: EntityType, code: string): Place => ({
@@ -22,8 +22,8 @@ const placeOf = ({ services: { store } }: Context, entity: EntityType, code: str
 })
 
 /**
- * The filter field `custom_attributes`. Throws 422 with all errors, by
- * `query.custom_attributes[code]`.
+ * Returns the filter field `custom_attributes`, or no field when the query does not use it. Throws
+ * 422 with all errors, by `query.custom_attributes[code]`.
  */
 export async function attributeFilter(ctx: Context, entity: EntityType, query: Query): Promise<Fields> {
   const sent = query.custom_attributes as Readonly<Record<string, string>> | undefined
@@ -51,7 +51,7 @@ export async function attributeFilter(ctx: Context, entity: EntityType, query: Q
 
 function test(ctx: Context, entity: EntityType, attribute: Attribute, type: ValueType, values: (string | number)[]) {
   if (values.length === 0) return sql<SqlBool>`1 = 0`
-  // Unique values have their own indexed table, which avoids scanning all records.
+  // Unique values are also in an indexed table, so this filter need not scan all records.
   if (attribute.isUnique)
     return sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select kept.entity_id from unique_values as kept where kept.entity_type = ${entity} and kept.attribute_id = ${attribute.id} and kept.value in (${sql.join(values.map(String))}))`
   return type.matches?.(placeOf(ctx, entity, attribute.code), values) ?? sql<SqlBool>`1 = 0`
@@ -60,7 +60,8 @@ function test(ctx: Context, entity: EntityType, attribute: Attribute, type: Valu
 const prefix = 'custom_attributes.'
 
 /**
- * Sort columns by name, when the query uses at least one; all of them, so that a typo gets a hint.
+ * Returns the sort columns of the custom attributes, or none if the query does not sort by any. All
+ * columns are returned, so that the error for a misspelled name can suggest the right one.
  */
 export async function attributeSorts(
   ctx: Context,

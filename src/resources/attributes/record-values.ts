@@ -1,5 +1,5 @@
-// The records that have a value of an attribute: finding them, clearing values and removing
-// references from them.
+// Finds the records that have a value of an attribute, clears their values, and removes references
+// from the values.
 import { sql } from 'kysely'
 import { type Context, now } from '../../kernel/context.ts'
 import { chunks } from '../../kernel/history/archive.ts'
@@ -24,8 +24,8 @@ const placeOf = ({ services }: Context, { code }: AttributeKey): Place => ({
 })
 
 /**
- * The stored values of an attribute, by record id; with `ids`, only of records whose value names
- * one of them.
+ * Returns the stored values of an attribute, by record id. With `ids`, returns only values that
+ * contain at least one of the ids.
  */
 export async function valuesOf(
   ctx: Context,
@@ -53,8 +53,8 @@ export async function hasValues(ctx: Context, attribute: AttributeKey): Promise<
 }
 
 /**
- * Removes the attribute from all records and raises their versions. No record events: the
- * attribute's own event covers them.
+ * Removes the attribute's values from all records and raises the records' versions. Emits no record
+ * events, because the event of the attribute covers the change.
  */
 export async function clearValues(ctx: Context, attribute: AttributeKey): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
@@ -69,7 +69,7 @@ export async function clearValues(ctx: Context, attribute: AttributeKey): Promis
     .execute()
 }
 
-/** Removes options from the records that have them, also without record events. */
+/** Removes options from the values of all records. Emits no record events, as in `clearValues`. */
 export async function removeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
   const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }
@@ -99,15 +99,17 @@ export async function removeOptions(ctx: Context, attribute: Attribute, optionId
   }
 }
 
-/** An attribute, and the ids of deleted records it must no longer name. */
+/**
+ * An attribute, and the ids of deleted records that its values and default must no longer contain.
+ */
 export interface DroppedReference {
   attribute: Attribute
   gone: readonly number[]
 }
 
 /**
- * Removes deleted records from the values of one entity. Each affected record gets one update with
- * its events, however many of its attributes change (DOMAIN 8.3).
+ * Removes references to deleted records from the values of one entity. Each affected record gets
+ * one update with its events, even if several of its attributes change (DOMAIN 8.3).
  */
 export async function dropReferences(
   ctx: Context,

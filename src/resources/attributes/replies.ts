@@ -1,5 +1,6 @@
-// Custom attributes in replies: all attributes of the entity in their order, null when unset, and
-// labels of options and records (DOMAIN 8.3). A page takes a fixed number of queries.
+// Adds custom attributes to replies (DOMAIN 8.3). A reply has all attributes of the entity in their
+// order, with null for unset ones. `custom_labels` has the labels of chosen options and records.
+// The number of queries does not depend on the number of replies.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { fileRefs } from '../files/attach.ts'
@@ -14,7 +15,10 @@ export interface CustomReply {
   custom_labels?: Record<string, unknown>
 }
 
-/** Replaces the stored values in the replies by the values to show. */
+/**
+ * Replaces the stored values in the replies by their reply form. Adds the labels if `include`
+ * contains `custom_labels`.
+ */
 export async function presentValues(
   ctx: Context,
   entity: EntityType,
@@ -35,7 +39,7 @@ export async function presentValues(
   const nameOf = wanted.length > 0 ? await labelsOf(ctx, wanted, stored) : noLabels
   for (const [index, reply] of replies.entries()) {
     const values = stored[index] ?? {}
-    // Codes begin with a letter, so `__proto__` cannot occur.
+    // Attribute codes begin with a letter, so `__proto__` cannot occur as a key.
     const all: Record<string, unknown> = {}
     for (const { attribute, type } of typed) all[attribute.code] = shown(type, attribute, valueIn(values, attribute))
     reply.custom_attributes = all
@@ -49,7 +53,10 @@ export async function presentValues(
 const noFiles: ReadonlyMap<number, Schema<'FileRef'>> = new Map()
 const noLabels: LabelOf = () => undefined
 
-/** Users choose the codes; inherited keys must not count as values. */
+/**
+ * Returns the stored value of an attribute. Users choose the codes, so inherited keys such as
+ * `toString` must not count as values.
+ */
 const valueIn = (values: StoredValues, { code }: Attribute): unknown =>
   Object.hasOwn(values, code) ? values[code] : undefined
 
@@ -64,7 +71,10 @@ const idsIn = (attributes: readonly Attribute[], stored: readonly StoredValues[]
 
 type LabelOf = (attribute: Attribute, id: number) => string | undefined
 
-/** Labels of all named records, with one query per lookup type. */
+/**
+ * Returns a function that finds the label of an option or record. Loads the labels of all records
+ * in the values, with one query per lookup type.
+ */
 async function labelsOf(
   ctx: Context,
   attributes: readonly Attribute[],

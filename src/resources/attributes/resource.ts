@@ -1,5 +1,5 @@
-// The attributes resource (DOMAIN 8.1): custom fields of records, listed together with the built-in
-// fields.
+// Defines the attributes resource (DOMAIN 8.1): custom fields of records. Lists also contain the
+// built-in fields.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
@@ -20,7 +20,7 @@ import { toAttributeRow } from './to-row.ts'
 
 declare module '../../kernel/context.ts' {
   interface SliceFunctions {
-    /** Warnings about public forms that do not ask for a required attribute. */
+    /** Returns a warning for each public form that lacks this required attribute. */
     formsLacking: (ctx: Context, attributeId: number) => Promise<Warning[]>
   }
 }
@@ -77,13 +77,17 @@ const define = (force: boolean) =>
       markAttributesChanged(ctx)
       const attribute = toAttribute(row, [])
       await releaseAttributeFiles(ctx, attribute)
-      // The index goes first, so that SQLite does not update it while values are cleared.
+      // The index is dropped first, so that SQLite need not update the index while the values are
+      // cleared.
       await dropIndex(ctx, attribute)
       await clearValues(ctx, attribute)
     },
   })
 
-/** Writes options and index to match the saved row. */
+/**
+ * Saves the options and creates the index of a saved attribute. Warns about public forms that lack
+ * an attribute that is now required.
+ */
 async function saveOptionsAndIndex(ctx: Context, id: number, body: Body): Promise<void> {
   markAttributesChanged(ctx)
   const present = await loadOptions(ctx, [id])
@@ -106,7 +110,8 @@ export const attributes = define(false)
 const attributesForced = define(true)
 
 export const handlers = {
-  // Long: an index is built over all records, or their values are cleared.
+  // The next three operations are long. Creating an attribute builds an index over all records, and
+  // updating or deleting one may change the values of all records.
   createAttribute: inSteps((ctx, input) =>
     answering(ctx, (ctx) => attributes.handlers.createAttribute(ctx, input), { isLong: true }),
   ),

@@ -1,6 +1,6 @@
-// Custom attributes of a restored record (DOMAIN 17.4). Values whose attribute, option, record or
-// file is gone, or that no longer fit, are dropped and reported. A unique value that another record
-// has now is refused.
+// Restores the custom attributes of a deleted record (DOMAIN 17.4). Drops and reports values that
+// are no longer valid, or whose attribute, option, record or file was deleted. Refuses a unique
+// value that another record now has.
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { Mend, Mending } from '../../kernel/history/restore.ts'
@@ -58,8 +58,8 @@ interface RestoredValue {
 const fieldOf = ({ code }: Attribute): { field: string } => ({ field: `custom_attributes.${code}` })
 
 /**
- * The ids of attributes that changed identity since the record was deleted: created again, or given
- * another lookup type.
+ * Returns the ids of attributes whose stored value has lost its meaning since the record was
+ * deleted. Such an attribute was created again or got another lookup type.
  */
 async function changedSince(
   { db }: Context,
@@ -85,7 +85,10 @@ async function changedSince(
   return new Set(changes.filter(isOther).map((change) => Number(change.entity_id)))
 }
 
-/** The ids of attributes that no longer accept their values; being required does not count. */
+/**
+ * Returns the ids of attributes that no longer accept their stored value. Whether the attribute is
+ * required plays no role.
+ */
 function misfits(ctx: Context, own: readonly Attribute[], left: readonly RestoredValue[]): ReadonlySet<number> {
   const shown = left.map(
     ({ attribute, type, value }) => [attribute.code, type.show ? type.show(value) : value] as const,
@@ -101,7 +104,10 @@ function misfits(ctx: Context, own: readonly Attribute[], left: readonly Restore
   return new Set(left.filter((each) => !fits(each)).map(({ attribute }) => attribute.id))
 }
 
-/** Stores the unique keys. Throws 409 with every value that another record has now. */
+/**
+ * Stores the unique keys of the restored values. Throws 409 that lists every value that another
+ * record now has.
+ */
 async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[]): Promise<void> {
   const found = new ValidationErrors()
   const unique = back
@@ -113,7 +119,10 @@ async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[
   for (const { attribute, keys } of unique) await saveUniqueKeys(ctx, attribute, id, keys)
 }
 
-/** A value without these ids; null when none is left. */
+/**
+ * Returns the value without these ids. Returns null when the value is a single id that is among
+ * them.
+ */
 export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
   if (Array.isArray(value)) return ids.size === 0 ? value : value.filter((each) => !ids.has(each as number))
   return typeof value === 'number' && ids.has(value) ? null : value
@@ -122,7 +131,7 @@ export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
 const entityOf = (lookup: LookupType): string =>
   [...lookupTypeOf].find(([entity, type]) => type === lookup && entity !== lookup)?.[0] ?? lookup
 
-/** The ids in the value that no longer exist. */
+/** Returns the ids in the value that no longer exist, and the entity that the ids refer to. */
 async function missingIds(
   ctx: Context,
   attribute: Attribute,

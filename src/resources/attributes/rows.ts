@@ -1,4 +1,4 @@
-// Attributes and options as rows and as replies.
+// Loads attribute options, and converts attributes and options to their reply form.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Attribute, AttributeOption, AttributeRow } from './attribute-set.ts'
@@ -30,7 +30,7 @@ export const presentOption = ({ id, name, sort_order }: AttributeOption): Schema
   sort_order,
 })
 
-/** The default as replies show it. */
+/** Returns the default value in its reply form. */
 export const presentDefault = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
   if (row.default_value === null) return null
   const stored: unknown = JSON.parse(row.default_value)

@@ -1,5 +1,5 @@
-// Rules for attributes beyond the shape of the body (DOMAIN 8.1). Of built-in attributes only name,
-// place and `quick_add` can change.
+// Validates attribute definitions beyond the schema of the body (DOMAIN 8.1). A built-in attribute
+// can change only its name, sort order and `quick_add`.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected, type ValidationErrors } from '../../kernel/errors.ts'
@@ -14,7 +14,7 @@ import { checkNamedRecords, toStored } from './validate-values.ts'
 type Body = Schema<'AttributeUpdate'>
 const maxAttributes = 100
 
-/** Throws 409 for changes of a built-in attribute that the server relies on. */
+/** Throws 409 when a change to a built-in attribute touches a setting that the server relies on. */
 export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>): void {
   if (shown.is_user_defined) return
   const writable = ['name', 'sort_order', 'quick_add', ...(shown.code === 'contact_numbers' ? ['is_unique'] : [])]
@@ -25,8 +25,8 @@ export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>
 }
 
 /**
- * Reports a code that a field or another attribute of the entity has. The unique index catches
- * concurrent requests.
+ * Reports a code that is already used by a field or another attribute of the entity. The unique
+ * database index catches the same code in concurrent requests.
  */
 export async function checkCode(
   ctx: Context,
@@ -38,7 +38,7 @@ export async function checkCode(
   const isBuiltIn = set.system.get(entity)?.some((attribute) => attribute.code === code) ?? false
   if (isBuiltIn || entityFields(ctx.services.contract, entity).has(code))
     found.invalid('code', `${entity} have a field ${code} of their own.`)
-  // Names such as `constructor` confuse programs that read the JSON.
+  // The names of inherited properties, such as `constructor`, confuse programs that read the JSON.
   if (code in Object.prototype) found.invalid('code', `The word ${code} is reserved.`)
   const other = set.own.get(entity)?.find((attribute) => attribute.code === code)
   if (other) found.taken('code', 'attributes', other.id, 'Another attribute of this resource has this code.')
@@ -46,7 +46,10 @@ export async function checkCode(
     found.invalid('entity_type', `Must not have more than ${maxAttributes} attributes of its own.`)
 }
 
-/** Reports settings that do not fit the type of the attribute after the change. */
+/**
+ * Reports settings that do not fit the attribute's type. `attribute` has the settings after the
+ * change.
+ */
 export function checkSettings(attribute: Attribute, optionCount: number, found: ValidationErrors): void {
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
@@ -62,7 +65,10 @@ export function checkSettings(attribute: Attribute, optionCount: number, found: 
     found.invalid('options', chooses ? 'It refers to records instead.' : `An attribute of type ${type} has no options.`)
 }
 
-/** The default as stored, validated like a value; undefined when none was sent. */
+/**
+ * Returns the default as JSON text to store, after validating it like a value. Returns undefined
+ * when the body has no default or an invalid one.
+ */
 export async function checkDefault(
   writing: { ctx: Context; found: ValidationErrors },
   attribute: Attribute,
@@ -85,7 +91,9 @@ export async function checkDefault(
   return stored === null ? null : JSON.stringify(stored)
 }
 
-/** Throws 409 for another lookup type while records have values of the old one. */
+/**
+ * Throws 409 when the lookup type changes while records still have values of the old lookup type.
+ */
 export async function refuseOtherLookup(ctx: Context, was: Attribute, lookup: Attribute['lookup']): Promise<void> {
   if (lookup === was.lookup || !(await hasValues(ctx, was))) return
   const kind = was.lookup === null ? 'its own options' : lookups[was.lookup].noun

@@ -1,5 +1,5 @@
-// JSON schemas of an entity's attributes. The served contract shows them and values are validated
-// by them, so both always agree.
+// Builds the JSON schemas of an entity's attributes. The served contract shows these schemas and
+// the server validates values against them, so contract and validation always agree.
 import { type OpenReader, type OpenSchema, openReader } from '../../contract/input/open-schema.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context, Origin } from '../../kernel/context.ts'
@@ -9,8 +9,8 @@ import { nullableSchema } from './types/value-type.ts'
 import { valueTypeOf, withValueTypes } from './types.ts'
 
 /**
- * Name and the meaning of the ids: `Industry. 1 = Automotive, 2 = Logistics`. Names are escaped:
- * descriptions are Markdown.
+ * Returns the description of an attribute: its name and the meaning of its ids, such as `Industry.
+ * 1 = Automotive, 2 = Logistics`. Names are escaped because descriptions are Markdown.
  */
 function descriptionOf(attribute: Attribute): string {
   const { lookup, options } = attribute
@@ -20,7 +20,7 @@ function descriptionOf(attribute: Attribute): string {
   return lookup === null ? name : `${name}. Ids of ${lookup.replaceAll('_', ' ')}`
 }
 
-/** The schema of attributes in a body; required ones cannot be null. */
+/** Returns the schema of custom attributes in a body. Required attributes do not accept null. */
 export function inputSchema(attributes: readonly Attribute[]): OpenSchema {
   const properties = withValueTypes(attributes).map(({ attribute, type }) => {
     const schema = type.input(attribute)
@@ -32,13 +32,19 @@ export function inputSchema(attributes: readonly Attribute[]): OpenSchema {
   return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) }
 }
 
-/** The codes a new record must send: required ones without a default. Booleans default to false. */
+/**
+ * Returns the codes of the attributes that a create body must contain: the required ones without a
+ * default. Booleans are not among them, because they default to false.
+ */
 export const requiredCodes = (attributes: readonly Attribute[]): string[] =>
   withValueTypes(attributes)
     .filter(({ attribute }) => attribute.isRequired && attribute.initial === null && attribute.type !== 'boolean')
     .map(({ attribute }) => attribute.code)
 
-/** The schema of attributes in a reply: all are present, and any may be null. */
+/**
+ * Returns the schema of custom attributes in a reply. All attributes are present, and each may be
+ * null.
+ */
 export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
   const properties = withValueTypes(attributes).map(
     ({ attribute, type }) =>
@@ -55,8 +61,8 @@ export function outputSchema(attributes: readonly Attribute[]): OpenSchema {
 const readers = new WeakMap<readonly Attribute[], OpenReader>()
 
 /**
- * The cached reader of an entity's values. Required is checked as a rule, because an update may
- * omit the value.
+ * Returns the cached function that parses and validates an entity's values. The schema requires no
+ * attribute, because an update may omit any; `planValues` checks required attributes.
  */
 function readerOf({ contract }: Context['services'], attributes: readonly Attribute[]): OpenReader {
   const known = readers.get(attributes)
@@ -70,12 +76,15 @@ function readerOf({ contract }: Context['services'], attributes: readonly Attrib
 const readingOf = ({ services: { config } }: Context) => ({ zone: config.timezone, strict: config.strict })
 
 /**
- * Origins with JSON bodies, whose types are exact; imports, forms and workflows send texts that are
- * converted.
+ * Origins whose bodies are JSON, so that values must already have the right type. Imports, forms
+ * and workflows send texts, which the reader converts.
  */
 const jsonOrigins = new Set<Origin>(['api', 'session'])
 
-/** Parses the values of a body; `errors` are by field, as `custom_attributes.industry`. */
+/**
+ * Parses the custom attributes of a body. The keys of `errors` are paths such as
+ * `custom_attributes.industry`.
+ */
 export function parseValues(
   ctx: Context,
   attributes: readonly Attribute[],
@@ -88,7 +97,9 @@ export function parseValues(
   return { values: (value ?? {}) as Record<string, unknown>, errors }
 }
 
-/** Parses a single value, such as a default; `errors` are by paths that begin with `field`. */
+/**
+ * Parses a single value, such as a default. The keys of `errors` are paths that begin with `field`.
+ */
 export function parseValue(
   ctx: Context,
   attribute: Attribute,

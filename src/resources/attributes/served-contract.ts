@@ -1,5 +1,5 @@
-// The served contract (DESIGN 2): every schema marked `x-entity` gets this installation's custom
-// attributes. It works from the marks and names no entity.
+// Adds the installation's custom attributes to the served contract (DESIGN 2). Schemas to extend
+// have the mark `x-entity`, so this file contains no entity names.
 import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
 import { plainMarkdown } from '../../kernel/values/format.ts'
 import type { Attribute, AttributeSet, EntityType } from './attribute-set.ts'
@@ -17,7 +17,10 @@ interface Document {
 const entityIn = (schema: OpenSchema | undefined): EntityType | undefined =>
   schema?.['x-entity'] as EntityType | undefined
 
-/** Schemas with a `custom_attributes` property: its schema name and the entity of both. */
+/**
+ * Returns the schemas that have a `custom_attributes` property. `values` is the schema name of that
+ * property, and `entity` is its `x-entity` mark.
+ */
 function holders(document: Document): { name: string; holder: OpenSchema; values: string; entity: EntityType }[] {
   return Object.entries(document.components.schemas).flatMap(([name, holder]) => {
     const $ref = (holder.properties?.custom_attributes as OpenSchema | undefined)?.$ref
@@ -28,7 +31,7 @@ function holders(document: Document): { name: string; holder: OpenSchema; values
 
 const fieldsByContract = new WeakMap<object, Map<EntityType, ReadonlySet<string>>>()
 
-/** The names of an entity's built-in fields, in replies and bodies. */
+/** Returns the names of an entity's built-in fields in replies and bodies. */
 export function entityFields(contract: object, entity: EntityType): ReadonlySet<string> {
   const found = fieldsByContract.get(contract) ?? new Map<EntityType, ReadonlySet<string>>()
   fieldsByContract.set(contract, found)
@@ -43,7 +46,7 @@ export function entityFields(contract: object, entity: EntityType): ReadonlySet<
   return fields
 }
 
-/** Names of the schemas in request bodies of create operations. */
+/** Returns the names of the schemas that create operations use in their request bodies. */
 function createBodySchemas(document: Document): Set<string> {
   const names = Object.values(document.paths)
     .flatMap((path) => Object.values(path))
@@ -55,7 +58,8 @@ function createBodySchemas(document: Document): Set<string> {
 }
 
 /**
- * A copy of the contract with the custom attributes, or the contract itself when there are none.
+ * Returns a copy of the contract with the custom attributes added. Returns the contract itself when
+ * no entity has custom attributes.
  */
 export function withCustomAttributes<D extends object>(contract: D, { own }: AttributeSet): D {
   if ([...own.values()].every((attributes) => attributes.length === 0)) return contract
@@ -64,7 +68,8 @@ export function withCustomAttributes<D extends object>(contract: D, { own }: Att
   const created = createBodySchemas(copy)
   const inputs = new Set<string>()
   for (const { name, holder, values, entity } of holders(copy)) {
-    // Bodies refuse unknown properties; replies allow them and keep their own schema.
+    // Only schemas of request bodies refuse unknown properties. Schemas of replies need no change
+    // here.
     if (holder.additionalProperties !== false) continue
     inputs.add(values)
     const needed = requiredCodes(own.get(entity) ?? [])
@@ -93,7 +98,10 @@ export function withCustomAttributes<D extends object>(contract: D, { own }: Att
   return copy
 }
 
-/** An example value of each attribute. Inputs leave out a choice without options. */
+/**
+ * Returns an example value of each attribute. Examples of bodies leave out choices that have no
+ * options yet.
+ */
 const exampleOf = (attributes: readonly Attribute[], isWritten: boolean): Record<string, unknown> =>
   Object.fromEntries(
     withValueTypes(attributes)
@@ -101,14 +109,17 @@ const exampleOf = (attributes: readonly Attribute[], isWritten: boolean): Record
       .filter(([, value]) => !isWritten || value !== null),
   )
 
-/** Puts the example values into examples that show custom attributes, or must now. */
+/**
+ * Puts the example values into each example that contains `custom_attributes`, or whose schema now
+ * requires `custom_attributes`.
+ */
 function fillExamples(holder: OpenSchema, values: Record<string, unknown>): void {
   for (const example of (holder.examples as Record<string, unknown>[] | undefined) ?? [])
     if ('custom_attributes' in example || holder.required?.includes('custom_attributes'))
       example.custom_attributes = values
 }
 
-/** Adds the codes to the filter parameter and the sort keys. */
+/** Adds the attribute codes to the filter parameter and to the sort parameter of a list. */
 function extendParameter(schema: OpenSchema | undefined, own: AttributeSet['own']): void {
   const filtered = entityIn(schema)
   if (schema && filtered) {

@@ -1,5 +1,5 @@
-// Turns a body into the columns of an attribute and reports everything wrong with it. When
-// uniqueness changes, the unique keys of all records are stored or removed.
+// Converts a body to the columns of an attribute and reports all errors of the body. If uniqueness
+// changes, also stores or deletes the unique keys of all records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, type ValidationErrors } from '../../kernel/errors.ts'
@@ -23,7 +23,7 @@ type Body = Schema<'AttributeUpdate'>
 
 const toBit = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : sent ? 1 : 0)
 
-/** The attribute after the change, with the given options. */
+/** Returns the attribute after the change, with the given options. */
 function attributeAfter(body: Body, current: FullAttributeRow | null, options: readonly AttributeOption[]): Attribute {
   const lookup = body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type
   const row: AttributeRow = {
@@ -36,14 +36,17 @@ function attributeAfter(body: Body, current: FullAttributeRow | null, options: r
     validation: body.validation === undefined ? (current?.validation ?? null) : body.validation,
     is_required: toBit(body.is_required) ?? current?.is_required ?? 0,
     is_unique: toBit(body.is_unique) ?? current?.is_unique ?? 0,
-    // With another lookup type, the default named records of the old one.
+    // A default contains ids of the old lookup type, so a new lookup type clears the default.
     default_value: lookup === current?.lookup_type ? current.default_value : null,
     is_user_defined: current?.is_user_defined ?? 1,
   }
   return toAttribute(row, options)
 }
 
-/** `force` removes deleted options from the records that have them. */
+/**
+ * Returns the columns to write. Without `force`, options that records use cannot be deleted. With
+ * `force`, saving removes deleted options from the records.
+ */
 export async function toAttributeRow(body: Body, { ctx, current, found }: Writing<FullAttributeRow>, force: boolean) {
   const present = current ? await loadOptions(ctx, [current.id]) : []
   if (current) {
@@ -84,8 +87,9 @@ export async function toAttributeRow(body: Body, { ctx, current, found }: Writin
 }
 
 /**
- * The default to check and store: null when the lookup type changes, the old default when the
- * validation changes.
+ * Returns the default to validate and store; undefined leaves the stored default unchanged. Another
+ * lookup type sets the default to null. Another validation makes the old default be validated
+ * again.
  */
 function nextDefault(body: Body, was: Attribute | null, attribute: Attribute): unknown {
   if (body.default_value !== undefined || !was || was.initial === null) return body.default_value
@@ -102,7 +106,10 @@ async function nextSortOrder({ db }: Context, entity: EntityType): Promise<numbe
   return (last ?? 0) + 1
 }
 
-/** The unique keys of every record, from the custom attribute or from the built-in field. */
+/**
+ * Returns the unique keys of every record, by record id. Reads the custom attribute or the built-in
+ * field.
+ */
 async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtInValues(ctx, attribute)
   const keys = valueTypeOf(attribute)?.keys
@@ -111,7 +118,10 @@ async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map
   )
 }
 
-/** Only the built-in attribute `contact_numbers` can become unique. */
+/**
+ * Returns the values of a built-in attribute, by record id. Only the built-in attribute
+ * `contact_numbers` can become unique.
+ */
 async function builtInValues({ db }: Context, { entity }: Attribute): Promise<Map<number, unknown>> {
   const rows = await db
     .selectFrom(entity as 'persons' | 'warehouses')
@@ -132,7 +142,7 @@ async function findDuplicates(
     found.taken('is_unique', attribute.entity, seen.has(id) ? id : null, 'Several records have the same value.')
 }
 
-/** Throws 409 while records have one of the options or the default names one. */
+/** Throws 409 when a record or the attribute's default uses one of the removed options. */
 async function refuseUsedOptions(
   ctx: Context,
   attribute: Attribute,

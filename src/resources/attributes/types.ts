@@ -1,4 +1,4 @@
-// Attribute types by name (DOMAIN 8.2).
+// Maps the name of an attribute type to its implementation (DOMAIN 8.2).
 import type { Attribute, TypeName } from './attribute-set.ts'
 import { address } from './types/address.ts'
 import { checkbox, lookup, multiselect, select } from './types/choices.ts'
@@ -27,11 +27,14 @@ const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
   file,
 }
 
-/** Undefined for a subheading, which has no values. */
+/**
+ * Returns the implementation of an attribute's type. Returns undefined for a subheading, because it
+ * has no values.
+ */
 export const valueTypeOf = ({ type }: Pick<Attribute, 'type'>): ValueType | undefined =>
   type === 'subheading' ? undefined : byName[type]
 
-/** The attributes that have values, each with its type. */
+/** Returns the attributes that have values, each with the implementation of its type. */
 export function withValueTypes(attributes: readonly Attribute[]): readonly TypedAttribute[] {
   const known = typedCache.get(attributes)
   if (known) return known
@@ -48,7 +51,10 @@ interface TypedAttribute {
   type: ValueType
 }
 
-/** Cache of `withValueTypes`: every reply needs the list, and it never changes. */
+/**
+ * Cached results of `withValueTypes`. Every reply needs the result, and an array of attributes
+ * never changes.
+ */
 const typedCache = new WeakMap<readonly Attribute[], readonly TypedAttribute[]>()
 
 export const hasOptions = (type: TypeName): boolean => ['select', 'multiselect', 'checkbox'].includes(type)

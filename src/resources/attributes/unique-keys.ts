@@ -1,4 +1,5 @@
-// Unique attribute values (DOMAIN 8.3): one row in unique_values per key, written with the record.
+// Checks and stores unique attribute values (DOMAIN 8.3). The table unique_values has one row per
+// key, which is written together with the record.
 
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -17,14 +18,17 @@ export const nouns: Record<EntityType, string> = {
   warehouses: 'warehouse',
 }
 
-/** The ids that the caller may see. */
+/** Returns those of the ids that the caller may see. */
 export const visibleAmong = async (
   ctx: Context,
   entity: EntityType,
   ids: readonly number[],
 ): Promise<ReadonlySet<number>> => (await ctx.services.resources.get(entity)?.visibleIds(ctx, ids)) ?? new Set()
 
-/** Reports keys that another record has. The error names its id only to callers who may see it. */
+/**
+ * Reports keys that another record already has. The error contains the id of that record only if
+ * the caller may see the record.
+ */
 export async function checkUniqueKeys(
   { ctx, found }: { ctx: Context; found: ValidationErrors },
   { id, entity }: Unique,
@@ -50,7 +54,7 @@ export async function checkUniqueKeys(
   }
 }
 
-/** Makes the stored keys of one record equal `keys`. */
+/** Adds and removes stored keys of one record so that they equal `keys`. */
 export async function saveUniqueKeys(
   { db }: Context,
   { id, entity }: Unique,
@@ -82,7 +86,7 @@ export async function saveUniqueKeys(
     .execute()
 }
 
-/** The ids, at most `most`, of records that share a key with another one. */
+/** Returns the ids of records that share a key with another record, at most `most` ids. */
 export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]>, most: number): number[] {
   const first = new Map<string, number>()
   const found = new Set<number>()
@@ -96,7 +100,7 @@ export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]
   return [...found].sort((a, b) => a - b).slice(0, most)
 }
 
-/** Replaces the stored keys of an attribute by those of all records. */
+/** Replaces all stored keys of an attribute by the given keys of all records. */
 export async function replaceAllUniqueKeys(
   { db }: Context,
   { id, entity }: Unique,

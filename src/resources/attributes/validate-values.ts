@@ -1,5 +1,5 @@
-// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). It
-// writes nothing: the record's own insert or update stores the JSON.
+// Validates the custom attributes of a body and computes the JSON to store (DOMAIN 8.2, 8.3). This
+// file writes nothing; the insert or update of the record stores the JSON.
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -17,17 +17,20 @@ export type StoredValues = Readonly<Record<string, unknown>>
 interface Planning {
   ctx: Context
   found: ValidationErrors
-  /** The record before the change; null for a new one. */
+  /** The record before the change; null for a new record. */
   current: { id: number; custom_attributes: string } | null
 }
 
-/** Without a prototype: users choose the codes, and inherited keys must not count as values. */
+/**
+ * Parses stored values to an object without a prototype. Users choose the codes, so inherited keys
+ * must not count as values.
+ */
 export const parseStored = (text: string): StoredValues => Object.assign(Object.create(null), JSON.parse(text))
 
 const isEmpty = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
-/** The JSON to store; undefined when nothing changes. */
+/** Returns the JSON to store, or undefined when nothing changes. */
 export async function planValues(
   entity: EntityType,
   sent: unknown,
@@ -37,8 +40,8 @@ export async function planValues(
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
   const { values, errors } = parseValues(ctx, attributes, sent ?? {})
-  // A value sent back unchanged is always valid, even if the attribute no longer accepts it (DOMAIN
-  // 3.4).
+  // A value that is sent back unchanged is always valid, even if the attribute no longer accepts
+  // such a value (DOMAIN 3.4).
   const same = new Set(
     withValueTypes(attributes)
       .filter(({ attribute: { code } }) => current !== null && Object.hasOwn(values, code))
@@ -63,7 +66,7 @@ export async function planValues(
     if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
       found.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
-    // A default was checked when it was set.
+    // A default value was validated when the attribute was saved, so only sent values are checked.
     if (isSent) await checkNamedRecords({ ctx, found }, attribute, path, after, before)
     if (attribute.isUnique && after !== null)
       await checkUniqueKeys({ ctx, found }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
@@ -74,17 +77,21 @@ export async function planValues(
 }
 
 /**
- * Whether the sent value equals the shown form of the stored one; for files, whether the ids match.
+ * Returns whether the sent value equals the reply form of the stored value. Files are compared by
+ * id.
  */
 function isShown(attribute: Attribute, type: ValueType, sent: unknown, stored: unknown): boolean {
   if (holdsFile(attribute)) return idOf(sent) === stored
   return isDeepStrictEqual(sent, stored === null || !type.show ? stored : type.show(stored))
 }
 
-/** The value of a new record that sends none. */
+/** Returns the value of an attribute that the body of a new record omits. */
 const defaultValueOf = ({ type, initial }: Attribute): unknown => initial ?? (type === 'boolean' ? false : null)
 
-/** The stored form of a value that fits its schema. */
+/**
+ * Returns the stored form of a value that is valid for its schema. Reports the errors that the
+ * schema cannot express.
+ */
 export function toStored(
   attribute: Pick<Attribute, 'isRequired' | 'validation'>,
   type: ValueType,
@@ -103,8 +110,8 @@ const megabyte = 1024 * 1024
 const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], maxBytes: 10 * megabyte }
 
 /**
- * Reports newly named records and files that do not exist, are not visible or do not fit the
- * attribute.
+ * Reports records and files that the change adds to the value and that do not exist, are not
+ * visible or do not fit the attribute.
  */
 export async function checkNamedRecords(
   { ctx, found }: { ctx: Context; found: ValidationErrors },

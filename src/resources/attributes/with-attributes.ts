@@ -1,5 +1,6 @@
 // Adds custom attributes to the definition of a resource (DOMAIN 8.2, 8.3). validate-values.ts
-// decides what is stored, replies.ts what is shown, queries.ts what is found.
+// computes the values to store, replies.ts the values to show, and queries.ts the filters and sort
+// keys.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -24,8 +25,8 @@ interface Row {
 const sentIn = (body: unknown): unknown => (body as { custom_attributes?: unknown }).custom_attributes
 
 /**
- * The definition with `custom_attributes` added to columns, replies, filters and sort keys. Its
- * `rows` must select the column `custom_attributes`.
+ * Returns the definition with `custom_attributes` added to columns, replies, filters and sort keys.
+ * The `rows` of the definition must select the column `custom_attributes`.
  */
 export function withAttributes<
   Table extends keyof Tables,
@@ -47,8 +48,8 @@ export function withAttributes<
       ...(await attributeFilter(ctx, entity, query)),
     }),
     toRow: async (body, writing) => {
-      // Attributes are checked first: `toRow` of some resources creates other records once nothing
-      // is wrong.
+      // Attributes are validated before `d.toRow` runs. The `toRow` of some resources creates other
+      // records as soon as no error has been found.
       const current = writing.current as Row | null
       const values = await planValues(entity, sentIn(body), { ...writing, current })
       return { ...(await d.toRow(body, writing)), custom_attributes: values }
@@ -79,7 +80,10 @@ export function withAttributes<
   }
 }
 
-/** Reports errors in the values of a record that the current write creates in passing. */
+/**
+ * Reports errors in the custom attributes of another new record that the current write also
+ * creates.
+ */
 export const checkValues = async (
   ctx: Context,
   entity: EntityType,

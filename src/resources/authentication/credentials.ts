@@ -1,6 +1,6 @@
-// The checks of every login, with a token or a cookie (DOMAIN 6.2, 6.3): the host, the address and
-// the password, and that nothing changed before the login commits. kernel/auth/attempt-limits.ts
-// slows down guessing.
+// Checks every login, with a token or a cookie (DOMAIN 6.2, 6.3): the host, the e-mail address and
+// the password. The commit of the login checks again that nothing has changed.
+// kernel/auth/attempt-limits.ts slows down guessing.
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
@@ -14,14 +14,15 @@ const invalidCredentials = (): Problem =>
   new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
 
 export interface VerifiedCredentials {
-  /** Has no permissions yet: the login has not committed. */
+  /** The user without permissions, because the login has not committed yet. */
   user: CurrentUser
-  /** The hash that the password matches. */
+  /** The stored hash that matched the password. */
   stored: string | null
 }
 
 /**
- * Verifies credentials. Throws 401 for a foreign host, wrong credentials or an inactive account.
+ * Verifies the credentials of a login. Throws 401 for a host that may not sign in, for wrong
+ * credentials and for an inactive account.
  */
 export async function verifyCredentials(
   ctx: Context,
@@ -60,8 +61,8 @@ export async function verifyCredentials(
 }
 
 /**
- * Replaces an outdated hash. When a concurrent login has replaced it first, checks the password
- * against the new hash.
+ * Replaces an outdated password hash and returns the stored hash. If a concurrent login has
+ * replaced the hash first, verifies the password against the new hash.
  */
 async function renewHash(
   { db, services: { config } }: Context,
@@ -79,8 +80,8 @@ async function renewHash(
 }
 
 /**
- * Runs in the transaction of the login. Throws 401 when password or status changed while the hash
- * was compared.
+ * Throws 401 when the password or status of the user changed while the password was verified. Runs
+ * in the transaction of the login.
  */
 export async function confirmCredentials({ db }: Context, { user, stored }: VerifiedCredentials): Promise<void> {
   const same = db.updateTable('users').set({ password_hash: stored }).where('id', '=', user.id).where('status', '=', 1)
@@ -89,8 +90,8 @@ export async function confirmCredentials({ db }: Context, { user, stored }: Veri
 }
 
 /**
- * Throws 401 when the request comes from a host that is not in the list, before credentials are
- * checked (DOMAIN 6.2).
+ * Throws 401 when the request comes from a host that is not on the list of allowed hosts. Runs
+ * before the credentials are checked (DOMAIN 6.2).
  */
 function refuseForeignHost({ headers, requestOrigin: calledAt, services }: Context): void {
   if (isFromStateful(services, { headers, requestOrigin: calledAt })) return

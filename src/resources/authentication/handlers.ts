@@ -1,5 +1,5 @@
-// Login and logout, with bearer tokens and with a cookie (DOMAIN 6.1 to 6.5). credentials.ts has
-// the checks of both, passwords.ts the reset of forgotten passwords.
+// Handlers for login and logout, with bearer tokens or with a cookie (DOMAIN 6.1 to 6.5).
+// credentials.ts checks both kinds of login; passwords.ts resets forgotten passwords.
 
 import { rememberNetwork } from '../../kernel/auth/brute-force-delay.ts'
 import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from '../../kernel/auth/sessions.ts'
@@ -48,8 +48,8 @@ const login: Handler<'login'> = async (ctx, { body }) => {
 }
 
 /**
- * Revokes the least recently used login tokens beyond `maxTokens` (DOMAIN 6.3). Named tokens have a
- * limit of their own (tokens/handlers.ts).
+ * Revokes the least recently used login tokens of a user when there are more than `maxTokens`
+ * (DOMAIN 6.3). tokens/handlers.ts limits named tokens separately.
  */
 async function revokeLeastUsed(ctx: Context, userId: number, issued: number): Promise<void> {
   const alive = await tokenRows(ctx)
@@ -100,7 +100,8 @@ const createSession: Handler<'createSession'> = async (ctx, { body }) => {
   return transaction({ ...ctx, user: proven.user, origin: 'session' }, async (ctx) => {
     await confirmCredentials(ctx, proven)
     await rememberNetwork(ctx, proven.user.id)
-    // A new session replaces the old one, so a stolen old cookie is useless (session fixation).
+    // A new session ends the previous session of this browser. This prevents session fixation: a
+    // cookie that an attacker planted or stole before the login becomes useless.
     if (earlier) await endSessionById(ctx, earlier.id)
     const session = await beginSession(ctx, proven.user.id, body.remember ?? false)
     const user = await signedInAs(ctx.db, proven.user.id)

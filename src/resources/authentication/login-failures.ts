@@ -1,5 +1,6 @@
-// Failed logins as events (DOMAIN 17.2). An attack causes thousands, so there is one event a minute
-// per account and network, with the number of failures, and a limit a minute in all.
+// Emits events for failed logins (DOMAIN 17.2). An attack causes thousands of failures, so each
+// account and network gets one event a minute, which has the number of failures. The number of
+// events a minute is also limited overall.
 
 import { LRUCache } from 'lru-cache'
 import { networkOf } from '../../kernel/auth/ip-ranges.ts'
@@ -10,28 +11,38 @@ import { emitOnly } from '../../kernel/write/write.ts'
 
 const minuteMs = 60_000
 const maxPerMinute = 30
-/** Pairs of account and network with a counter; the least recently used is evicted. */
+/**
+ * The maximum number of account and network pairs with a counter. The least recently used pair is
+ * evicted.
+ */
 const maxTrackedPairs = 10_000
 
 interface FailureCount {
   atMs: number
-  /** Failures since the last event. */
+  /** The number of failures since the last event. */
   since: number
 }
 
-/** By database, so that tests with several do not share counters. */
+/**
+ * The counters of each database. Tests that use several databases in one process must not share
+ * counters.
+ */
 const countsOf = perOwner((_store: object) => new LRUCache<string, FailureCount>({ max: maxTrackedPairs }))
 
 interface Failure {
-  /** The case-folded typed address. Failures are grouped by it even if no account has it. */
+  /**
+   * The case-folded address from the request. Failures are grouped by this address even if no
+   * account has it.
+   */
   emailKey: string
   user: { id: number; email: string } | undefined
   reason: 'invalid_credentials' | 'account_inactive'
 }
 
 /**
- * Emits the event. It shows the address only when an account has it, because people type passwords
- * into this field.
+ * Emits the event of a failed login, or only counts the failure when a limit is reached. The event
+ * contains the address only if an account has it, because people sometimes type a password into
+ * this field.
  */
 export async function emitLoginFailure(ctx: Context, { emailKey, user, reason }: Failure): Promise<void> {
   const { store } = ctx.services

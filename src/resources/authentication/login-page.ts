@@ -1,5 +1,6 @@
-// The login page, which browsers get instead of a 401 problem (DOMAIN 4.4), and the page behind a
-// password link. Each is one file without outside assets; its policy allows only its own script.
+// Renders the login page, which browsers get instead of a 401 problem (DOMAIN 4.4), and the page
+// that a password link opens. Each page is one file without external assets. Its content security
+// policy allows only the page's own script and style.
 import type { Config } from '../../config/config.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { type Download, download } from '../../kernel/files/download.ts'
@@ -14,7 +15,10 @@ button{margin-top:1rem;width:100%;padding:.6rem;font:inherit;font-weight:600;col
 button.quiet{color:var(--accent);background:none}button:disabled{opacity:.6}a{color:var(--accent)}
 p{margin:1rem 0 0;overflow-wrap:anywhere}.small{font-size:.875rem}[role=alert]{color:var(--bad);font-weight:600}[role=alert]:empty,[role=status]:empty{display:none}`
 
-/** Shared by both scripts: API calls with the CSRF token, and forms that submit once at a time. */
+/**
+ * Code in the scripts of all pages: API calls with the CSRF token, and forms that submit one
+ * request at a time.
+ */
 const common = `
 const $=(id)=>document.getElementById(id);
 const say=(text,isBad)=>{$('bad').textContent=isBad?text:'';$('good').textContent=isBad?'':text};
@@ -66,8 +70,8 @@ interface Parts {
 }
 
 /**
- * The forms stay hidden until the script runs: without it, a browser would submit passwords by
- * itself.
+ * Renders a page. The forms stay hidden until the script runs, because without the script a browser
+ * would submit the password itself.
  */
 function pageOf(config: Config, { title, main, script }: Parts) {
   const html = `<!doctype html>

@@ -1,6 +1,6 @@
-// Links to set a password (DOMAIN 6.3, 15.6), for a reset or an invitation. The mail job creates
-// the secret, so it exists only in the mail: the database has its digest, and it follows the # of
-// the URL, which no log records.
+// Creates and mails links to set a password, for a reset or an invitation (DOMAIN 6.3, 15.6). The
+// mail job creates the secret, and only the mail contains it; the database stores its digest. The
+// secret follows the # of the URL, which no server log records.
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
@@ -12,27 +12,30 @@ import { escapeHtml, fold, oneLine } from '../../kernel/values/format.ts'
 import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 
-/** Lifetimes: a reset is requested and used at once, an invitation arrives unannounced. */
+/**
+ * How long a link is valid. A user who requests a reset waits for the mail; an invitation arrives
+ * unannounced, so its link lives longer.
+ */
 const lifetimes = {
   reset: { hours: 1, text: '60 minutes' },
   invitation: { hours: 72, text: '72 hours' },
 }
 const hourMs = 60 * 60 * 1000
 /**
- * Mails per hour that anyone can request for an account. A link lives at least an hour, so the
- * owner always has a valid one.
+ * The maximum number of reset mails per account and hour. A link lives at least an hour, so the
+ * owner still has a valid link when the limit is reached.
  */
 const maxMailsPerHour = 5
 
 /**
- * The stored digest includes the address, so a link becomes invalid when the account's address
- * changes.
+ * Returns the digest to store. The digest includes the e-mail address, so a link becomes invalid
+ * when the address of the account changes.
  */
 export const digestOf = (secret: string, email: string): string => sha256Hex(`${secret} ${fold(email)}`)
 
 /**
- * `email`: a reset for this typed address, requested from `network`; `user_id`: an invitation. Jobs
- * of an earlier version have no `network`.
+ * The payload of the job. `email` is the typed address of a reset that was requested from
+ * `network`. `user_id` is the user of an invitation. Jobs from an older version have no `network`.
  */
 type LinkRequest = { email: string; network?: string } | { user_id: number }
 
@@ -63,9 +66,9 @@ export const passwordLink = defineJob<LinkRequest>({
         withGracePeriod(signal),
       )
     } catch (cause) {
-      // The mail was not sent, so the link does not count.
+      // The mail was not sent, so its link must not count toward the hourly limit.
       await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
-      // The mail server's message often repeats the address, so it is not logged.
+      // The error of the mail server often repeats the address, so the error is not logged.
       if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
       log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
     }
@@ -78,7 +81,9 @@ interface User {
   email: string
 }
 
-/** The active user who gets the mail. An invited user who has a password by now gets none. */
+/**
+ * Returns the active user who gets the mail. An invited user who already has a password gets none.
+ */
 async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<User | undefined> {
   const active = db.selectFrom('users').select(['id', 'name', 'email']).where('status', '=', 1)
   if ('email' in wanted) return active.where('email_key', '=', fold(wanted.email)).executeTakeFirst()
@@ -86,8 +91,9 @@ async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<User |
 }
 
 /**
- * Whether the hourly limit is reached. It does not apply to a network from which the account has
- * signed in before, so attackers cannot use up the owner's mails.
+ * Returns whether the account has reached the hourly limit of mails. The limit does not apply to a
+ * network from which the user has signed in before. So an attacker cannot use up the mails of the
+ * user.
  */
 async function isMailLimitReached(ctx: Context, { id }: User, wanted: LinkRequest): Promise<boolean> {
   if (!('email' in wanted)) return false
@@ -100,7 +106,7 @@ async function isMailLimitReached(ctx: Context, { id }: User, wanted: LinkReques
   return Number(mails) >= maxMailsPerHour && !(await isHome(ctx, { userId: id, network: wanted.network ?? '' }))
 }
 
-/** Creates a link; earlier links stay valid until one is used. */
+/** Creates a link. Earlier links stay valid until one of the links is used. */
 async function createLink(ctx: Context, { id, email }: User, hours: number): Promise<{ id: number; secret: string }> {
   const secret = newSecret()
   const link = await ctx.db
@@ -119,14 +125,17 @@ async function createLink(ctx: Context, { id, email }: User, hours: number): Pro
 export const deleteLinks = async ({ db }: Context, userId: number): Promise<void> =>
   void (await db.deleteFrom('password_resets').where('user_id', '=', userId).execute())
 
-/** The link with this secret, when it is valid for the account with this address. */
+/**
+ * Returns the unexpired link with this secret, if the secret belongs to the account with this
+ * address.
+ */
 export const findLink = (ctx: Context, { email, token }: { email: string; token: string }) =>
   ctx.db
     .selectFrom('password_resets')
     .innerJoin('users', 'users.id', 'password_resets.user_id')
     .select(['password_resets.id', 'password_resets.user_id', 'users.name'])
-    // The database compares digests, whose characters an attacker cannot choose, so timing reveals
-    // nothing.
+    // The query compares digests, and an attacker cannot choose the characters of a digest. So the
+    // response time reveals nothing about stored secrets.
     .where('password_resets.secret_hash', '=', digestOf(token, email))
     .where('password_resets.expires_at', '>', now(ctx))
     .where('users.email_key', '=', fold(email))
@@ -135,7 +144,7 @@ export const findLink = (ctx: Context, { email, token }: { email: string; token:
 
 function composeMail({ services }: Context, { name, email }: User, secret: string, kind: keyof typeof lifetimes) {
   const { config } = services
-  // Never the host of the request: an attacker could choose it.
+  // The link uses the configured URL, not the host of the request, which an attacker could choose.
   const base = config.appUrl ?? `http://localhost:${config.port}`
   const page = `${base}${operations.getResetPasswordPage.path}`
   const link = `${page}#${new URLSearchParams({ token: secret, email })}`

@@ -1,6 +1,6 @@
-// Forgotten passwords (DOMAIN 6.1, 6.3). Neither the answer nor its timing shows whether an account
-// exists: a job (password-links.ts) does the work, and a wrong link gets the same answer as an
-// unknown account.
+// Resets forgotten passwords (DOMAIN 6.1, 6.3). Neither the reply nor its timing reveals whether an
+// account exists. A job (password-links.ts) does the work after the reply. A wrong link gets the
+// same reply as an unknown account.
 
 import { enqueue } from '../../jobs/queue.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -18,13 +18,16 @@ import { findLink, passwordLink } from './password-links.ts'
 
 const hourMs = 60 * 60 * 1000
 const maxCallsPerHour = 3
-/** The job starts after the response, so its work does not change the response time. */
+/**
+ * The delay of the job. It starts after the response, so its work does not affect the response
+ * time.
+ */
 const jobAfterMs = 2_000
 
 export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
   const { services } = ctx
-  // Limited per caller here; the job limits mails per account, so strangers cannot use up the
-  // owner's.
+  // This limits calls per client network. The job limits mails per account in a way that strangers
+  // cannot use up the mails of the owner.
   await countCall(ctx, 'forgot-password', maxCallsPerHour, hourMs)
   if (services.mailer.isConfigured)
     await enqueue(
@@ -40,8 +43,8 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is invalid, used or expired. Request a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  // Wrong links count separately from wrong passwords and per network only: a link cannot be
-  // guessed, and an attacker must not lock out its owner.
+  // Wrong links have a separate counter from wrong passwords, and only per network. Nobody can
+  // guess a link, and a counter over all networks would let an attacker lock out the owner.
   const find = async () => {
     const link = await findLink(ctx, body)
     return { link, right: link !== undefined }
@@ -60,14 +63,17 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
     const caller: Context = { ...ctx, user }
     await setPassword(caller, body, password_hash)
     await endAccess(caller, user.id)
-    // The owner has read the mail here, so guesses from other networks do not slow down the next
-    // login.
+    // The user has read the mail on this network, so the network is trusted from now on. Password
+    // guesses from other networks then do not delay the user's next login.
     await rememberNetwork(caller, user.id)
   })
   return { message: 'Password set. Sign in with it.' }
 }
 
-/** Uses up the link and returns its user; null when a concurrent request used it first. */
+/**
+ * Deletes the link and returns its user. Returns null when a concurrent request has used the link
+ * first.
+ */
 async function useLink({ db }: Context, link: { id: number; user_id: number }) {
   const { numDeletedRows } = await db.deleteFrom('password_resets').where('id', '=', link.id).executeTakeFirst()
   return numDeletedRows === 0n ? null : signedInAs(db, link.user_id)

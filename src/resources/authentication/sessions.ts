@@ -1,5 +1,5 @@
-// Sessions as records: their replies, their begin and end with events, and who may see those
-// events. kernel/auth/sessions.ts checks whether a session is valid.
+// Presents, begins and ends sessions, with events. Also defines who may see these events.
+// kernel/auth/sessions.ts checks whether a session is valid.
 import { type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -9,7 +9,9 @@ import { always, type Sight } from '../../kernel/query/event-visibility.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { write } from '../../kernel/write/write.ts'
 
-/** Per user; beyond it, the least recently used sessions end. */
+/**
+ * The maximum number of sessions per user. When there are more, the least recently used ones end.
+ */
 const maxSessions = 50
 const columns = [
   'id',
@@ -22,10 +24,12 @@ const columns = [
   'created_at',
 ] as const
 
-/** All sessions without their hashes, including expired ones not yet removed. */
+/**
+ * Selects all sessions without their hashes, including expired ones that have not been deleted yet.
+ */
 export const sessionRows = ({ db }: Context) => db.selectFrom('sessions').select(columns)
 
-/** The sessions that have not expired. */
+/** Selects the sessions that have not expired. */
 export const validSessions = (ctx: Context) =>
   sessionRows(ctx)
     .where('expires_at', '>', now(ctx))
@@ -33,7 +37,7 @@ export const validSessions = (ctx: Context) =>
 
 type Row = Awaited<ReturnType<ReturnType<typeof sessionRows>['executeTakeFirstOrThrow']>>
 
-/** The snapshot stored in events, the same for every reader. */
+/** Returns the snapshot for events. Unlike a reply, it does not depend on the caller. */
 const snapshotOf = (row: Row) => ({
   id: row.id,
   user_id: row.user_id,
@@ -50,7 +54,10 @@ export const presentSession = ({ session }: Context, row: Row): Schema<'Session'
   is_current: row.id === session?.id,
 })
 
-/** Begins a session with its cookies and events. */
+/**
+ * Begins a session: sets its cookies and emits its events. Ends the least recently used sessions
+ * over the limit.
+ */
 export async function beginSession(ctx: Context, userId: number, isRemembered: boolean): Promise<CallingSession> {
   const begun: CallingSession[] = []
   await write(ctx, 'user.session.create', { entity: 'sessions', input: { remember: isRemembered } }, async (ctx) => {
@@ -71,7 +78,10 @@ export async function beginSession(ctx: Context, userId: number, isRemembered: b
   return session
 }
 
-/** Ends a session with its pair of events. Requests are refused from the commit on. */
+/**
+ * Ends a session and emits its `before` and `after` events. From the commit on, requests with this
+ * session are refused.
+ */
 export async function endSession(ctx: Context, row: Row): Promise<void> {
   const { id } = row
   await write(
@@ -95,7 +105,8 @@ export async function endOtherSessions(ctx: Context, userId: number): Promise<vo
 const mayReadOthers = (ctx: Context): boolean => canCall(ctx, operations.listUsers)
 
 /**
- * Session events and failed logins are visible to their user and to callers who may read that user.
+ * Defines who may see session events and failed logins: the user of the session, and callers who
+ * may read that user.
  */
 export const sessionSight: Sight = {
   lists: operations.listAccountSessions,

@@ -1,4 +1,5 @@
-// The seller's details for printed documents (DOMAIN 15.5): name, address, tax number and logo.
+// Reads the seller's details for printed documents (DOMAIN 15.5): name, address, tax number and
+// logo.
 import { buffer } from 'node:stream/consumers'
 import type { Context } from '../../kernel/context.ts'
 import { fileRows } from '../files/rows.ts'
@@ -27,7 +28,10 @@ export async function companyOf(ctx: Context): Promise<Company> {
   }
 }
 
-/** Null when the bytes are missing, which `accord doctor` reports. */
+/**
+ * Returns the bytes of a file, or null when they are missing. `accord doctor` reports missing
+ * bytes.
+ */
 async function bytesOf(ctx: Context, id: number): Promise<Uint8Array | null> {
   const [row] = await fileRows(ctx, [id])
   const source = row && (await ctx.services.files.find(row.sha256))

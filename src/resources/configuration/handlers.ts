@@ -1,5 +1,5 @@
-// Reads and saves the configuration (DOMAIN 15.5): one record without an id, with one event per
-// save.
+// Handlers that read and save the configuration (DOMAIN 15.5). The configuration is one record
+// without an id, and each save emits one pair of events.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { mask } from '../../kernel/auth/encryption.ts'
@@ -18,10 +18,10 @@ import { type Connection, isSameConnection, mailboxConnection, passwordCode } fr
 import { entriesOf, isStoredSecret, storeConfigurationValue, storedValues } from './values.ts'
 
 const entity = 'configuration'
-/** The logo's owner: the configuration has no id, so it uses 1. */
+/** The record that owns the logo file. The configuration has no id, so the owner has id 1. */
 const owner = { type: entity, id: 1 }
 
-/** Changes are visible to callers who may read the configuration. */
+/** Makes configuration events visible to callers who may read the configuration. */
 export const configurationSight: Sight = { lists: operations.getConfiguration, records: null }
 
 type Values = Schema<'ConfigurationValues'>
@@ -56,8 +56,9 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
   })
 
 /**
- * A password belongs to the connection it was set for: a changed connection removes it, unless the
- * save includes a new one.
+ * Removes the mailbox password when the connection changes, unless the same save sets a new
+ * password. The old password must not be sent to another server. Returns whether it removed the
+ * password.
  */
 async function forgetPassword(ctx: Context, before: Connection, sent: Values): Promise<boolean> {
   const stored = await storedValues(ctx)
@@ -67,7 +68,10 @@ async function forgetPassword(ctx: Context, before: Connection, sent: Values): P
   return true
 }
 
-/** The sent values in their stored form. Throws 422 for errors the contract cannot express. */
+/**
+ * Returns the sent values in their stored form. Throws 422 for errors that the contract cannot
+ * express.
+ */
 async function checkValues(ctx: Context, values: Values): Promise<[ConfigurationKey, unknown][]> {
   const found = new ValidationErrors()
   const sent: [ConfigurationKey, unknown][] = []
@@ -99,7 +103,7 @@ function isLocale(tag: string): boolean {
   }
 }
 
-/** A new logo replaces the old one and releases its file. */
+/** Attaches a new logo and deletes the file of the old one. Returns the id of the attached file. */
 async function attachLogo(ctx: Context, { code }: ConfigurationKey, id: number | null): Promise<number | null> {
   const old = (await storedValues(ctx)).get(code)
   if (old === id) return id
@@ -111,14 +115,17 @@ async function attachLogo(ctx: Context, { code }: ConfigurationKey, id: number |
 const masked = ({ kind }: ConfigurationKey, value: unknown): unknown =>
   kind === 'secret' && value !== null ? mask : value
 
-/** The tag also covers the hidden secrets: changing one changes the configuration. */
+/**
+ * Returns the ETag of the configuration. It depends also on the secrets that no reply shows,
+ * because a changed secret is a changed configuration.
+ */
 async function tagOf(ctx: Context, entries: Awaited<ReturnType<typeof entriesOf>>): Promise<string> {
   const stored = await storedValues(ctx)
   const secrets = entries.map(({ code, is_secret }) => (is_secret ? stored.get(code) : null))
   return textTag(JSON.stringify([entries, secrets]))
 }
 
-/** Values by key for the event log; a secret shows only whether it is set. */
+/** Returns all values by key, for the event log. A secret appears only as a mask or null. */
 async function snapshotOf(ctx: Context): Promise<Snapshot> {
   const entries = await entriesOf(ctx)
   return Object.fromEntries(

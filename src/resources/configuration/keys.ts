@@ -1,5 +1,5 @@
-// Every configuration key with its kind and default (DOMAIN 15.5). The contract types the values;
-// this table adds the order, the defaults, and which keys are secrets or files.
+// Lists every configuration key with its kind and default (DOMAIN 15.5). The contract defines the
+// types of the values. This list adds their order and defaults, and marks secrets and files.
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { FileLimits } from '../files/attach.ts'
@@ -34,7 +34,7 @@ const labels: Readonly<Record<string, string>> = {
 
 const imap = 'email.imap.account'
 
-/** In display order. The mailbox defaults to the environment's settings. */
+/** Returns all keys in display order. The mailbox keys default to the environment variables. */
 export const configurationKeys = ({ imap: account }: Config): readonly ConfigurationKey[] => [
   { code: 'general.general.locale_settings.locale', kind: 'locale', initial: 'en' },
   { code: 'general.general.admin_logo.logo_image', kind: 'file', initial: null },
@@ -61,7 +61,10 @@ export const configurationKeys = ({ imap: account }: Config): readonly Configura
 
 const mebibyte = 1024 * 1024
 
-/** Limits of the keys that are files. PDF documents can embed only JPEG and PNG. */
+/**
+ * The file types and sizes that each file key accepts. The company logo appears in PDF documents,
+ * which can embed only JPEG and PNG.
+ */
 export const fileLimits: Readonly<Partial<Record<ConfigurationCode, FileLimits>>> = {
   'general.general.admin_logo.logo_image': {
     types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'],

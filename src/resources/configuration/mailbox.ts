@@ -1,5 +1,5 @@
-// The polled mailbox (DOMAIN 14.4): the configuration overrides the environment, value by value. A
-// password belongs to the connection it was set for and is never sent to another one.
+// Combines the settings of the polled mailbox (DOMAIN 14.4). Each configured value overrides the
+// value from the environment. A password is used only for the connection that it was set for.
 import type { Config } from '../../config/config.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -7,7 +7,7 @@ import type { MailboxSettings } from '../../mail/imap.ts'
 import type { ConfigurationCode } from './keys.ts'
 import { storedValues } from './values.ts'
 
-/** Where a password is sent, and how. */
+/** The settings that determine which server gets the password, and how. */
 export type Connection = Pick<Config['imap'], 'host' | 'port' | 'encryption' | 'validateCert' | 'username'>
 
 export const passwordCode = 'email.imap.account.password' satisfies ConfigurationCode
@@ -30,10 +30,11 @@ export const isSameConnection = (one: Connection, other: Connection): boolean =>
   one.validateCert === other.validateCert &&
   one.username === other.username
 
-/** The mailbox, or a sentence that says why none can be polled. */
+/** Returns the settings of the mailbox, or a sentence that says why no mailbox can be polled. */
 export async function configuredMailbox(ctx: Context): Promise<MailboxSettings | string> {
   const { config, seal } = ctx.services
-  // One read: a connection and a password from different moments may not belong together.
+  // All values come from one query. With two queries, a save in between could pair the password
+  // with another connection.
   const stored = await storedValues(ctx)
   const { host, username, ...connection } = mailboxConnection(config, stored)
   if (!host || !username) return 'No mailbox is set: host, user name and password are needed.'

@@ -1,5 +1,5 @@
-// Stored configuration values and their replies (DOMAIN 15.5): a row only for values that differ
-// from the default. Secrets are encrypted and never shown.
+// Reads and stores configuration values and presents them (DOMAIN 15.5). Only a value that was set
+// has a row; other keys use their default. Secrets are encrypted and never shown.
 import type { Schema } from '../../contract/types.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -8,13 +8,13 @@ import { type ConfigurationKey, configurationKeys } from './keys.ts'
 
 type Entry = Schema<'ConfigurationEntry'>
 
-/** Stored values by code. */
+/** Returns the stored values by code. Secrets are still encrypted. */
 export async function storedValues(ctx: Context): Promise<Map<string, unknown>> {
   const rows = await ctx.db.selectFrom('core_config').select(['code', 'value']).execute()
   return new Map(rows.map(({ code, value }) => [code, JSON.parse(value) as unknown]))
 }
 
-/** Every known key, in the order of the table. */
+/** Returns an entry for every key, in display order. */
 export async function entriesOf(ctx: Context): Promise<Entry[]> {
   const stored = await storedValues(ctx)
   const keys = configurationKeys(ctx.services.config)
@@ -34,7 +34,7 @@ export async function entriesOf(ctx: Context): Promise<Entry[]> {
   })
 }
 
-/** Stores a value; null deletes it, so the default applies again. */
+/** Stores a value. Null deletes the stored value, so that the default applies again. */
 export async function storeConfigurationValue(
   ctx: Context,
   { code, kind }: Pick<ConfigurationKey, 'code' | 'kind'>,
@@ -53,7 +53,10 @@ export async function storeConfigurationValue(
     .execute()
 }
 
-/** Whether this secret is stored already. One that cannot be decrypted never matches. */
+/**
+ * Returns whether this secret is already stored. A stored secret that cannot be decrypted never
+ * matches.
+ */
 export async function isStoredSecret(ctx: Context, code: string, value: unknown): Promise<boolean> {
   try {
     return (await readSecret(ctx, code)) === value
@@ -63,7 +66,10 @@ export async function isStoredSecret(ctx: Context, code: string, value: unknown)
   }
 }
 
-/** A secret in clear text; null when none is set. It must not reach a reply or the log. */
+/**
+ * Returns a secret in clear text, or null when it is not set. The clear text must not reach a reply
+ * or the log.
+ */
 export async function readSecret(ctx: Context, code: string): Promise<string | null> {
   const sealed = (await storedValues(ctx)).get(code)
   return typeof sealed === 'string' ? ctx.services.seal.decrypt(sealed) : null

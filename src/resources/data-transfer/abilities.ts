@@ -1,5 +1,6 @@
-// The token abilities that an import needs. Rows are written with the permissions of the import's
-// user, which may exceed the token's abilities, so the token is checked here.
+// Checks the token abilities that an import needs. Rows are imported with the permissions of the
+// import's user, which may exceed the abilities of the token. So the token is checked before the
+// run starts.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall, systemContext } from '../../kernel/context.ts'
@@ -9,32 +10,35 @@ import { UnreadableFile } from './unreadable-file.ts'
 
 const abilityOf = (operation: OperationId) => ({ permission: null, ability: operations[operation].ability })
 
-/** Throws 403 for a token that may not write the imported records itself. */
+/** Throws 403 for a token that may not update records of the imported type. */
 export const requireAbility = (ctx: Context, row: ImportRow): void =>
   assertCanCall(ctx, abilityOf(operationOf(planOf(row).type, 'update')))
 
-/** Columns that create related records, and the operation each stands for. */
+/** Columns that create related records, and the operation that creates the same records. */
 const creates = { tags: 'createTag', organization_name: 'createOrganization' } as const satisfies Record<
   string,
   OperationId
 >
 
 /**
- * Throws 403 for a token that could not create the records that columns of the file may create.
- * Must run outside a transaction, because it reads the file.
+ * Throws 403 when a column of the file may create related records and the token may not create
+ * them. Must run outside a transaction, because it reads the file.
  */
 export async function requireCreations(ctx: Context, id: number): Promise<void> {
   const beyond = Object.entries(creates).filter(([, operation]) => !canCall(ctx, abilityOf(operation)))
   if (beyond.length === 0) return
   const system = systemContext(ctx.services, 'import')
   const row = await findImport(system, id)
-  // A deletion reads only the key column.
+  // A deletion uses only the key column, so it creates no related records.
   if (planOf(row).action === 'delete') return
   const names = await headerOf(system, row)
   for (const [column, operation] of beyond) if (names.has(column)) assertCanCall(ctx, abilityOf(operation))
 }
 
-/** The columns of the file; empty when it is unreadable, which validation reports. */
+/**
+ * Returns the column names of the file. Returns none for an unreadable file, because validation
+ * reports that error.
+ */
 async function headerOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
   try {
     for await (const { cells } of await openTable(ctx, row)) return new Set(cells.map((cell) => cell.trim()))

@@ -1,5 +1,6 @@
-// Applies one row: the API call it stands for, with the permissions of the import's user and the
-// resource's own rules and events. The caller's transaction undoes a refused row.
+// Applies one row of an import like an API call that creates, updates or deletes the record. The
+// row gets the permissions of the import's user, and the rules and events of the resource. The
+// caller rolls back a refused row.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
@@ -15,7 +16,10 @@ import { bodyOf, operationOf, type RowDraft, RowRefused, rowRefused, validBodyOf
 export interface ImportPlan {
   type: ImportType
   action: ImportAction
-  /** Replaces lists of a found person; otherwise the row's entries are added. */
+  /**
+   * Whether the row's e-mail addresses and telephone numbers replace those of a matched person. If
+   * false, the row's entries are added.
+   */
   replacesLists: boolean
 }
 
@@ -30,20 +34,20 @@ function resourceOf({ services }: Context, type: ImportType): Resource<{ id: num
   return resource as unknown as Resource<{ id: number }, unknown>
 }
 
-/** A parsed row, before database lookups. */
+/** A validated row, before any database query. */
 export interface RowReading {
-  /** Keys of the record that the row names. */
+  /** The match keys of the row, which find the record to change. */
   keys: readonly string[]
-  /** Keys by which later rows can name the record. */
+  /** The keys by which later rows can match the record of this row. */
   made: readonly string[]
-  /** The create body, when the row can only create a record. */
+  /** The body of the create operation if the row can only create a record; null otherwise. */
   body: object | null
 }
 
-/** Validates the shape of a row. Throws `RowRefused`. */
+/** Validates a row against the schema of its operation. Throws `RowRefused`. */
 export function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDraft): RowReading {
-  // A lead without an id is always created. A create body is also a valid update body; an invalid
-  // row is reported as an update, below.
+  // A lead without an id is always created. If the create body is invalid, the code below validates
+  // the row as an update, which reports the errors.
   if (type === 'leads' && action === 'append' && (draft.id === undefined || draft.id === null)) {
     const body = validBodyOf(ctx, draft, operationOf(type, 'create'))
     if (body) return { keys: [], made: [], body }
@@ -53,7 +57,10 @@ export function readRow(ctx: Context, { type, action }: ImportPlan, draft: RowDr
   return { keys, made: laterMatchKeys(type, keys, body), body: null }
 }
 
-/** Throws `RowRefused` or a `Problem` for a row that cannot be imported. */
+/**
+ * Imports the row and returns the result. Throws `RowRefused` or a `Problem` for a row that cannot
+ * be imported.
+ */
 export async function applyRow(
   ctx: Context,
   plan: ImportPlan,
@@ -71,7 +78,8 @@ export async function applyRow(
   }
   const operation = operationOf(type, id === null ? 'create' : 'update')
   assertCanCall(ctx, operation)
-  // Validate before lookups, which may create tags: an invalid row must create nothing.
+  // The row is validated first, because `findRelated` may create tags and an invalid row must
+  // create nothing.
   const own = read ?? bodyOf(ctx, draft, operation)
   const found = await findRelated(ctx, draft, known)
   const isAlone = Object.keys(found).length === 0
@@ -92,8 +100,9 @@ interface RelatedIds {
 }
 
 /**
- * Validates looked-up fields as an update, which requires no others. The ids exist, so only their
- * number can be wrong and one check per number suffices.
+ * Validates the ids of related records against the update operation, which requires no other
+ * fields. The ids exist, so only the number of ids can be invalid. One check per number of ids
+ * suffices.
  */
 function validateRelated(
   ctx: Context,
@@ -109,7 +118,7 @@ function validateRelated(
   return body
 }
 
-/** The person and the tags that the row names. Missing tags are created. */
+/** Returns the ids of the person and the tags that the row names. Creates missing tags. */
 async function findRelated(ctx: Context, draft: RowDraft, known: Lookups): Promise<RelatedIds> {
   const found: RelatedIds = {}
   if (draft.personEmail !== undefined) found.person_id = personOf(draft, draft.personEmail, known)

@@ -1,5 +1,5 @@
-// The loops that validation and processing share: batches of a file in order, and the rows of a
-// batch, each in its own savepoint.
+// Runs the loops that validation and processing have in common: the loop over the batches of a
+// file, and the loop over the rows of a batch.
 import type { Context } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { savepoint, type Unit } from '../../kernel/write/write.ts'
@@ -11,19 +11,29 @@ import { asImportUser, type Batch, type ImportLine, type ImportRow, type ImportR
 
 export interface BatchStep {
   /**
-   * Resolves when the batch has been processed, so that the next one can queue for the database.
+   * Resolves when the rows of the batch are processed, so that the next batch can queue for the
+   * database.
    */
   worked: Promise<unknown>
-  /** Settles when everything the step has begun has ended. */
+  /** Settles when all work of the step has ended, with or without an error. */
   begun: Promise<unknown>
-  /** Stores the result; false when the import must not continue. Called after `worked`. */
+  /**
+   * Stores the result of the batch. Returns false when the import must not continue. Called after
+   * `worked` has resolved.
+   */
   finish: () => Promise<boolean>
 }
 
-/** All batches are done, the import must not continue, or the signal interrupted the run. */
+/**
+ * Why the loop ended: all batches are done, the import must not continue, or the signal interrupted
+ * the run.
+ */
 export type BatchesEnd = 'completed' | 'stopped' | 'interrupted'
 
-/** Begins each batch while the result of the one before is stored. Closes the file. */
+/**
+ * Runs all batches of a file in order and closes the file. A batch begins while the result of the
+ * previous batch is still being stored.
+ */
 export async function runBatches(
   run: ImportRun,
   batches: BatchReader,
@@ -36,7 +46,8 @@ export async function runBatches(
       if (run.signal?.aborted) return 'interrupted'
       const step = begin(batch)
       begun = step.begun
-      // The next batch may begin only when the last one cannot fail any more.
+      // The next batch begins only when this batch is processed and the result of the previous
+      // batch is stored.
       const [mayContinue] = await Promise.all([last, step.worked])
       if (!mayContinue) return 'stopped'
       last = step.finish()
@@ -49,8 +60,8 @@ export async function runBatches(
 }
 
 /**
- * Applies each row of a batch as the import's user, in a savepoint of its own. Returns the refused
- * rows with their errors.
+ * Applies each row of a batch as the import's user. Each row has a savepoint, so a refused row
+ * rolls back alone. Returns the refused rows with their errors.
  */
 export async function applyLines<C extends Context & { unit: Unit }>(
   ctx: C,
@@ -68,7 +79,7 @@ export async function applyLines<C extends Context & { unit: Unit }>(
     try {
       await savepoint(rowContext, () => apply(rowContext, line, known))
     } catch (error) {
-      // The rollback may have removed a record that a result names.
+      // The rollback may have removed a record that a cached result contains.
       batch.results.clear()
       failing.push({ cells: line.draft.cells, errors: toRowErrors(line.draft, error) })
     }
@@ -76,6 +87,6 @@ export async function applyLines<C extends Context & { unit: Unit }>(
   return failing
 }
 
-/** The progress of an import in percent; 100 is reserved for its completion. */
+/** Returns the progress of an import in percent, at most 99. Only a completed import has 100. */
 export const progressOf = (done: number, { rows_count: total }: Pick<ImportRow, 'rows_count'>): number =>
   total ? Math.min(Math.floor((done * 100) / total), 99) : 0

@@ -1,9 +1,9 @@
-// Parses cells by the kind of their column, the reverse of kernel/resource/csv-cells.ts. The result
-// is what a JSON body would contain; validation comes later.
+// Parses cells by the kind of their column; kernel/resource/csv-cells.ts does the reverse. The
+// results are values as in a JSON body. Validation comes later.
 import { fold } from '../../kernel/values/format.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
 
-/** A cell that cannot be parsed; the message is shown to the user. */
+/** The error for a cell that cannot be parsed. Users see its message. */
 export class CellFault extends Error {}
 
 /** Parses the text of a cell that is neither empty nor NULL. */
@@ -11,16 +11,18 @@ export type CellReader = (text: string) => unknown
 
 export const readText: CellReader = (cell) => cell
 
-/** Converts numeric text to a number; other text stays for the validator to refuse. */
+/**
+ * Converts numeric text to a number. Other text stays unchanged, so that the validator refuses it.
+ */
 export const readWholeNumber: CellReader = (cell) => {
   const trimmed = cell.trim()
   return /^-?(0|[1-9]\d{0,14})$/.test(trimmed) ? Number(trimmed) : cell
 }
 
-/** A date without a time means its midnight, because spreadsheets write midnight that way. */
+/** Adds midnight to a date without a time, because spreadsheets write midnight without a time. */
 export const readMoment: CellReader = (cell) => (/^\d{4}-\d\d-\d\d$/.test(cell.trim()) ? `${cell.trim()} 00:00` : cell)
 
-/** Entries of a list, written `a|b` or as JSON. */
+/** Returns the entries of a list cell, which is written as `a|b` or as JSON. */
 const entriesOf = (cell: string): unknown[] =>
   json(cell) ??
   cell
@@ -38,8 +40,9 @@ function json(cell: string): unknown[] | undefined {
 }
 
 /**
- * `value:label|value:label`, or JSON. The first colon after the last bracket separates the label,
- * because addresses with an IP literal contain colons.
+ * Parses contact points, written as `value:label|value:label` or as JSON. The label starts after
+ * the first colon that follows the last bracket, because addresses with an IP literal in brackets
+ * contain colons.
  */
 export const readContactPoints: CellReader = (cell) =>
   entriesOf(cell).map((entry) => {
@@ -50,10 +53,13 @@ export const readContactPoints: CellReader = (cell) =>
       : { value: entry.slice(0, colon).trim(), label: entry.slice(colon + 1).trim() || null }
   })
 
-/** Names of tags; a later step finds their ids. */
+/** Parses tag names. A later step finds the tag ids. */
 export const readNames: CellReader = (cell) => entriesOf(cell).map(String)
 
-/** An option by id or name. Anything else goes to the validator, which lists the valid ids. */
+/**
+ * Returns a reader for an option by id or name. Any other text stays unchanged, so that the
+ * validator refuses it and lists the valid ids.
+ */
 export const optionReader =
   (options: readonly AttributeOption[]): CellReader =>
   (cell) => {
@@ -73,7 +79,7 @@ const lineParts: Readonly<Record<string, { key: string; read: CellReader }>> = {
   quantity: { key: 'quantity', read: readWholeNumber },
 }
 
-/** Product lines, such as `id=2,price=4821,quantity=3|id=7`. */
+/** Parses product lines, such as `id=2,price=4821,quantity=3|id=7`. */
 export const readProductLines: CellReader = (cell) =>
   entriesOf(cell).map((entry) => {
     if (typeof entry !== 'string') return entry

@@ -1,5 +1,6 @@
-// The columns of each import type (DOMAIN 21.1): built-in ones, custom attributes, and columns of
-// exports that imports ignore. The header of a file is checked against them.
+// Defines the columns of each import type (DOMAIN 21.1): built-in columns and custom attributes.
+// Imports ignore columns that only exports have. `readHeader` checks the header of a file against
+// these columns.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -26,10 +27,13 @@ export type ImportAction = Schema<'Import'>['action']
 
 export interface ImportColumn {
   name: string
-  /** The path in the body; `tags`, `person_email` and a lead's `id` are handled separately. */
+  /**
+   * The path in the body. `tags`, `person_email` and the `id` of a lead are not sent in the body
+   * but handled separately.
+   */
   path: readonly string[]
   read: CellReader
-  /** The value that NULL sets: an empty list for lists. */
+  /** The value that the cell text NULL sets: null, or an empty list for a list column. */
   cleared: null | readonly never[]
 }
 
@@ -87,7 +91,7 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
   ],
 }
 
-/** The column that identifies the record of a row. */
+/** The column that identifies a row's record, by type and action. */
 export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
   persons: { append: 'emails', delete: 'emails' },
   organizations: { append: 'name', delete: 'name' },
@@ -96,8 +100,8 @@ export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
 }
 
 /**
- * A file needs one of these columns: a person may have no e-mail address and be found by a
- * telephone number.
+ * Returns the columns of which a file needs at least one. A person may have no e-mail address and
+ * be matched by a telephone number.
  */
 const requiredColumns = (type: ImportType, action: ImportAction): readonly string[] =>
   type === 'persons' && action === 'append' ? ['emails', 'contact_numbers', 'name'] : [keyColumns[type][action]]
@@ -130,11 +134,14 @@ function attributeColumns(attribute: Attribute): ImportColumn[] {
   }
 }
 
-/** The columns of custom attributes. */
+/** Returns the columns of the custom attributes. */
 export const customImportColumns = async (ctx: Context, type: ImportType): Promise<ImportColumn[]> =>
   (await customAttributes(ctx, type)).flatMap(attributeColumns)
 
-/** All columns of a type, by name. A built-in column wins over an attribute of the same name. */
+/**
+ * Returns all columns of a type, by name. A built-in column replaces a custom attribute of the same
+ * name.
+ */
 export async function importColumns(ctx: Context, type: ImportType): Promise<Map<string, ImportColumn>> {
   const all = [...(await customImportColumns(ctx, type)), ...builtIn[type]]
   return new Map(all.map((each) => [each.name, each]))
@@ -152,14 +159,18 @@ export interface HeaderFault {
   message: string
 }
 
-/** The columns of a file in order, null for ignored ones, and the faults of its header. */
+/**
+ * Returns the columns of a file in order, with null for each ignored column, and the errors of the
+ * header.
+ */
 export async function readHeader(
   ctx: Context,
   { type, action }: { type: ImportType; action: ImportAction },
   cells: readonly string[],
 ): Promise<{ columns: (ImportColumn | null)[]; faults: HeaderFault[] }> {
   const known = await importColumns(ctx, type)
-  // Error reports add a column `error`; users correct them and import them again.
+  // Error reports contain a column `error`, and users import corrected reports. The column is
+  // ignored, like columns that only exports have.
   const passed = new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
   const key = keyColumns[type][action]
   const faults: HeaderFault[] = []
@@ -173,7 +184,7 @@ export async function readHeader(
     else if (!known.has(name) && !passed.has(name))
       faults.push({ column: told, message: `Unknown column ${told}.${didYouMean(name, known.keys())}` })
     seen.add(name)
-    // A deletion reads only the key column.
+    // A deletion uses only the key column and ignores all others.
     return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
   })
   const wanted = requiredColumns(type, action)
@@ -183,5 +194,5 @@ export async function readHeader(
 }
 
 const maxFaults = 100
-/** Characters of a column name in an error. */
+/** The maximum length of a column name in an error message, in characters. */
 const maxToldLength = 100

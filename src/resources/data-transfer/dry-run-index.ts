@@ -1,31 +1,37 @@
-// The records that rows of a dry run created or changed, by unique values and match keys. Each
-// batch is rolled back, so this index lets later rows find earlier records and detects duplicates.
+// Remembers the records that rows of a dry run created or changed, by their match keys and unique
+// values. Each batch is rolled back. With this index, later rows still find earlier records, and
+// duplicates in the file are detected.
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { attributesOf } from '../attributes/attribute-set.ts'
 import type { ImportPlan, RowResult } from './apply-row.ts'
 import { type RowDraft, rowRefused } from './row-drafts.ts'
 
-/** A record: a stored one by its id, a new one by the row that created it. */
+/**
+ * Identifies a stored record by its id, and a new record by the number of the row that created it.
+ */
 type Identity = `#${number}` | `row ${number}`
 
 export interface DryRunIndex {
-  /** The record that has a value: match keys, and all unique attribute values. */
+  /** The record that has a key. The keys are match keys and unique attribute values. */
   owners: Map<string, Identity>
   /** Ids of deleted records. */
   gone: Set<number>
-  /** Rows of the present batch by the temporary ids of the records they created. */
+  /**
+   * The row that created a record, by the temporary id of the record. Contains only the current
+   * batch.
+   */
   made: Map<number, number>
 }
 
 export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map() })
 
-/** After a batch is rolled back: its temporary ids are invalid. */
+/** Forgets the temporary ids of a batch. Must be called when the batch has been rolled back. */
 export const endBatch = (memory: DryRunIndex): void => memory.made.clear()
 
 const matchKey = (key: string): string => `match:${key}`
 
-/** The record with one of these keys, when a row of an earlier batch created it. */
+/** Returns the record with one of these keys if a row of an earlier batch created it. */
 export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly string[]): Identity | undefined {
   if (keys.length === 0) return undefined
   const present = new Set([...made.values()].map((row): Identity => `row ${row}`))
@@ -35,8 +41,8 @@ export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly 
 }
 
 /**
- * Records the result of a row. Throws `RowRefused` for a unique value of another row's record and
- * for a second deletion.
+ * Adds the result of a row to the index. Throws `RowRefused` for a unique value that the record of
+ * another row has, and for a second deletion of a record.
  */
 export async function addResult(
   ctx: Context,
@@ -67,12 +73,12 @@ export async function addResult(
   for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) memory.owners.set(key, self)
 }
 
-/** Adds the keys of a row that updates a record created by an earlier row. */
+/** Adds the match keys of a row that updates a record from an earlier batch. */
 export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Identity): void {
   for (const key of keys) memory.owners.set(matchKey(key), owner)
 }
 
-/** The unique attribute values of a record. */
+/** Returns the unique attribute values of a record. */
 const valuesOf = (ctx: Context, { type }: ImportPlan, id: number) =>
   queryCached(ctx, {
     name: 'unique values of a record',

@@ -1,4 +1,5 @@
-// The operations of imports: records, downloads, and runs in the background or within the request.
+// Handlers for the import operations other than CRUD: downloads, statistics, and runs in the
+// background or within the request.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, systemContext } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
@@ -18,9 +19,12 @@ import { hasBegun, queueRun, type RunKind, runNow } from './start-run.ts'
 import { cancelRun } from './states.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
-/** Imports with more rows do not run within a request. */
+/** The maximum number of rows of an import that runs within a request. */
 const maxRowsInRequest = 1000
-/** A run within a request has ended by then; if it crashed, its job continues. */
+/**
+ * The delay of the job of a run within a request, in milliseconds. By then the run has ended or
+ * crashed. After a crash, the job continues the run.
+ */
 const safetyMs = 60_000
 
 const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }) => {
@@ -51,7 +55,10 @@ const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (c
   })
 }
 
-/** The report needs the header of the file, which may be deleted. */
+/**
+ * Throws 404 instead of `UnreadableFile`. The report needs the header of the import file, which may
+ * have been deleted.
+ */
 async function orNotFound<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -77,8 +84,8 @@ interface StartedReply {
 }
 
 /**
- * Runs the import in the background or within the request, as the import says. The run reads and
- * writes outside the caller's transaction.
+ * Runs the import in the background or within the request, depending on `process_in_queue`. The run
+ * reads and writes outside the caller's transaction.
  */
 async function startRun(ctx: Context, id: number, what: RunKind, message: string): Promise<StartedReply> {
   const after = new Date(ctx.time.getTime() + safetyMs)
@@ -90,7 +97,10 @@ async function startRun(ctx: Context, id: number, what: RunKind, message: string
   return { data: await runNow(ctx, id, what, { after }), message }
 }
 
-/** Throws 409 for too many rows. An unreadable file passes: validation reports it. */
+/**
+ * Throws 409 when the file has too many rows to run within the request. Accepts an unreadable file,
+ * because validation reports that error.
+ */
 async function requireFewRows(ctx: Context, id: number): Promise<void> {
   const system = systemContext(ctx.services, 'import')
   try {

@@ -1,5 +1,5 @@
-// Background jobs of imports (DOMAIN 25.1). After a crash, the next try continues after the last
-// stored batch.
+// Defines the background jobs of imports (DOMAIN 25.1). After a crash, the next attempt continues
+// an import after the last stored batch.
 
 import { defineJob, enqueue, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -15,7 +15,7 @@ interface Payload {
   import_id: number
 }
 
-/** Seconds after each failed try. */
+/** The delay before each retry, in seconds. */
 const retryAfter = [5, 5, 15, 15, 60, 60, 300, 300, 900, 900]
 const lockedRetryMs = 5000
 
@@ -37,7 +37,7 @@ async function attempt(
   return undefined
 }
 
-/** Skips the work when the import is gone. */
+/** Runs the work with the import, or does nothing when the import was deleted. */
 async function withImport(
   ctx: Context,
   { import_id: id }: Payload,
@@ -48,7 +48,8 @@ async function withImport(
 }
 
 /**
- * Revives the job of an import that gave up. The same errors are cleared as for a start by hand.
+ * Restarts an import whose job failed for good. Throws 409 when the import has left that state. The
+ * restart clears the same errors as a start by a user.
  */
 async function reviveImport(
   ctx: Context,
@@ -87,8 +88,8 @@ export const processImport = defineJob<Payload>({
 export const jobs = [validateImport, processImport]
 
 /**
- * Runs of one import follow each other. A run within a request also has a job, which continues
- * after a crash.
+ * Enqueues the job of a run. All jobs of one import run one after the other. A run within a request
+ * also has a job, which continues the run after a crash.
  */
 export const enqueueRun = (
   ctx: Context,
@@ -97,7 +98,7 @@ export const enqueueRun = (
   runAt: Date = ctx.time,
 ): Promise<number | null> => enqueue(ctx, kind, { import_id: id }, { sequence: `import:${id}`, runAt })
 
-/** A run in this process. */
+/** Creates a run of an import in this process. */
 export const createRun = ({ services }: Context, id: number, more: Partial<ImportRun> = {}): ImportRun => ({
   services,
   id,

@@ -1,5 +1,5 @@
-// Looks up related records for a whole batch: existing tags, and the persons of leads. It stays
-// valid for the batch, because importing leads neither creates nor deletes persons.
+// Loads the related records of a whole batch: existing tags, and the persons of leads. The result
+// stays valid for the whole batch, because an import of leads neither creates nor deletes persons.
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
@@ -9,12 +9,12 @@ import { personsByAddress } from './match-records.ts'
 import type { ImportLine } from './run.ts'
 
 export interface Lookups {
-  /** Ids by folded name. */
+  /** Ids of existing tags, by case-folded name. */
   tags: ReadonlyMap<string, number>
-  /** The first visible person by e-mail address. */
+  /** The id of the first visible person with an e-mail address, by address. */
   persons: ReadonlyMap<string, number>
   sighted: ReadonlyMap<string, ReadonlySet<number>>
-  /** Shapes of looked-up fields that have been validated. */
+  /** The combinations of related ids that `validateRelated` has already accepted. */
   valid: Set<string>
 }
 
@@ -38,7 +38,10 @@ export async function loadLookups(ctx: Context, { type }: ImportPlan, lines: rea
   }
 }
 
-/** Existing tags; others are created by the first row that names them. */
+/**
+ * Returns the ids of existing tags, by case-folded name. The first row that names a missing tag
+ * creates the tag.
+ */
 async function existingTags(ctx: Context, lines: readonly ImportLine[]): Promise<Map<string, number>> {
   const names = [...new Set(lines.flatMap(({ draft }) => (draft.tags ?? []).map(fold)))]
   const found = new Map<string, number>()

@@ -1,6 +1,6 @@
-// Finds the record of a row (DOMAIN 21.1): persons by e-mail address, or without one by telephone
-// number and name, organizations by name, products by SKU, leads by id. Records the user cannot see
-// are not found, and their keys are refused as taken.
+// Finds the record of a row (DOMAIN 21.1). Organizations match by name, products by SKU, leads by
+// id. Persons match by e-mail address, or without one by telephone number and name. Records that
+// the import's user cannot see never match; their unique keys are refused as taken.
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
@@ -16,7 +16,7 @@ interface MatchFields {
   sku?: string | null
 }
 
-/** The match keys of a row; none for a row that always creates a record. */
+/** Returns the match keys of a row. A row that always creates a record has none. */
 export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDraft, body: MatchFields): string[] {
   if (type === 'leads') {
     if (draft.id === undefined || draft.id === null) return []
@@ -32,19 +32,22 @@ export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDr
 
 const numberPrefix = 'tel:'
 
-/** Several persons can share a number, so the name must match too when the row has one. */
+/**
+ * Returns the match keys from telephone numbers. Several persons can share a number, so the keys
+ * include the name of the row, if it has one.
+ */
 const numberKeys = ({ contact_numbers, name }: MatchFields): string[] =>
   (contact_numbers ?? []).flatMap(({ value }) => (value ? `${numberPrefix}${phoneKey(value)} ${fold(name ?? '')}` : []))
 
-/** All keys by which later rows can match the record of this row. */
+/** Returns all keys by which later rows can match the record of this row. */
 export function laterMatchKeys(type: ImportType, keys: readonly string[], body: MatchFields): string[] {
   if (type !== 'persons') return [...keys]
   return [...new Set([...keys, ...numberKeys(body), ...numberKeys({ ...body, name: null })])]
 }
 
 /**
- * The id of the row's record; null for a row that creates one. Throws `RowRefused` for no match
- * where one is required, and for several.
+ * Returns the id of the row's record, or null when the row creates a record. Throws `RowRefused`
+ * when a required record does not exist, or when several records match.
  */
 export async function findRecord(
   ctx: Context,
@@ -83,7 +86,9 @@ const ambiguous = (keys: readonly string[]): string =>
     ? 'Several persons have this number; say which by an e-mail address.'
     : 'These addresses belong to several persons.'
 
-/** Ids of persons with one of these addresses or numbers, without visibility. */
+/**
+ * Returns the ids of persons with one of these addresses or numbers, without a visibility check.
+ */
 async function personsWith(ctx: Context, keys: readonly string[]): Promise<number[]> {
   if (isNumber(keys)) return personsByNumber(ctx, keys)
   return [...new Set([...(await personsByAddress(ctx, keys)).values()].flat())]
@@ -104,7 +109,7 @@ async function personsByNumber({ db }: Context, keys: readonly string[]): Promis
   return [...found]
 }
 
-/** Ids of persons by e-mail address. */
+/** Returns the ids of persons, by e-mail address. */
 export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
   const found = new Map<string, number[]>()
   if (keys.length === 0) return found

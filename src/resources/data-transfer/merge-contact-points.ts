@@ -1,4 +1,4 @@
-// Adds a row's e-mail addresses and telephone numbers to those of the person it matches (DOMAIN
+// Adds the e-mail addresses and telephone numbers of a row to those of the matched person (DOMAIN
 // 21.1).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -10,8 +10,8 @@ type Point = Schema<'ContactPoint'>
 const maxContactPoints = 20
 
 /**
- * The body with the person's entries before those of the row. A list that the row clears stays
- * empty.
+ * Returns the body with the person's existing entries before the new entries of the row. A list
+ * that the row clears stays empty.
  */
 export async function mergeContactPoints(ctx: Context, draft: RowDraft, id: number, body: object): Promise<object> {
   const sent = body as Partial<Record<'emails' | 'contact_numbers', Point[]>>

@@ -1,5 +1,6 @@
-// Ownership of imports. Rows run with the visibility and permissions of one user, so only that user
-// controls the import, and users who see fewer records cannot read its file or report.
+// Checks the ownership of imports. Rows are imported with the visibility and permissions of one
+// user, the owner. So only the owner can start the import. Users who see fewer records than all
+// cannot read the file or report of another owner.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -7,15 +8,18 @@ interface OwnedImport {
   user_id: number | null
 }
 
-/** Commands and jobs have no user and may do everything. */
+/**
+ * Returns whether the caller owns the import. Commands and jobs have no user and count as owners of
+ * every import.
+ */
 const isOwn = ({ user }: Context, { user_id: owner }: OwnedImport): boolean => user === null || user.id === owner
 
-/** Whether the caller may read the contents of the import. */
+/** Returns whether the caller may read the file and report of the import. */
 export const canOpen = (ctx: Context, row: OwnedImport): boolean => isOwn(ctx, row) || ctx.user?.visibleOwners === null
 
 /**
- * The column that makes the caller the owner of a pending import. Throws 409 for callers who may
- * not read it.
+ * Returns the column that makes the caller the owner of an import that has not started. Throws 409
+ * for a caller who may not read the import.
  */
 export function ownerAfterTakeover(ctx: Context, row: OwnedImport): Partial<OwnedImport> {
   if (!ctx.user || isOwn(ctx, row)) return {}
@@ -24,7 +28,10 @@ export function ownerAfterTakeover(ctx: Context, row: OwnedImport): Partial<Owne
   return { user_id: ctx.user.id }
 }
 
-/** Throws 409 for another user: validation used the owner's permissions. */
+/**
+ * Throws 409 unless the caller owns the import, because validation has checked the rows with the
+ * permissions of the owner.
+ */
 export function requireOwn(ctx: Context, row: OwnedImport): void {
   if (!isOwn(ctx, row))
     throw new Problem(
@@ -33,7 +40,7 @@ export function requireOwn(ctx: Context, row: OwnedImport): void {
     )
 }
 
-/** The imports whose contents the caller may read, as a query of their ids. */
+/** Selects the ids of the imports whose file and report the caller may read. */
 export function readableImports(ctx: Context) {
   const rows = ctx.db.selectFrom('imports').select('imports.id')
   return ctx.user && ctx.user.visibleOwners !== null ? rows.where('imports.user_id', '=', ctx.user.id) : rows

@@ -1,4 +1,4 @@
-// Paths of an import's downloads, from the contract.
+// Builds the download paths of an import from the contract.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 

@@ -1,6 +1,6 @@
-// Imports rows (DOMAIN 21.1) in batches of 100. The transaction of a batch also stores the
-// progress, so a crash neither repeats nor loses rows. Refused rows roll back alone. A batch begins
-// when the one before is committed, before it reaches the disk.
+// Imports the rows of a file in batches of 100 (DOMAIN 21.1). The transaction of a batch also
+// stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
+// The next batch starts after the commit of the last, without waiting for the disk.
 import { type Context, now } from '../../kernel/context.ts'
 import { inParts, longTransaction, type Unit } from '../../kernel/write/write.ts'
 import { applyRow } from './apply-row.ts'
@@ -32,7 +32,10 @@ interface Summary {
   skipped: number
 }
 
-/** More errors than the import allows: the batch is rolled back and its errors are stored. */
+/**
+ * The error for a batch that exceeds the allowed number of errors. The batch is rolled back, and
+ * its errors are stored.
+ */
 class TooManyErrors extends ImportRefused {
   readonly failing: readonly RefusedRow[]
   constructor(failing: readonly RefusedRow[]) {
@@ -43,7 +46,7 @@ class TooManyErrors extends ImportRefused {
 
 /**
  * Continues the import until it is completed, failed, canceled or interrupted. Returns false when
- * rows are left. Throws `TakenOver` when another process works on it.
+ * rows are left. Throws `TakenOver` when another process works on the import.
  */
 export async function processRows(run: ImportRun): Promise<boolean> {
   const ctx = runContext(run)
@@ -53,7 +56,7 @@ export async function processRows(run: ImportRun): Promise<boolean> {
     await lockImport(ctx, run)
     const { faults, batches } = await readTable(ctx, row, row.processed_rows_count)
     const [fault] = faults
-    // Custom attributes may have changed since validation.
+    // The header is checked again because custom attributes may have changed since validation.
     if (fault) throw new ImportRefused(fault.message)
     const end = await runBatches(run, readAhead(batches), (batch) => beginBatch(run, batch))
     if (end !== 'completed') return end === 'stopped'
@@ -68,7 +71,10 @@ export async function processRows(run: ImportRun): Promise<boolean> {
   return true
 }
 
-/** The import's user for the events, or no user when that user is gone. */
+/**
+ * Returns a context with the import's user, so that events name the user. Returns the context
+ * without a user when the import's user may no longer import.
+ */
 async function asUserIfPossible(ctx: Context, row: ImportRow): Promise<Context> {
   try {
     return await asImportUser(ctx, row)
@@ -78,7 +84,10 @@ async function asUserIfPossible(ctx: Context, row: ImportRow): Promise<Context> 
   }
 }
 
-/** The batch is worked on when only its commit is left, and done when it is on disk. */
+/**
+ * Starts a batch. `worked` resolves when only the commit of the batch is left; `finish` resolves
+ * when the batch is on disk.
+ */
 function beginBatch(run: ImportRun, batch: Batch): BatchStep {
   let reportWorked = (): void => {}
   const isWorked = new Promise<void>((resolve) => {
@@ -100,7 +109,10 @@ async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => vo
   return after !== null
 }
 
-/** Null when the import must not continue. */
+/**
+ * Imports the rows of one batch and returns the updated import. Returns null when the import must
+ * not continue.
+ */
 async function importRows(ctx: Context & { unit: Unit }, run: ImportRun, batch: Batch): Promise<ImportRow | null> {
   const row = await findImport(ctx, run.id)
   if (row.state !== 'processing') return null
@@ -143,7 +155,10 @@ async function importRows(ctx: Context & { unit: Unit }, run: ImportRun, batch: 
   return { ...row, ...changes }
 }
 
-/** Counters without the errors of rows that run again after a failure. */
+/**
+ * Returns the error counters without the rows that run again after a failure, and deletes the
+ * stored errors of these rows.
+ */
 async function countsToResume(ctx: Context, row: ImportRow, { lines }: Batch) {
   const first = lines[0]?.draft.row ?? 0
   const again = await ctx.db

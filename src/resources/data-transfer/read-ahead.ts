@@ -1,26 +1,32 @@
-// Reads batches of a file ahead, and pauses between batches so that other processes get the
+// Reads batches of a file ahead, and pauses between batches so that other processes can use the
 // database.
 import { setTimeout } from 'node:timers/promises'
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 import type { Batch } from './run.ts'
 
-/** Batches may hold the database for this long before a gap follows. */
+/** How long batches may use the database before a pause follows, in milliseconds. */
 const maxBusyMs = 100
 /**
- * Longer than the longest retry pause of a process that waits for the database
- * (db/sqlite/busy-retry.ts).
+ * The length of a pause in milliseconds. The pause is longer than the longest retry interval of a
+ * process that waits for the database (db/sqlite/busy-retry.ts), so the waiting process gets its
+ * turn.
  */
 const gapMs = 15
-/** Reading these takes about as long as a gap, and they hold a few megabytes at most. */
+/**
+ * The maximum number of batches to read ahead. Reading this many takes about as long as a pause and
+ * uses a few megabytes at most.
+ */
 const maxAhead = 4
 
 export interface BatchReader {
   /**
-   * The next batch; undefined after the last. Throws read errors in order, after the batches before
-   * them.
+   * Returns the next batch, or undefined after the last one. Throws a read error only after all
+   * batches before the error have been returned.
    */
   next(): Promise<Batch | undefined>
-  /** Must be called between two batches: pauses when a gap is due, and reads ahead meanwhile. */
+  /**
+   * Pauses if a pause is due, and reads ahead during the pause. Must be called between two batches.
+   */
   breathe(): Promise<void>
   /** Closes the file. */
   close(): Promise<void>
@@ -30,7 +36,10 @@ export function readAhead(batches: AsyncGenerator<Batch>): BatchReader {
   const read: Promise<IteratorResult<Batch, undefined>>[] = []
   let held = fineStopwatch()
 
-  /** Never throws: `next` reports read errors. */
+  /**
+   * Reads one more batch and returns whether there was one. Never throws, because `next` throws
+   * read errors.
+   */
   async function readOne(): Promise<boolean> {
     const next = batches.next()
     read.push(next)

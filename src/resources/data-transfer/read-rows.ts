@@ -1,6 +1,6 @@
-// Streams the rows of a file: separated values (RFC 4180, UTF-8) or the first sheet of an XLSX. All
-// cells are texts. Throws `UnreadableFile` for files that are not tables; row errors are reported
-// elsewhere.
+// Streams the rows of a file as texts. The file has separated values (RFC 4180, UTF-8) or is an
+// XLSX workbook, of which the first sheet is read. Throws `UnreadableFile` for a file that is not a
+// table. Errors of single rows are reported elsewhere.
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -10,23 +10,23 @@ import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { sheetRows } from './sheet.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
-/** The limit of DOMAIN 21.1. */
+/** The maximum number of rows without the header (DOMAIN 21.1). */
 export const maxRows = 100_000
-/** Including empty lines, which also cost time. */
+/** The maximum number of lines. Empty lines count too, because reading them also takes time. */
 const maxLines = 2 * maxRows
 const maxColumns = 1000
 const pieceBytes = 4096
-/** In characters. The longest field has 65,535. */
+/** The maximum length of a row in characters. The longest field has 65,535 characters. */
 const maxRowLength = 1024 * 1024
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 export interface SheetRow {
-  /** Counted from 1, the header. */
+  /** The row number in the file. The header is row 1. */
   row: number
   cells: readonly string[]
 }
 
-/** The header, then all rows that are not empty. */
+/** Yields the header, then all rows that are not empty. */
 export async function* readRows(
   source: Source,
   about: { contentType: string; separator: string },
@@ -47,7 +47,7 @@ export async function* readRows(
     }
 }
 
-/** Throws `UnreadableFile` for too many lines. */
+/** Throws `UnreadableFile` when the file has too many lines. */
 function checkLineCount(lines: number): void {
   if (lines > maxLines)
     throw new UnreadableFile(`A file may have at most ${maxLines} lines, empty ones included.`, undefined, maxLines)
@@ -58,15 +58,15 @@ async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow
   for await (const cells of rows) yield [{ row: ++row, cells }]
 }
 
-/** Yields a few rows at a time. Empty lines are skipped but counted. */
+/** Yields a few rows at a time. Skips empty lines but counts them in row numbers. */
 async function* separatedRows(bytes: Readable, separator: string): AsyncGenerator<SheetRow[]> {
   let records = 0
   const rows: SheetRow[] = []
   const parser = parse({
     delimiter: separator,
-    // Detecting the delimiter costs more time than accepting all three.
+    // The parser is faster with all three line endings than with automatic detection.
     record_delimiter: ['\r\n', '\n', '\r'],
-    // Rows of the wrong length are reported per row.
+    // `parseRow` reports each row of the wrong length.
     relax_column_count: true,
     // A quote inside an unquoted text is a normal character, as in spreadsheets.
     relax_quotes: true,
@@ -74,13 +74,13 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
     max_record_size: maxRowLength,
     on_record: (cells: string[], { empty_lines }) => {
       rows.push({ row: ++records + empty_lines, cells })
-      // The parser creates an Error with a stack for each row that differs from the first in
-      // length. Resetting the count makes each row the first.
+      // The parser creates an Error with a stack for each row whose length differs from the first
+      // row, which is slow. With the count reset to 0, the parser treats each row as the first.
       ;(parser.info as { records: number }).records = 0
       return null
     },
   })
-  // `feed` reports the error.
+  // Prevents an uncaught error event. `feed` throws the parser's error.
   parser.on('error', () => undefined)
   try {
     for await (const text of decoded(bytes)) {
@@ -100,7 +100,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
   }
 }
 
-/** Writes a chunk to the parser, or ends it. Throws the parser's error. */
+/** Writes a chunk to the parser. Null ends the input. Throws the parser's error. */
 const feed = (parser: Parser, text: string | null): Promise<void> =>
   new Promise((resolve, reject) => {
     const done = (cause?: Error | null): void => (cause ? reject(cause) : resolve())
@@ -108,7 +108,10 @@ const feed = (parser: Parser, text: string | null): Promise<void> =>
     else parser.write(text, done)
   })
 
-/** Splits the text into small chunks: the parser blocks the event loop for a whole chunk. */
+/**
+ * Decodes the file to small chunks of text, because the parser blocks the event loop for each
+ * chunk.
+ */
 async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (chunk?: Buffer): string => {

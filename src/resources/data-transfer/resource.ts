@@ -1,4 +1,5 @@
-// The imports resource (DOMAIN 21.1): which file to import, and how. Jobs read the file.
+// Defines the imports resource (DOMAIN 21.1). An import says which file to import and how. Jobs
+// read the file.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -26,13 +27,13 @@ type Row = {
   process_in_queue: number
 }
 
-/** Accepted file types. Text of any kind may hold separated values. */
+/** The accepted file types. Any kind of text may contain separated values. */
 const limits = {
   types: ['text/csv', 'text/plain', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
 }
-/** States in which the import waits for its user (DOMAIN 21.1). */
+/** The states in which an import waits for a user's action and can be changed (DOMAIN 21.1). */
 const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
-/** The state before the first validation. */
+/** The columns of an import that has not been validated. */
 export const initialState = {
   state: 'pending',
   processed_rows_count: 0,
@@ -72,11 +73,12 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
   if (!hasFile && !isOther) return columns
   if (!hasFile && !canOpen(ctx, current))
     throw new Problem('forbidden', 'The import belongs to another user; send your own file to take it over.')
-  // Other options or another file invalidate the validation, and the sender becomes the owner.
+  // A change of file or options makes the last validation invalid. The caller becomes the owner of
+  // the import.
   return { ...columns, ...initialState, ...owner }
 }
 
-/** The sent file: an upload of a form, or an id from `file_id` or a FileRef. */
+/** Returns the file that the body names: a form upload, or an id from `file_id` or a FileRef. */
 function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
   if (typeof file === 'string') return { upload: uploaded(ctx, file) }
   const id = file_id ?? file?.id
@@ -94,7 +96,7 @@ async function checkFile({ ctx, current, found }: Writing<Row>, body: Body): Pro
   else if (sent.id !== current?.file_id) await checkFileReference({ ctx, found }, field, sent.id, limits)
 }
 
-/** Attaches the sent file. Replacing the file resets the import. */
+/** Attaches the file that the body names. A new file resets the import to `pending`. */
 async function attachSentFile(ctx: Context, id: number, body: Body): Promise<void> {
   const sent = sentFile(ctx, body)
   if (sent === undefined) return

@@ -1,6 +1,6 @@
-// Converts a row into the body of an API call: empty cells are omitted, NULL clears, columns parse
-// the rest. The operation's own schema validates the body, so rows get the same errors as API
-// callers.
+// Converts a row to the body of an API call. An empty cell is omitted, NULL clears the field, and
+// other cells are parsed by their column. The schema of the operation validates the body, so rows
+// get the same errors as API calls.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { OperationId } from '../../contract/types.ts'
@@ -18,7 +18,7 @@ export interface RowError {
   message: string
 }
 
-/** All errors of one row. */
+/** The error for a row that cannot be imported, with all errors of the row. */
 export class RowRefused extends Error {
   readonly errors: readonly RowError[]
   constructor(errors: readonly RowError[]) {
@@ -29,15 +29,15 @@ export class RowRefused extends Error {
 
 export interface RowDraft {
   row: number
-  /** The original cells, for the report. */
+  /** The original cells, for the error report. */
   cells: readonly string[]
   columns: readonly (ImportColumn | null)[]
   body: Readonly<Record<string, unknown>>
-  /** Names of tags; undefined when none were sent. */
+  /** Tag names; undefined when the row has none. */
   tags: readonly string[] | undefined
-  /** The person's address, for leads. */
+  /** The e-mail address of a lead's person. */
   personEmail: string | null | undefined
-  /** The id, for leads. */
+  /** The cell value of a lead's id. */
   id: unknown
   errors: readonly RowError[]
 }
@@ -49,7 +49,7 @@ export const rowRefused = (
   code = 'validation_failed',
 ) => new RowRefused([{ row, column, code, message }])
 
-/** Parses a row by its columns and collects the errors of cells. */
+/** Parses a row by its columns and collects the errors of its cells. */
 export function parseRow({ row, cells }: SheetRow, columns: readonly (ImportColumn | null)[]): RowDraft {
   const body: Record<string, unknown> = {}
   const errors: RowError[] = []
@@ -83,7 +83,7 @@ export function parseRow({ row, cells }: SheetRow, columns: readonly (ImportColu
 function put(body: Record<string, unknown>, path: readonly string[], value: unknown): void {
   const [key = '', ...below] = path
   if (below.length === 0) {
-    // defineProperty, so that a column named `__proto__` becomes an own key.
+    // Plain assignment to `__proto__` would set the prototype instead of a key.
     Object.defineProperty(body, key, { value, enumerable: true, configurable: true, writable: true })
     return
   }
@@ -104,17 +104,18 @@ export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remo
 const read = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
   bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
 
-/** The body when the row has no errors; null otherwise. */
+/** Returns the body of the row's API call, or null when the row has errors. */
 export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
   if (draft.errors.length > 0) return null
   const { value, errors } = read(ctx, draft, operation)
   return Object.keys(errors).length === 0 ? value : null
 }
 
-/** The body of the row's API call. Throws `RowRefused` with all errors of the row. */
+/** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
   const { value, errors } = read(ctx, draft, operation)
-  // A cell that could not be parsed is reported once.
+  // A cell that could not be parsed already has an error, so schema errors of the cell's column are
+  // left out.
   const told = new Set(draft.errors.map(({ column }) => column))
   const found = rowErrors(draft, errors, 'validation_failed').filter(
     ({ column }) => !told.has(column) || column === null,
@@ -123,9 +124,7 @@ export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): o
   return value
 }
 
-/**
- * Converts an error of the API call into row errors. Rethrows errors that are not the row's fault.
- */
+/** Converts an error of the API call to row errors. Rethrows errors that the row did not cause. */
 export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[] {
   if (error instanceof RowRefused) return error.errors
   if (!(error instanceof Problem) || error.status >= 500) throw error
@@ -137,7 +136,7 @@ export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[
 const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError[] =>
   Object.entries(errors).flatMap(([field, sentences]) => {
     const column = columnOf(draft, field)
-    // The sentence names a field that has no column.
+    // The message contains the name of the field when the field has no column.
     return sentences.map((message) => ({
       row: draft.row,
       column,
@@ -146,10 +145,10 @@ const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError
     }))
   })
 
-/** Fields whose column has another name. */
+/** Column names of fields whose column has a different name. */
 const aliases: Readonly<Record<string, string>> = { tag_ids: 'tags' }
 
-/** The column with the longest path that contains the field. */
+/** Returns the name of the most specific column that contains the field. */
 function columnOf({ columns }: RowDraft, field: string): string | null {
   const [first = '', ...rest] = field.split('.')
   const at = [aliases[first] ?? first, ...rest].join('.')

@@ -1,5 +1,5 @@
-// Errors of import rows: one row of import_errors per error for the report, and counts and the
-// first hundred in the import itself.
+// Stores the errors of import rows. The table import_errors has one row per error, for the report.
+// The import itself has the error counts and the first 100 errors.
 
 import type { Context } from '../../kernel/context.ts'
 import { chunks } from '../../kernel/history/archive.ts'
@@ -9,7 +9,9 @@ import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import type { RowError } from './row-drafts.ts'
 import { type ImportRow, openTable } from './run.ts'
 
-/** A refused row. */
+/**
+ * A row that was not imported, with its errors. `cells` is empty for an error of the whole file.
+ */
 export interface RefusedRow {
   cells: readonly string[]
   errors: readonly RowError[]
@@ -19,13 +21,13 @@ const maxShown = 100
 
 export async function saveErrors({ db }: Context, id: number, failing: readonly RefusedRow[]): Promise<void> {
   const rows = failing.flatMap(({ cells, errors }) =>
-    // The cells are stored once per row.
+    // Only the first error of a row stores the cells, to save space.
     errors.map((error, index) => ({ import_id: id, ...error, cells: JSON.stringify(index === 0 ? cells : []) })),
   )
   for (const part of chunks(rows)) await db.insertInto('import_errors').values(part).execute()
 }
 
-/** The counters of the import after more refused rows. */
+/** Returns the error columns of the import after more rows were refused. */
 export function addToCounts(
   row: Pick<ImportRow, 'invalid_rows_count' | 'errors_count' | 'errors'>,
   failing: readonly RefusedRow[],
@@ -40,8 +42,8 @@ export function addToCounts(
 }
 
 /**
- * Deletes errors of the import as a whole and of rows after `behind`, which run again, and counts
- * the rest.
+ * Deletes the errors of rows after `behind`, which run again, and errors of the import as a whole.
+ * Returns the error columns that count the remaining errors.
  */
 export async function clearErrors(
   { db }: Context,
@@ -69,12 +71,12 @@ export async function clearErrors(
   return { invalid_rows_count: Number(rows), errors_count: Number(errors), errors: JSON.stringify(first) }
 }
 
-/** Errors read per query. */
+/** The number of errors that one query reads. */
 const errorsPerQuery = 500
 
 /**
- * Refused rows as CSV with an `error` column; a corrected report can be imported. Null when no row
- * failed.
+ * Returns the refused rows as CSV with an `error` column, or null when no row was refused. Users
+ * can correct the report and import it.
  */
 export async function createErrorReport(ctx: Context, row: ImportRow): Promise<Buffer | null> {
   const [first] = await errorsBehind(ctx, row.id, 0, 1)
@@ -84,7 +86,8 @@ export async function createErrorReport(ctx: Context, row: ImportRow): Promise<B
   let last = 0
   let failed: { row: number; cells: string[]; sentences: string[] } | undefined
   const end = (): void => {
-    // Short rows are padded, so that the error is always in the last column.
+    // The cells are padded to the length of the header, so that the error is always in the last
+    // column.
     const cells = header.map((_name: string, index: number) => unescapeFormula(failed?.cells[index] ?? ''))
     if (failed) texts.push(lines([[...cells, failed.sentences.join(' ')]]))
   }
@@ -106,7 +109,7 @@ export async function createErrorReport(ctx: Context, row: ImportRow): Promise<B
   return Buffer.from(texts.join(''))
 }
 
-/** In the order of the rows. */
+/** Returns the next errors of rows after the error id `last`, in the order of the rows. */
 const errorsBehind = ({ db }: Context, id: number, last: number, most: number) =>
   db
     .selectFrom('import_errors')

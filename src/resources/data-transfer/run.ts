@@ -1,5 +1,5 @@
-// Shared by validation and processing: the import row, its file as batches, the lock that lets one
-// process at a time work on it, and the user it acts for.
+// Functions for validation and processing: the import row, the batches of the file, the lock that
+// lets only one process work on an import, and the user of the import.
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -19,24 +19,24 @@ export type ImportRow = Selectable<Tables['imports']>
 export interface ImportRun {
   services: Services
   id: number
-  /** The lock owner's name (process-identity.ts `newOwnerId`). */
+  /** The owner name of the lock (process-identity.ts `newOwnerId`). */
   own: string
-  /** Aborts between two batches; the next run continues. */
+  /** Interrupts the run between two batches. The next run continues after the last batch. */
   signal?: AbortSignal
-  /** Called after each batch. */
+  /** Called with the progress after each batch. */
   tell?: (row: Pick<ImportRow, 'processed_rows_count' | 'rows_count'>) => void
 }
 
-/** Another process works on the import or has changed it. */
+/** The error when another process works on the import or has changed it. */
 export class TakenOver extends Error {}
 
-/** The import cannot continue; the message says why. */
+/** The error when the import cannot continue. Users see its message. */
 export class ImportRefused extends Error {}
 
 export const batchSize = 100
 const lockMs = 60_000
 
-/** A context at the present time, without a user. */
+/** Returns a context with the current time and without a user. */
 export const runContext = ({ services }: ImportRun): Context => systemContext(services, 'import')
 
 export const planOf = (row: ImportRow): ImportPlan => ({
@@ -45,7 +45,7 @@ export const planOf = (row: ImportRow): ImportPlan => ({
   replacesLists: row.replace_lists === 1,
 })
 
-/** Throws `TakenOver` when the import is gone. */
+/** Returns the import row. Throws `TakenOver` when the import was deleted. */
 export async function findImport({ db }: Context, id: number): Promise<ImportRow> {
   const row = await db.selectFrom('imports').selectAll().where('id', '=', id).executeTakeFirst()
   if (!row) throw new TakenOver('The import is gone.')
@@ -54,7 +54,10 @@ export async function findImport({ db }: Context, id: number): Promise<ImportRow
 
 const lockOf = (id: number): string => `import:${id}`
 
-/** Acquires or extends the lock of the import, in the transaction of a batch. */
+/**
+ * Acquires or extends the lock of the import, in the transaction of a batch. Throws `TakenOver`
+ * when another process has the lock.
+ */
 export async function lockImport(ctx: Context, { id, own }: Pick<ImportRun, 'id' | 'own'>): Promise<void> {
   if (!(await acquireLock(ctx, lockOf(id), own, lockMs))) throw new TakenOver('Another process works on the import.')
 }
@@ -62,8 +65,8 @@ export async function lockImport(ctx: Context, { id, own }: Pick<ImportRun, 'id'
 export const unlockImport = (run: ImportRun): Promise<void> => releaseLock(runContext(run), lockOf(run.id), run.own)
 
 /**
- * The context of the import's user with present permissions. Throws `ImportRefused` when the user
- * may not import any more.
+ * Returns a context with the import's user and the user's current permissions. Throws
+ * `ImportRefused` when the user may no longer import.
  */
 export async function asImportUser<C extends Context>(ctx: C, { user_id: id }: ImportRow): Promise<C> {
   const user = id === null ? null : await signedInAgain(ctx, id)
@@ -76,7 +79,7 @@ export async function asImportUser<C extends Context>(ctx: C, { user_id: id }: I
   return acting
 }
 
-/** The rows of the import's file. Throws `UnreadableFile`. */
+/** Returns the rows of the import's file, including the header. Throws `UnreadableFile`. */
 export async function openTable(ctx: Context, row: ImportRow): Promise<AsyncGenerator<SheetRow>> {
   const [file] = row.file_id === null ? [] : await fileRows(ctx, [row.file_id])
   const source = file && (await ctx.services.files.find(file.sha256))
@@ -90,20 +93,20 @@ export interface ImportTable {
   batches: AsyncGenerator<Batch>
 }
 
-/** A parsed row, before database lookups. */
+/** A parsed row, before any database query. */
 export interface ImportLine {
   draft: RowDraft
-  /** Throws `RowRefused` for an invalid row. */
+  /** Returns the validated row. Throws `RowRefused` for an invalid row. */
   reading: () => RowReading
 }
 
 export interface Batch {
-  /** The number of rows before the batch. */
+  /** The number of file rows before the batch, without the header. */
   from: number
   lines: readonly ImportLine[]
 }
 
-/** The header of the file, and its rows after the first `skip` in batches. */
+/** Returns the columns of the file, and its rows in batches without the first `skip` rows. */
 export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise<ImportTable> {
   const rows = await openTable(ctx, row)
   const { value: header } = await rows.next()
@@ -145,7 +148,7 @@ async function* inBatches(
   if (lines.length > 0) yield { from: count - lines.length, lines }
 }
 
-/** The number of rows without the header; stops counting after `most`. */
+/** Returns the number of rows without the header. Stops counting after `most` rows. */
 export async function countRows(ctx: Context, row: ImportRow, most = Number.POSITIVE_INFINITY): Promise<number> {
   let count = -1
   for await (const _row of await openTable(ctx, row)) if (++count > most) break

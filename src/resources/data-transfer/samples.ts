@@ -1,5 +1,5 @@
-// Sample files (DOMAIN 21.1): all columns of an import type, including custom attributes, and one
-// valid row.
+// Creates sample files (DOMAIN 21.1). A sample has all columns of an import type, including custom
+// attributes, and one valid row.
 import type { Context } from '../../kernel/context.ts'
 import { lines } from '../../kernel/resource/export.ts'
 import { customImportColumns, type ImportType } from './columns.ts'
@@ -45,7 +45,7 @@ const columns: Record<ImportType, Readonly<Record<string, string>>> = {
   },
 }
 
-/** The sample of a type as CSV. */
+/** Returns the sample file of an import type as CSV. */
 export async function sampleOf(ctx: Context, type: ImportType): Promise<string> {
   const own = (await customImportColumns(ctx, type))
     .map(({ name }) => name)

@@ -1,13 +1,14 @@
-// A child process that reads the first sheet of an XLSX file from standard input and writes its
-// rows as lines of JSON. The library trusts sizes in the file, so sheet.ts limits memory and time.
+// A child process that reads the first sheet of an XLSX file from standard input and writes each
+// row as a line of JSON. The library trusts sizes that the file declares, so sheet.ts limits memory
+// and time.
 import { once } from 'node:events'
 import { inflateRawSync } from 'node:zlib'
 import { readSheet } from 'read-excel-file/universal'
 
-/** Rounds to the 15 digits that spreadsheets show; files store 17. */
+/** Rounds a number to the 15 digits that spreadsheets show, because files store 17 digits. */
 const numberText = (text) => (/^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15))))
 
-/** A date, or a local time without a zone, to the second. */
+/** Returns a date, or a local time without a time zone. Times are rounded to seconds. */
 function dateText(date) {
   const rounded = Math.round(date.getTime() / 1000) * 1000
   if (!Number.isFinite(rounded) || Math.abs(rounded) > 8.64e15) return ''
@@ -22,8 +23,8 @@ async function write(value) {
 }
 
 /**
- * Refuses cells at positions that only an attack would use: the library fills all rows and columns
- * before a cell. The limits of memory and time stop the rest.
+ * Throws for a cell position that only an attack would use, because the library fills all rows and
+ * columns before a cell. The memory and time limits stop other attacks.
  */
 function checkPlaces(bytes) {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
@@ -37,7 +38,7 @@ function checkPlaces(bytes) {
     }
   }
 }
-/** The last row a sheet can have. */
+/** The number of the last row that a sheet can have. */
 const mostRow = 1_048_576
 const mostBytes = 200 * 1024 * 1024
 

@@ -1,5 +1,5 @@
-// Reads the rows of an XLSX file in a child process (sheet.mjs) with limits, so that a malicious
-// workbook kills the child and not the server. Rows stream on demand.
+// Reads the rows of an XLSX file in a child process (sheet.mjs) with limits. A malicious workbook
+// then crashes only the child, not the server. The child sends rows as the consumer reads them.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
@@ -9,12 +9,18 @@ import { zipEntries } from './zip.ts'
 
 const program = fileURLToPath(new URL('./sheet.mjs', import.meta.url))
 const memoryMiB = 768
-/** Until the first row; after that the consumer sets the pace. */
+/**
+ * The maximum time until the first row. Later rows have no time limit, because the consumer sets
+ * the pace.
+ */
 const firstRowTimeoutMs = 30_000
 
 type Reader = ChildProcessByStdio<Writable, Readable, null>
 
-/** Throws `UnreadableFile` for invalid workbooks and those that exceed the limits. */
+/**
+ * Yields the rows of the first sheet. Throws `UnreadableFile` for an invalid workbook, and for one
+ * that exceeds the limits.
+ */
 export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   const entries = zipEntries(bytes)
   if (typeof entries === 'string') throw new UnreadableFile(entries)
@@ -34,7 +40,7 @@ export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   failed.catch(() => undefined)
   const patience = setTimeout(() => reader.kill('SIGKILL'), firstRowTimeoutMs)
   try {
-    // The child may exit before it reads everything; its output says why.
+    // The child may exit before reading all its input. The output of the child tells the reason.
     reader.stdin.on('error', () => undefined)
     reader.stdin.end(bytes)
     const lines = createInterface({ input: reader.stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()

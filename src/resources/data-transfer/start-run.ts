@@ -1,5 +1,5 @@
-// Starts validation or import, in the background or within the request. Either way a job exists
-// from the start, so that a crashed run continues.
+// Starts validation or import, in the background or within the request. In both cases a job exists
+// from the start, so that a run continues after a crash.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -25,18 +25,19 @@ export const queueRun = (ctx: Context, id: number, what: RunKind): Promise<Schem
     return begun
   })
 
-/** Whether an earlier try of this request began a run that crashed. */
+/** Returns whether an earlier attempt of this request has started the run and crashed. */
 export const hasBegun = ({ keyed }: Context): boolean => (keyed?.progress ?? null) !== null
 
 /**
- * Runs within the request and returns the import when all is done or another process took over. A
- * repeated request continues the run of the first (idempotency.ts).
+ * Runs validation or import within the request. Returns the import when the run has ended or
+ * another process has taken over. A repeated request continues the run of the first request
+ * (idempotency.ts).
  */
 export async function runNow(
   ctx: Context,
   id: number,
   what: RunKind,
-  /** `after`: when the job checks whether this run has crashed. */
+  /** `after` is the time when the job continues the run, in case this process has crashed. */
   { tell, after }: { tell?: (done: number, total: number) => void; after: Date },
 ): Promise<Schema<'Import'>> {
   const run: ImportRun = createRun(ctx, id, {
@@ -60,7 +61,7 @@ export async function runNow(
   return imports.get(ctx, id)
 }
 
-/** Another run of the import is still ending. */
+/** Throws 409 when another run of the import has not ended yet. */
 function refuseOccupied(error: unknown): never {
   throw error instanceof TakenOver ? new Problem('state_conflict', `${error.message} Try again in a moment.`) : error
 }

@@ -1,5 +1,5 @@
-// The states of an import and the transitions between them (DOMAIN 21.1). Transitions by users emit
-// events; a run stores its progress in the transaction of each batch.
+// Changes the state of an import (DOMAIN 21.1). State changes by users emit events. A run stores
+// its progress in the transaction of each batch.
 
 import type { Updateable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
@@ -25,7 +25,10 @@ export async function storeState(ctx: Context, row: ImportRow, changes: Changes)
     .execute()
 }
 
-/** A transition by a caller, with its pair of events. */
+/**
+ * Changes the state at the request of a caller and emits the `before` and `after` events. Throws
+ * 409 when the import is in none of the states `from`.
+ */
 async function changeState(
   ctx: Context,
   id: number,
@@ -55,8 +58,8 @@ export const beginValidation = (ctx: Context, id: number): Promise<Schema<'Impor
   )
 
 /**
- * Starts from the beginning, or after the last stored batch of an earlier run. `isRevived`: an
- * operator revived the job, so the caller need not own the import.
+ * Starts the import from the beginning, or after the last stored batch of an earlier run. If
+ * `isRevived` is set, an operator has revived the job and the caller need not own the import.
  */
 export const beginProcessing = (
   ctx: Context,
@@ -96,7 +99,7 @@ const aboutOf = (shown: Schema<'Import'>) => ({
   shown: shown as unknown as Snapshot,
 })
 
-/** Completes the import, unless it was ended meanwhile. */
+/** Completes the import, unless it has left the state `processing`. */
 export const completeImport = (ctx: Context, id: number): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const row = await findImport(ctx, id)
@@ -105,7 +108,7 @@ export const completeImport = (ctx: Context, id: number): Promise<void> =>
     await emitOnly(ctx, 'data_transfer.imports.completed', aboutOf(await imports.get(ctx, id)))
   })
 
-/** Fails the import. Errors of the import as a whole have row 0. */
+/** Marks the import as failed and stores the errors. Errors of the import as a whole have row 0. */
 export const failImport = (ctx: Context, id: number, failing: readonly RefusedRow[]): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const row = await findImport(ctx, id)
@@ -118,13 +121,16 @@ export const failImport = (ctx: Context, id: number, failing: readonly RefusedRo
     })
   })
 
-/** An error of the file or the import as a whole. */
+/** Returns an error of the file or of the import as a whole, in the form of a refused row. */
 export const importFault = (message: string, code: string, column: string | null = null, row = 0): RefusedRow => ({
   cells: [],
   errors: [{ row, column, code, message }],
 })
 
-/** Ends a validation that could not finish for a reason outside the file. */
+/**
+ * Ends a validation that could not finish for a reason outside the file. The import becomes
+ * invalid.
+ */
 export const giveUpValidation = (ctx: Context, id: number, cause: string): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const row = await findImport(ctx, id)

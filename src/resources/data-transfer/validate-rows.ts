@@ -1,5 +1,6 @@
-// Validates an import (DOMAIN 21.1): every row runs through the service in batches that are rolled
-// back; only errors are stored and no events are emitted. dry-run-index.ts tracks what rows share.
+// Validates an import (DOMAIN 21.1). All rows are imported in batches that are rolled back. Only
+// their errors are stored, and no events are emitted. dry-run-index.ts remembers the results of
+// earlier batches.
 import type { Context } from '../../kernel/context.ts'
 import { inParts, longTransaction, transaction } from '../../kernel/write/write.ts'
 import { applyRow } from './apply-row.ts'
@@ -34,8 +35,8 @@ import { importFault, storeState } from './states.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
 /**
- * Validates from the beginning; returns false when it was interrupted. Throws `TakenOver` when
- * another process works on the import.
+ * Validates the file from the beginning. Returns false when the run was interrupted. Throws
+ * `TakenOver` when another process works on the import.
  */
 export async function validateRows(run: ImportRun): Promise<boolean> {
   const ctx = runContext(run)
@@ -66,7 +67,7 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
   return true
 }
 
-/** Tries a batch; its errors are stored while the next one runs. */
+/** Starts the dry run of a batch. Its errors are stored while the next batch runs. */
 function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): BatchStep {
   const tried = tryBatch(run, batch, memory)
   const finish = async (): Promise<true> => {
@@ -77,7 +78,7 @@ function beginBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): BatchSte
   return { worked: tried, begun: tried, finish }
 }
 
-/** Resets the import to no results, with the number of rows. */
+/** Removes the results of an earlier validation and stores the number of rows. */
 const resetResults = (run: ImportRun, rows: number | null): Promise<ImportRow> =>
   transaction(runContext(run), async (ctx) => {
     await lockImport(ctx, run)
@@ -93,7 +94,9 @@ async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRo
   return row
 }
 
-/** The errors of a batch; its transaction is rolled back. */
+/**
+ * Imports a batch in a transaction that is rolled back. Returns the refused rows with their errors.
+ */
 function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<RefusedRow[]> {
   return longTransaction(
     { ...runContext(run), dryRun: true },
@@ -104,7 +107,8 @@ function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<Re
         const read = reading()
         const { keys, made } = read
         const owner = findEarlierRecord(memory, keys)
-        // The record was rolled back with its batch, so only the shape of the update is checked.
+        // The record was rolled back with its batch, so the update cannot run. `reading` has
+        // already validated the row against the schema.
         if (owner !== undefined && plan.action === 'append') return addKeys(memory, made, owner)
         const done = await applyRow(ctx, plan, draft, read, known)
         return addResult(ctx, memory, plan, draft, done, made)
@@ -126,7 +130,10 @@ const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly Re
     run.tell?.({ ...row, ...changes })
   })
 
-/** Valid: no error of the whole file, at least one valid row, and no more errors than allowed. */
+/**
+ * Stores the result of the validation. An import is valid when the whole file has no error, at
+ * least one row is valid, and there are no more errors than allowed.
+ */
 const finishValidation = (run: ImportRun, failing: readonly RefusedRow[]): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     const row = await findValidating(ctx, run)

@@ -1,7 +1,10 @@
-// Checks a zip file (an XLSX is one) before it is unpacked: the sizes in its directory must be
-// acceptable. The XLSX library never unpacks more than these sizes, so the check holds.
+// Checks a zip file before it is unpacked; an XLSX workbook is a zip file. The sizes in the zip
+// directory must not exceed the limits. The XLSX library never unpacks more than these sizes.
 const maxUnpacked = 200 * 1024 * 1024
-/** XML tables shrink to a tenth; a much higher ratio is an attack. */
+/**
+ * The maximum compression ratio. Spreadsheet XML shrinks to about a tenth, so a much higher ratio
+ * indicates an attack.
+ */
 const maxRatio = 250
 const smallUnpacked = 16 * 1024 * 1024
 const maxEntries = 1000
@@ -13,7 +16,10 @@ const entrySize = 46
 const localSize = 30
 const notReadable = 'The file is not a workbook that can be read.'
 
-/** An entry: its position in the file, and whether it is compressed. */
+/**
+ * An entry of a zip file: the position of the entry's bytes in the file, and whether the bytes are
+ * compressed.
+ */
 export interface ZipEntry {
   name: string
   from: number
@@ -21,7 +27,7 @@ export interface ZipEntry {
   isPacked: boolean
 }
 
-/** The entries of a zip file, or a sentence that says why it must not be unpacked. */
+/** Returns the entries of a zip file, or a sentence that says why the file must not be unpacked. */
 export function zipEntries(bytes: Buffer): ZipEntry[] | string {
   const end = endOf(bytes)
   if (end === undefined) return notReadable
@@ -54,7 +60,10 @@ export function zipEntries(bytes: Buffer): ZipEntry[] | string {
   return found
 }
 
-/** The position of the end record; undefined when it is missing or a ZIP64 one. */
+/**
+ * Returns the position of the end-of-directory record. Returns undefined when the record is missing
+ * or the file uses ZIP64.
+ */
 function endOf(bytes: Buffer): number | undefined {
   for (let at = bytes.length - endSize; at >= 0 && bytes.length - at <= 65_558; at--) {
     if (bytes.readUInt32LE(at) !== signatures.end) continue

@@ -1,4 +1,4 @@
-// The operations of e-mail templates: CRUD and the preview of a filled-in template.
+// Handler for the preview of an e-mail template with the values of a record.
 import { canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
@@ -12,7 +12,7 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx
   const template = await emailTemplates.get(ctx, params.id)
   const { entity_type: type, entity_id: id } = body
   const subject = subjects[type]
-  // A record the caller may not read gets the same error as a missing one.
+  // A record that the caller may not read causes the same error as a missing record.
   const isSeen = canCall(ctx, subject.getOperation) && (await subject.visibleIds(ctx, [id])).has(id)
   if (!isSeen) throw invalid({ entity_id: [`No ${subject.noun} has id ${id}.`] })
   const facts = await placeholdersOf(ctx, type, id)
@@ -22,7 +22,7 @@ const previewEmailTemplate: Handler<'previewEmailTemplate'> = inSteps(async (ctx
     const [part, most] = head ? ['content', maxFilledLength.content] : ['subject', maxFilledLength.subject]
     throw invalid({ entity_id: [`With its values, the ${part} has more than ${most} characters.`] })
   }
-  // The preview shows the body as sent, which is always sanitized.
+  // Sending sanitizes the body, so the preview does the same.
   const cleaned = clean(content.filled)
   if (cleaned === null) throw invalid({ entity_id: [tooMuch] })
   return {

@@ -1,5 +1,5 @@
-// The entities of placeholders and the schema with the fields of each, for filling in and for
-// validation.
+// The entities that placeholders can refer to, and the contract schema with the fields of each
+// entity.
 export const placeholderSchemas = {
   leads: 'Lead',
   persons: 'Person',

@@ -1,5 +1,6 @@
-// The values of placeholders for a record (DOMAIN 18.4): its fields and those of its person, user
-// and organization as readable text. Fields the caller may not see are empty.
+// Computes the values of placeholders for a record (DOMAIN 18.4). The values are the fields of the
+// record and of its person, user and organization, as readable text. Fields that the caller may not
+// see are empty.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -29,11 +30,14 @@ export const subjects: Record<
   activities,
 }
 
-/** The placeholder values of a record the caller sees. */
+/** Returns the placeholder values of a record that the caller may see. */
 export const placeholdersOf = async (ctx: Context, subject: TemplateSubject, id: number): Promise<Placeholders> =>
   placeholdersFrom(ctx, subject, (await getRelated(ctx, subjects[subject], id)) ?? {})
 
-/** The same from a reply, also the last one of a deleted record. */
+/**
+ * Returns the placeholder values of a record in its reply form, which may be the last state of a
+ * deleted record.
+ */
 export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, record: Reply): Promise<Placeholders> {
   const facts = new Map<string, string>()
   const tell = async (entity: PlaceholderEntity, reply: Reply | undefined): Promise<void> => {
@@ -48,7 +52,9 @@ export async function placeholdersFrom(ctx: Context, subject: TemplateSubject, r
   return addOwnerAndApp(ctx, facts, record)
 }
 
-/** Adds the owner of the record and the program. */
+/**
+ * Adds the placeholder values of the record's owner (`users.*`) and of the application (`app.*`).
+ */
 function addOwnerAndApp(ctx: Context, facts: Map<string, string>, record: Reply): Placeholders {
   const user = record.user as Schema<'UserRef'> | null | undefined
   facts.set('users.name', user?.name ?? '').set('users.email', user?.email ?? '')
@@ -56,7 +62,7 @@ function addOwnerAndApp(ctx: Context, facts: Map<string, string>, record: Reply)
   return facts.set('app.name', config.appName).set('app.url', ctx.baseUrl)
 }
 
-/** The same for many persons, with a fixed number of queries. */
+/** Returns the placeholder values of many persons, by person id, with a fixed number of queries. */
 export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]): Promise<Map<number, Placeholders>> {
   const people = await persons.getMany(ctx, ids)
   const firms = [...people.values()].flatMap((person) => idAt(person, 'organization_id') ?? [])
@@ -83,7 +89,9 @@ export async function placeholdersOfPersons(ctx: Context, ids: readonly number[]
   return facts
 }
 
-/** Labels of all records that lookup attributes refer to, with one query per lookup type. */
+/**
+ * Loads the labels of all records that lookup attributes refer to, with one query per lookup type.
+ */
 async function preloadLabels(
   ctx: Context,
   set: AttributeSet,
@@ -114,13 +122,16 @@ async function getRelated(
 }
 
 type LabelLookup = (lookup: LookupType, ids: readonly number[]) => Promise<ReadonlyMap<number, string>>
-/** Data loaded once for several records. */
+/** Data that is loaded once for many records. */
 interface Preloaded {
   set: AttributeSet
   names: LabelLookup
 }
 
-/** The text of each field, '' when unset: attributes by their type, other fields as they are. */
+/**
+ * Returns the readable text of each field, or '' for an unset field. Attributes are formatted by
+ * type.
+ */
 async function textsOf(
   ctx: Context,
   entity: PlaceholderEntity,
@@ -148,13 +159,13 @@ function plainText(ctx: Context, key: string, value: unknown): string {
   return /_(at|from|to)$/.test(key) ? momentText(ctx, String(value)) : String(value)
 }
 
-/** A time in the installation's time zone; a date unchanged. */
+/** Returns a time in the time zone of the installation. Returns a date unchanged. */
 function momentText({ services: { config } }: Context, text: string): string {
   const time = DateTime.fromISO(text, { zone: config.timezone })
   return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
 }
 
-/** The readable text of an attribute value in a reply. */
+/** Returns the readable text of an attribute value in a reply. */
 export async function readableText(
   ctx: Context,
   attribute: Attribute,
@@ -192,6 +203,6 @@ async function namesOf({ lookup, options }: Attribute, ids: readonly number[], c
   return ids.flatMap((id) => names.get(id) ?? [])
 }
 
-/** An address in the order of an envelope. */
+/** Returns the lines of an address in the order of an envelope. */
 const addressLines = ({ address, postcode, city, state, country }: Schema<'Address'>): string =>
   [address, [postcode, city].filter(Boolean).join(' '), state, country].filter(Boolean).join('\n')

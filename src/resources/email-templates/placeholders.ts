@@ -1,15 +1,18 @@
-// Placeholders in templates (DOMAIN 18.4): `{%leads.title%}` becomes the readable text of a field
-// of the record, its person, user or organization. Unknown ones stay and are reported.
+// Fills in the placeholders of templates (DOMAIN 18.4). `{%leads.title%}` becomes the readable text
+// of a field of the record, or of its person, user or organization. Unknown placeholders stay in
+// the text and are reported.
 import { escapeHtml } from '../../kernel/values/format.ts'
 
 export type Placeholders = ReadonlyMap<string, string>
 export type EscapeMode = 'text' | 'html' | 'json' | 'url'
 
 const pattern = /\{%\s*([a-z_]+(?:\.[a-z0-9_]+)?)\s*%\}/g
-/** Campaigns fill these in when they send. */
+/**
+ * Placeholders that campaigns fill in when sending, so `fillIn` does not report them as unknown.
+ */
 const filledByCampaigns = new Set(['unsubscribe_url'])
 
-/** Escapes a value for the surrounding text, so that it cannot change its structure. */
+/** Escapes a value so that it cannot change the structure of the surrounding text. */
 const escapes: Record<EscapeMode, (value: string) => string> = {
   text: (value) => value.replace(/\s+/g, (gap) => (gap.includes('\n') ? ', ' : gap)),
   html: (value) => escapeHtml(value).replaceAll('\n', '<br>'),
@@ -21,8 +24,8 @@ const escapes: Record<EscapeMode, (value: string) => string> = {
 export const maxFilledLength = { subject: 998, content: 1_000_000 }
 
 /**
- * Fills the placeholders and returns the unknown names. Null when the result would exceed `most`
- * characters; it stops early, because a long value can occur many times.
+ * Returns the text with its placeholders filled in, and the unknown placeholders. Returns null as
+ * soon as the text exceeds `most` characters, because a long value can occur many times.
  */
 export function fillIn(
   template: string,

@@ -1,9 +1,12 @@
-// Finds the fields of a schema that are plain values, not records or lists, in the contract.
+// Finds the fields of a contract schema that have plain values, not records or lists.
 import { componentOf, type OpenSchema } from '../../contract/input/open-schema.ts'
 
 const known = new WeakMap<object, Map<string, readonly string[]>>()
 
-/** Names of the schema's fields that hold a text, number or boolean, or null. */
+/**
+ * Returns the names of the schema's fields that contain a text, number or boolean. These fields may
+ * also be null.
+ */
 export function plainFields(contract: object, schema: string): readonly string[] {
   const bySchema = known.get(contract) ?? new Map<string, readonly string[]>()
   known.set(contract, bySchema)

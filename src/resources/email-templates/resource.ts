@@ -1,4 +1,4 @@
-// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4).
+// Defines the e-mail templates resource: subjects and contents with placeholders (DOMAIN 15.4).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
@@ -14,7 +14,7 @@ interface Texts {
   content: string | undefined
 }
 
-/** Campaigns fill in `unsubscribe_url`. */
+/** Reports unknown placeholders. `unsubscribe_url` is allowed because campaigns fill it in. */
 async function checkPlaceholders({ ctx, current, found }: Writing<Texts>, texts: Texts): Promise<void> {
   for (const field of ['subject', 'content'] as const) {
     const about = { before: current?.[field] ?? '', more: ['unsubscribe_url'] }

@@ -1,5 +1,5 @@
-// Refuses unknown placeholders when a text is saved, so that no recipient sees one in a mail
-// (DOMAIN 18.4).
+// Finds unknown placeholders in a text that is being saved, so that no recipient gets an e-mail
+// with an unfilled placeholder (DOMAIN 18.4).
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../../kernel/context.ts'
 import { attributeSet, type EntityType } from '../attributes/attribute-set.ts'
@@ -11,7 +11,7 @@ const maxReported = 20
 
 const others = ['users.name', 'users.email', 'app.name', 'app.url']
 
-/** The valid placeholders for these entities. */
+/** Returns the names of all valid placeholders for these entities. */
 async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Promise<Set<string>> {
   const { system, own } = await attributeSet(ctx)
   const names = new Set(others)
@@ -29,8 +29,8 @@ async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Pr
 
 const allEntities = Object.keys(placeholderSchemas) as PlaceholderEntity[]
 /**
- * The entities whose placeholders are available, by entity of the record. Activities have several
- * persons, so none.
+ * The entities whose placeholders a text may contain, by entity of the record. An activity can have
+ * several persons, so no person placeholders are available for activities.
  */
 const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   leads: ['leads', 'persons', 'organizations'],
@@ -44,8 +44,8 @@ const placeholdersIn = (text: string): string[] => [
 ]
 
 /**
- * An error sentence for each unknown placeholder in a text. Placeholders that occur in `before`,
- * the old text, stay allowed.
+ * Returns an error sentence for each unknown placeholder in a text. Placeholders that already occur
+ * in the old text `before` are allowed.
  */
 export async function findUnknownPlaceholders(
   ctx: Context,

@@ -1,5 +1,5 @@
-// Finds the workflows whose actions name a template or webhook; no foreign key protects these
-// references.
+// Finds the workflows whose actions use a template or webhook. Actions are JSON, so no foreign key
+// protects these references.
 import type { Context } from '../../kernel/context.ts'
 
 interface Action {
@@ -7,7 +7,7 @@ interface Action {
   value: unknown
 }
 
-/** Workflows with a matching action, as conflicts that block a deletion. */
+/** Returns the workflows that have a matching action, as the conflicts of a refused deletion. */
 export async function findWorkflowsWith(ctx: Context, isMeant: (action: Action) => boolean) {
   const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
   return rows

@@ -1,6 +1,6 @@
-// Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces the whole set of
-// attachments; files uploaded with a form are added to it. An attachment with a content id is a
-// picture inside the body.
+// Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces all attachments.
+// Files that a form uploads are added to the attachments. An attachment with a content id is a
+// picture inside the e-mail body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -32,7 +32,7 @@ interface Row {
 
 const ownerOf = (emailId: number) => ({ type: 'emails', id: emailId })
 
-/** Returns the attachments of these e-mails in the order in which they were attached. */
+/** Returns the attachments of these e-mails, in the order of attachment. */
 export const attachmentRows = ({ db }: Context, emailIds: readonly number[]): Promise<Row[]> =>
   db
     .selectFrom('email_attachments')
@@ -60,8 +60,8 @@ function presentAttachment(ctx: Context, row: Row): Schema<'EmailAttachment'> {
 }
 
 /**
- * Fills in the attachments of a page of e-mails with one query, and links embedded pictures in
- * their bodies.
+ * Adds the attachments to each e-mail of a page, with one query. Also turns the embedded pictures
+ * in e-mail bodies into links.
  */
 export async function loadAttachments(
   ctx: Context,
@@ -78,7 +78,7 @@ export async function loadAttachments(
   }
 }
 
-/** Returns the stored body with its embedded pictures as links to their attachments. */
+/** Returns the stored body of an e-mail with links in place of embedded pictures. */
 export function bodyWithPictures(
   ctx: Context,
   body: string | null,
@@ -92,8 +92,8 @@ export function bodyWithPictures(
 }
 
 /**
- * Returns the reverse of `bodyWithPictures`: a function that maps a picture link back to its
- * content id, so that a client can send back a body as it read it.
+ * Returns a function that maps a picture link back to its content id, the reverse of
+ * `bodyWithPictures`. So a client can send back a body in the form of the reply.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
@@ -116,8 +116,8 @@ export async function getAttachment(ctx: Context, emailId: number, id: number): 
 }
 
 /**
- * Adds an error for each unknown or invisible file, and when the files are too large together.
- * Returns whether the request changes the attachments.
+ * Reports each unknown or invisible file, and attachments that are too large together. Returns
+ * whether the request changes the attachments.
  */
 export async function checkAttachments(
   { ctx, current, found }: Writing<{ id: number }>,

@@ -1,5 +1,5 @@
-// Changes of an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
-// Each emits `email.update`.
+// Changes an e-mail outside a normal update: sending, restoring from the trash, and a new owner.
+// Each change emits the events of `email.update`.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -11,7 +11,9 @@ import { emails } from './resource.ts'
 
 type Email = Schema<'Email'>
 
-/** Changes an e-mail that the caller may see. `check` throws to refuse the change. */
+/**
+ * Runs `work` to change an e-mail that the caller may see. `check` may throw to refuse the change.
+ */
 export async function changeEmail(
   ctx: Context,
   id: number,
@@ -65,11 +67,12 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
   })
 
 /**
- * Moves the first e-mail of a thread back to the inbox and marks it unread, because an answer
- * arrived.
+ * Moves the first e-mail of a thread back to the inbox and marks it unread, because a reply
+ * arrived. `answer` is the id of that reply.
  */
 export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
-  // The lowest id is the oldest e-mail that still exists; the original first one may be deleted.
+  // The lowest id belongs to the oldest e-mail that still exists. The first e-mail of the thread
+  // may have been deleted.
   const root = await ctx.db
     .selectFrom('emails')
     .select(['id', 'is_read'])

@@ -1,5 +1,5 @@
-// The content of an e-mail (DOMAIN 14.1): a sanitized body, distinct recipients, and the fields
-// that sending requires. Only drafts and failed e-mails can change their content.
+// Validates the content of an e-mail (DOMAIN 14.1): a sanitized body, distinct recipients, and the
+// fields that sending requires. Only the content of drafts and failed e-mails can change.
 import type { Schema } from '../../contract/types.ts'
 import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -13,7 +13,7 @@ import { checkAttachments, contentIdFinder } from './attachments.ts'
  */
 export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The columns of a stored e-mail that its content is compared with. */
+/** The stored columns that a change of the content is compared with. */
 export interface StoredEmail {
   id: number
   status: string
@@ -29,7 +29,7 @@ const recipientLists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
-/** Adds an error for each field that sending requires and the e-mail lacks. */
+/** Reports each field that sending requires and the e-mail lacks. */
 export function checkComplete(
   found: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },
@@ -50,7 +50,7 @@ function distinct(addresses: readonly string[]): string[] {
  */
 export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>): Promise<Record<string, unknown>> {
   const { current, found } = writing
-  // A received subject may have line breaks; an unchanged one is kept as it was received.
+  // A received subject may have line breaks. An unchanged subject keeps them.
   const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
   const reply = await cleanBody(body.reply, writing)
   const columns: Record<string, unknown> = {
@@ -70,7 +70,7 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
       `The e-mail is ${current.status}: its ${content.join(', ')} can change only in a draft or after it failed.`,
     )
   }
-  // A received e-mail has its own plain text. An unchanged body must not replace that text.
+  // A received e-mail has a separate plain text. An unchanged body must not replace that text.
   if (reply !== undefined && (!current || current.reply !== reply))
     columns.text = reply === null ? null : plainText(reply)
   return columns
@@ -95,7 +95,7 @@ function recipients(body: EmailBody, { current, found }: Writing<StoredEmail>): 
   for (const name of recipientLists) {
     const stored = current?.[name] ?? '[]'
     const sent = JSON.stringify(body[name] ?? JSON.parse(stored))
-    // A received e-mail may list an address twice; an unchanged list is kept as it was received.
+    // A received e-mail may contain an address twice. An unchanged list keeps such duplicates.
     const addresses = sent === stored ? (JSON.parse(stored) as string[]) : distinct(body[name] ?? [])
     count += addresses.length
     if (body[name]) columns[name] = JSON.stringify(addresses)

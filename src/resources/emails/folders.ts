@@ -1,12 +1,13 @@
-// The folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and sent; users set the
-// others. A move to the trash replaces all folders and keeps the old ones in `kept`, for a restore.
+// Computes and stores the folders of an e-mail (DOMAIN 14.2). The server sets draft, outbox and
+// sent; users set the other folders. A move to the trash replaces all folders and keeps the old
+// folders in `kept`, for a restore.
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { allFolders, type EmailFolder } from './visibility.ts'
 
 /**
- * `folders` are the present folders. `kept` are the folders that a trashed e-mail had before; it is
- * empty otherwise.
+ * `folders` are the current folders. `kept` are the folders of a trashed e-mail before it was
+ * trashed; otherwise `kept` is empty.
  */
 export interface EmailFolders {
   folders: readonly EmailFolder[]
@@ -23,7 +24,7 @@ export function folderOfStatus(status: string): EmailFolder {
   return status === 'received' ? 'inbox' : 'outbox'
 }
 
-/** Returns the folders after a user asks for `wanted`. */
+/** Returns the folders after a user moves the e-mail to the folders `wanted`. */
 export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder[]): EmailFolders {
   const own = wanted.filter((folder) => !isSetByServer(folder))
   if (own.includes('trash')) return { folders: inOrder(own), kept: isTrashed(now) ? now.kept : now.folders }
@@ -58,7 +59,7 @@ function replaceBySent(place: EmailFolder, { folders, kept }: EmailFolders): Ema
 }
 
 /**
- * Adds an error for each folder that only the server may add, and when the e-mail would be in no
+ * Reports each folder that only the server may add. Also reports an e-mail that would be in no
  * folder.
  */
 export function checkFolders(found: ValidationErrors, now: EmailFolders, wanted: readonly EmailFolder[]): void {
@@ -94,7 +95,7 @@ export async function storeFolders({ db }: Context, id: number, { folders, kept 
     .execute()
 }
 
-/** Fills in the folders of a page of e-mails with one query. */
+/** Adds the folders to each e-mail of a page, with one query. */
 export async function loadFolders(
   { db }: Context,
   replies: readonly { id: number; folders: EmailFolder[] }[],

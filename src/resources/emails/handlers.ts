@@ -1,5 +1,5 @@
-// Handlers of e-mails besides the standard ones: trash, sending, mass operations, threads, and the
-// lists of e-mails of a lead or person.
+// Handlers for the e-mail operations other than CRUD: trash, sending, mass operations, threads, and
+// the e-mail lists of leads and persons.
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -21,8 +21,8 @@ const noun = { one: 'e-mail', many: 'e-mails' }
 const tagged = createTagHandlers('emails', emails)
 
 /**
- * Deletes an e-mail that is in the trash and moves any other e-mail to the trash, unless `type`
- * says otherwise (DOMAIN 14.2). Returns the message of the reply.
+ * Deletes an e-mail that is in the trash, and moves any other e-mail to the trash (DOMAIN 14.2).
+ * `type` overrides this choice. Returns the message of the reply.
  */
 const discard = (ctx: Context, id: number, type: 'trash' | 'delete' | undefined): Promise<string> =>
   transaction(ctx, async (ctx) => {
@@ -55,7 +55,7 @@ const massDestroyEmails: Handler<'massDestroyEmails'> = inSteps((ctx, { body: { 
   }),
 )
 
-/** Oldest first: a thread is read from its beginning. */
+/** Lists the thread of an e-mail, oldest first, because a thread is read from its beginning. */
 const listEmailThread: Handler<'listEmailThread'> = async (ctx, { params, query }) => {
   const { thread_id: thread } = await emails.get(ctx, params.id)
   return emails.list(ctx, { ...query, sort: ['created_at', 'id'] }, (rows) =>
@@ -79,7 +79,8 @@ const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { emai
     const found = new ValidationErrors()
     await checkReference({ ctx, found }, 'email_id', id, emails)
     found.throwIfAny()
-    // The reply contains the e-mail, so the caller needs its permission even when nothing changes.
+    // The reply contains the e-mail, so the caller needs the e-mail permissions even if nothing
+    // changes.
     assertCanCall(ctx, 'updateEmail')
     assertCanCall(ctx, 'getEmail')
     const mail = await emails.get(ctx, id)
@@ -113,7 +114,10 @@ export const handlers = {
   detachEmailTag: tagged.detach,
 } satisfies Partial<Handlers>
 
-/** Lists of the e-mails of a lead or person, which must be visible to the caller (DOMAIN 7.3). */
+/**
+ * Handlers for the e-mails of a lead or person. The lead or person must be visible to the caller
+ * (DOMAIN 7.3).
+ */
 export const subLists = {
   listLeadEmails: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)

@@ -1,5 +1,5 @@
-// Receives e-mails that a mail service posts (DOMAIN 14.4), and serves their original bytes. The
-// shared secret is checked before the form is read.
+// Handlers that receive e-mails from a mail service by HTTP (DOMAIN 14.4), and that serve the
+// original bytes of an e-mail. The shared secret is checked before the form is read.
 
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
@@ -13,14 +13,20 @@ import { downloadBytes } from '../files/handlers.ts'
 import { receiveMail } from './receive.ts'
 import { emails } from './resource.ts'
 
-/** Calls per minute from one IP address without the secret, when the configuration allows them. */
+/**
+ * The maximum number of calls without the secret, per minute and IP address. Only an open route
+ * allows such calls.
+ */
 const maxCalls = 60
 const minuteMs = 60_000
-/** The most e-mails that may wait to be parsed. A mail service retries after a 503. */
+/**
+ * The maximum number of e-mails that wait to be parsed. Further calls get a 503, after which a mail
+ * service retries.
+ */
 const maxWaiting = 4
 
 /**
- * Admits calls with the secret, or all calls when the route is open. Throws 404 where the server
+ * Admits calls with the secret, or all calls when the route is open. Throws 404 when the server
  * polls a mailbox instead, 401 for a wrong secret, and 429 for too many calls.
  */
 async function checkSecret(ctx: Context): Promise<void> {
@@ -38,8 +44,8 @@ async function checkSecret(ctx: Context): Promise<void> {
 function hasSecret(ctx: Context): boolean {
   const { config, seal } = ctx.services
   const expected = seal.hmac(inboundSecretOf(config.inboundSecret, seal))
-  // The loop compares every secret of the request, so that the response time does not reveal a
-  // match.
+  // All secrets in the request are compared, even after a match, so that the response time does not
+  // reveal a match.
   return sentSecrets(ctx).filter((each) => constantTimeEquals(seal.hmac(each), expected)).length > 0
 }
 
@@ -50,7 +56,7 @@ function sentSecrets({ headers, query }: Context): string[] {
   return named.filter((each): each is string => typeof each === 'string' && each !== '')
 }
 
-/** Runs before the body is read. */
+/** Checks that run before the body is read. */
 export const gates: Gates = { receiveEmail: checkSecret }
 
 const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
@@ -69,7 +75,7 @@ const receiveEmail: Handler<'receiveEmail'> = async (ctx, { body }) => {
   }
   const { mail, raw } = await asProblems(() => fromSendgrid(texts, files, { maxWaiting }))
   const { id, duplicate, parent_id, person_id } = await receiveMail(ctx, mail, { raw })
-  // Without the secret every reply is the same: ids would reveal which addresses and messages
+  // Without the secret, all calls get the same reply. Ids would reveal which addresses and e-mails
   // exist.
   if (!hasSecret(ctx)) return { message: 'E-mail received.' }
   return {

@@ -1,5 +1,5 @@
-// Background jobs of e-mails: sending, polling the mailbox every five minutes, and deleting the
-// original bytes of received e-mails after 30 days.
+// Defines the background jobs of e-mails. They send e-mails, poll the mailbox every five minutes,
+// and delete the original bytes of received e-mails after 30 days.
 
 import { sql } from 'kysely'
 import { defineJob } from '../../jobs/queue.ts'
@@ -20,7 +20,7 @@ interface Due {
 const rawDays = 30
 const emailsPerTransaction = 100
 
-/** Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
+/** Sends an e-mail. Retries after 1, 5, 30 and 120 minutes (DOMAIN 14.2). */
 const send = defineJob<{ email_id: number }>({
   ...sendKind,
   concurrency: 2,
@@ -28,14 +28,17 @@ const send = defineJob<{ email_id: number }>({
   isMail: true,
   run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
   onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
-  // Changes nothing: the first attempt of the revived job changes the status of the e-mail.
+  // Only checks the status. The first attempt of the revived job changes the status of the e-mail.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')
   },
 })
 
-/** Creates jobs for queued e-mails without one, for example because an operator deleted the job. */
+/**
+ * Creates jobs for queued e-mails that have no job, for example because an operator deleted the
+ * job.
+ */
 const requeue = defineJob<Due>({
   kind: 'emails.requeue',
   async run(ctx, _payload, { signal }) {
@@ -54,7 +57,9 @@ async function emailsWithoutJob({ db }: Context): Promise<number[]> {
   return (await lost.orderBy('id').execute()).map(({ id }) => id)
 }
 
-/** No retries: the next poll follows in five minutes. */
+/**
+ * Polls the mailbox. A failed poll is not retried, because the next poll follows in five minutes.
+ */
 const fetchMails = defineJob<Due>({
   kind: 'emails.poll',
   retryAfterSeconds: [],
@@ -72,8 +77,9 @@ export const pruneRaw = defineJob<Due>({
 })
 
 /**
- * Responses do not contain original bytes, so the e-mails keep their versions. The next sweep of
- * orphaned files deletes the bytes.
+ * Deletes the original bytes of some old e-mails and returns how many. The versions of the e-mails
+ * stay, because replies do not contain original bytes. The next cleanup of orphaned files deletes
+ * the bytes.
  */
 const pruneSome = (ctx: Context): Promise<number> =>
   transaction(ctx, async (ctx) => {

@@ -1,13 +1,14 @@
-// Finds the e-mail that a received e-mail answers (DOMAIN 14.4): by the token in the recipient
-// address, else by the Message-IDs in its headers, never by subject. E-mails that refer to each
-// other form one thread in any order of arrival. Two existing threads are never merged.
+// Finds the e-mail that a received e-mail replies to (DOMAIN 14.4). The search uses the token in
+// the recipient address, or else the Message-IDs in the headers, but never the subject. The order
+// of arrival does not matter. Two existing threads are never merged.
 
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 
 /**
- * The most addresses and Message-IDs checked per e-mail. An e-mail with more is likely an attack.
+ * The maximum number of addresses and Message-IDs to check per e-mail. An e-mail with more is
+ * probably an attack.
  */
 const maxCandidates = 100
 
@@ -31,7 +32,10 @@ function threadOf(services: Services, address: string): number | null {
   return constantTimeEquals(token.toLowerCase(), tokenOf(services, id)) ? id : null
 }
 
-/** Returns the id of the e-mail that this one answers, or null when it starts a thread. */
+/**
+ * Returns the id of the e-mail that this e-mail replies to, or null when this e-mail starts a
+ * thread.
+ */
 export async function findParent(ctx: Context, mail: ReceivedMail): Promise<number | null> {
   const candidates = [...mail.inReplyTo, ...mail.references.toReversed()].slice(0, maxCandidates)
   const named = await findByMessageIds(ctx, candidates)
@@ -74,8 +78,8 @@ async function findByMessageIds(
 }
 
 /**
- * Returns the oldest stored e-mail that refers to one of these Message-IDs, or null. The two
- * e-mails then share a parent that was never received.
+ * Returns the id of the oldest stored e-mail that refers to one of these Message-IDs, or null. That
+ * e-mail and the new e-mail then reply to a common parent that was never received.
  */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null
@@ -90,8 +94,8 @@ async function sharedParent({ db }: Context, messageIds: readonly string[]): Pro
 }
 
 /**
- * Returns the thread of an e-mail that answers this one but arrived earlier, or null. The new
- * e-mail joins that thread; the earlier e-mails do not change.
+ * Returns the thread of a stored e-mail that replies to the e-mail with this Message-ID but arrived
+ * earlier, or null. The new e-mail joins that thread; stored e-mails do not change.
  */
 export async function findThreadNaming({ db }: Context, messageId: string): Promise<number | null> {
   const named = await db

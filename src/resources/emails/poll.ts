@@ -11,13 +11,13 @@ export interface PollResult {
   received: number
   duplicates: number
   /**
-   * The number of e-mails that are not stored and not fetched again: empty, or refused by a
-   * listener.
+   * The number of e-mails that are not stored and not fetched again, because they are empty or a
+   * listener refused them.
    */
   left: number
-  /** The number of e-mails that could not be stored; the next poll fetches them again. */
+  /** The number of e-mails that could not be stored. The next poll fetches them again. */
   failed: number
-  /** Why the poll is incomplete, as text; null when it is complete. */
+  /** The reason why the poll is incomplete; null when it is complete. */
   failure: string | null
 }
 
@@ -40,8 +40,8 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
     try {
       result[await storeMessage(ctx, message)]++
     } catch (error) {
-      // The position stays before the failed e-mail, so the next poll reads the rest of the folder
-      // again.
+      // The stored position stays before the failed e-mail. So the next poll reads the folder again
+      // from there.
       behind.add(path)
       log.error({ err: error, uid }, 'A mail of the mailbox could not be stored.')
       throw error
@@ -63,7 +63,10 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
   return result
 }
 
-/** Stores one e-mail and returns the counter to increase. Throws errors that a retry may fix. */
+/**
+ * Stores one e-mail and returns the name of the counter to increase. Throws errors that a retry may
+ * fix.
+ */
 async function storeMessage(
   { services }: Context,
   message: PolledMessage,
@@ -86,7 +89,9 @@ async function storeMessage(
   }
 }
 
-/** Parses an e-mail. One that cannot be parsed becomes an e-mail with a note. */
+/**
+ * Parses an e-mail. An e-mail that is too large or cannot be parsed becomes an e-mail with a note.
+ */
 async function mailOf({ path, bytes, sizeBytes, isWhole }: PolledMessage): Promise<ReceivedMail> {
   if (bytes.length === 0) throw new UnreadableMail('The e-mail is empty.')
   if (isWhole) return parseMail(bytes, {}, { isMail: true })

@@ -19,7 +19,7 @@ export async function queueSending(ctx: Context, id: number): Promise<void> {
 }
 
 /**
- * Creates the job for an e-mail that is new or was restored from the trash. `before` has the
+ * Creates the job for an e-mail that is new or was restored from the trash. `before` are the
  * folders before the change.
  */
 export async function queueIfDue(ctx: Context, id: number, before: EmailFolders): Promise<void> {
@@ -27,8 +27,8 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
   if (!hasLeft || (await foldersOf(ctx, id)).folders.includes('trash')) return
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
   if (status !== 'queued' && status !== 'sending') return
-  // A waiting job reads the folders when it starts, so it sends the e-mail. A running job may have
-  // read them while the e-mail was in the trash, so it does not count.
+  // A waiting job reads the folders when it starts, so the waiting job will send the e-mail. A
+  // running job does not count: it may have read the folders while the e-mail was in the trash.
   const waiting = await ctx.db
     .selectFrom('jobs')
     .select('id')
@@ -39,8 +39,8 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
 }
 
 /**
- * Throws 409 while an e-mail is being sent. After a deletion the job could not store the result,
- * and a restored e-mail would be sent again.
+ * Throws 409 while an e-mail is being sent, to refuse its deletion. After a deletion, the job could
+ * not store the result, and a restored e-mail would be sent again.
  */
 export async function checkNotSending({ services }: Context, { status }: { status: string }): Promise<void> {
   if (status === 'sending' && services.mailer.isConfigured)
@@ -48,8 +48,8 @@ export async function checkNotSending({ services }: Context, { status }: { statu
 }
 
 /**
- * Returns the columns to change in a restored e-mail. A queued e-mail is queued again; an e-mail
- * that was being sent becomes failed, because its result is unknown.
+ * Returns the columns to change in a restored e-mail. A queued e-mail is queued again. An e-mail
+ * that was being sent becomes failed, because the result is unknown.
  */
 export async function restoreSending(
   ctx: Context,

@@ -1,5 +1,6 @@
-// Stores a received e-mail once (DOMAIN 14.4), in one transaction: in the thread it answers, linked
-// to the sender's person, with a sanitized body. mail/parse/parse.ts has limited its size.
+// Stores a received e-mail once, in one transaction (DOMAIN 14.4). The e-mail joins the thread it
+// replies to, is linked to the person of its sender, and has a sanitized body. mail/parse/parse.ts
+// has already limited its size.
 import { Readable } from 'node:stream'
 import type { Insertable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
@@ -24,7 +25,7 @@ import type { EmailFolder } from './visibility.ts'
 
 export interface ReceiveResult {
   id: number
-  /** True when the e-mail was stored before and nothing was written. */
+  /** True when the e-mail was already stored and nothing was written. */
   duplicate: boolean
   parent_id: number | null
   person_id: number | null
@@ -39,7 +40,7 @@ export interface ReceiveOptions {
   isSeen?: boolean
 }
 
-/** The most bytes of one attachment, and of the original e-mail. */
+/** The maximum size in bytes of one attachment, and of the original e-mail. */
 const maxBytes = 31 * 1024 * 1024
 const maxTextLength = 1_000_000
 
@@ -68,8 +69,8 @@ export async function receiveMail(
     const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely keeps
-    // them as an attachment.
+    // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely also
+    // gets the bytes as an attachment, which is not deleted.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
     const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
     isStored = true
@@ -138,16 +139,16 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
         return { id, entity: { ...(await emails.get(ctx, id)) } }
       },
     )
-    // An answer moves the thread back to the inbox, unless a user or this installation sent the
-    // answer, or it is trash or spam.
+    // A reply moves its thread back to the inbox. The exceptions are replies from a user or this
+    // installation, and replies that are trash or spam.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
       await tryMoveThreadToInbox(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }
   })
 
 /**
- * Returns whether the stored e-mail is a draft from the mailbox and the new one is its sent
- * version.
+ * Returns whether the stored e-mail is a draft from the mailbox and the new e-mail is the sent
+ * version of that draft.
  */
 async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFolder): Promise<boolean> {
   if (folder !== 'sent') return false
@@ -170,7 +171,10 @@ async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files:
   await changeEmail(ctx, id, inputOf(mail, 'sent'), () => undefined, work)
 }
 
-/** A listener may refuse to move the thread to the inbox; the e-mail is stored anyway. */
+/**
+ * Moves the thread to the inbox. If a listener refuses the move, the received e-mail is stored
+ * anyway.
+ */
 async function tryMoveThreadToInbox(ctx: Context & { unit: Unit }, thread: number, id: number): Promise<void> {
   try {
     await savepoint(ctx, () => moveThreadToInbox(ctx, thread, id))
@@ -180,7 +184,7 @@ async function tryMoveThreadToInbox(ctx: Context & { unit: Unit }, thread: numbe
   }
 }
 
-/** Returns the input of the event that listeners receive. */
+/** Returns the event input for listeners. */
 const inputOf = (mail: ReceivedMail, folder: EmailFolder) => ({
   subject: mail.subject,
   from: mail.from === null ? [] : [mail.from.address],
@@ -199,7 +203,7 @@ function columnsOf(
   const note =
     mail.error === null ? null : hasOriginal ? `${mail.error} The original is attached as message.eml.` : mail.error
   const html = mail.html === null ? null : clean(mail.html)
-  // When the HTML is too large to sanitize, the plain text becomes the body.
+  // The plain text becomes the body when the HTML is missing or too large to sanitize.
   const reply = html?.trim() || htmlOf(mail.text) || htmlOf(note)
   const text = mail.text ?? (html === null ? note : plainText(html))
   return {

@@ -1,5 +1,5 @@
-// Error texts about refused recipients. Listeners, webhooks, the change feed and all readers of the
-// e-mail get these texts, so they must not name BCC recipients (DOMAIN 14.1).
+// Builds error texts about refused recipients. Listeners, webhooks, the change feed and all readers
+// of the e-mail get these texts, so the texts must not contain BCC recipients (DOMAIN 14.1).
 import { fold } from '../../kernel/values/format.ts'
 import type { OutboundMessage, SentMail } from '../../mail/outbound.ts'
 
@@ -9,7 +9,7 @@ export function hiddenRecipients({ to, cc, bcc }: Pick<OutboundMessage, 'to' | '
   return bcc.filter((address) => !open.has(fold(address)))
 }
 
-/** Removes hidden addresses from a mail server's error message, which often repeats them. */
+/** Replaces hidden addresses in the error message of a mail server, which often repeats them. */
 export const withoutHidden = (text: string, hidden: readonly string[]): string =>
   hidden.reduce((told, address) => told.replaceAll(whole(address), 'a hidden recipient'), text)
 
@@ -17,8 +17,8 @@ const whole = (address: string): RegExp =>
   new RegExp(`(?<![\\w.+-])${address.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?![\\w-])`, 'gi')
 
 /**
- * Returns a sentence with the refused recipients and the reasons, or null when none was refused.
- * Hidden recipients are only counted, and their addresses are removed from the reasons.
+ * Returns a sentence with the refused recipients and the reasons, or null when no recipient was
+ * refused. Hidden recipients are only counted, and their addresses are removed from the reasons.
  */
 export function describeRefusals({ refused }: SentMail, hidden: readonly string[]): string | null {
   const keys = new Set(hidden.map(fold))

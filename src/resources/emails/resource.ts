@@ -1,5 +1,6 @@
-// The e-mails resource (DOMAIN 14): e-mails written here or received, in folders and threads,
-// linked to a person and a lead. Rules are in content.ts, folders.ts, threads.ts and visibility.ts.
+// Defines the e-mails resource (DOMAIN 14): written and received e-mails, in folders and threads,
+// linked to a person and a lead. The rules are in content.ts, folders.ts, threads.ts and
+// visibility.ts.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
@@ -55,7 +56,8 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
 }
 
 /**
- * Returns the columns that only a new e-mail gets; some are inherited from the e-mail it answers.
+ * Returns the columns that only a new e-mail sets. A reply inherits subject, person and lead from
+ * the e-mail that it replies to.
  */
 async function newColumns(body: EmailBody, ctx: Context): Promise<Record<string, unknown>> {
   const { config } = ctx.services
@@ -134,8 +136,8 @@ export const emails = defineResource({
     has_attachments: flagged((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
-    // An e-mail without a parent counts as the first one: when the first e-mail of a thread is
-    // deleted, its answers lose their parent.
+    // An e-mail without a parent counts as the first of its thread. When the first e-mail of a
+    // thread is deleted, its replies have no parent any more.
     is_root: flagged((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),
@@ -159,7 +161,7 @@ export const emails = defineResource({
     text: row.text,
     reply_to: JSON.parse(row.reply_to) as string[],
     cc: JSON.parse(row.cc) as string[],
-    // Only users see BCC recipients: webhooks and workflows pass the e-mail on to others.
+    // Only users see BCC recipients, because webhooks and workflows forward the e-mail to others.
     bcc: ctx.user ? (JSON.parse(row.bcc) as string[]) : [],
     from: JSON.parse(row.from) as string[],
     sender: JSON.parse(row.sender) as string[],
@@ -209,7 +211,7 @@ export const emails = defineResource({
 })
 
 /**
- * Stores the folders that the body asks for. A new e-mail without any gets the folder of its
+ * Stores the folders that the body asks for. A new e-mail without folders gets the folder of its
  * status.
  */
 async function saveFolders(ctx: Context, id: number, wanted: EmailBody['folders']): Promise<void> {
@@ -235,7 +237,7 @@ async function loadParts(ctx: Context, replies: Email[], include: readonly strin
   if (include.includes('children')) await loadChildren(ctx, replies)
 }
 
-/** Fills in the visible answers to a page of e-mails, oldest first. */
+/** Adds to each e-mail of a page the visible replies to that e-mail, oldest first. */
 async function loadChildren(ctx: Context, replies: Email[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('emails')

@@ -1,6 +1,6 @@
 // Sends a queued e-mail (DOMAIN 14.2). Its status goes from queued to sending to sent or failed,
-// and back to queued between attempts. Each step is an `email.update` in its own transaction. After
-// a crash the e-mail may be sent twice with the same Message-ID: delivery is at least once.
+// and back to queued between attempts. Each status change is an `email.update` in a separate
+// transaction. After a crash, the e-mail may be sent twice with the same Message-ID.
 import { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
@@ -27,8 +27,8 @@ import { emails } from './resource.ts'
 import { referencesOf } from './threads.ts'
 
 /**
- * Makes one attempt. Throws when the mail server did not accept the e-mail, and `BuryJob` when it
- * never will.
+ * Makes one attempt to send the e-mail. Throws when the mail server did not accept the e-mail.
+ * Throws `BuryJob` when the mail server will never accept it.
  */
 export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await markSending(ctx, id, job.attempt))) return
@@ -41,8 +41,8 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // After an abort or a lost lease, the next worker continues, so the status stays. After the
-    // last attempt, `markFailed` stores the error.
+    // After an abort, for example because the lease was lost, another worker continues, so the
+    // status stays unchanged. After the last attempt, `markFailed` stores the error.
     if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }
@@ -57,7 +57,7 @@ const requeueEmail = (ctx: Context, id: number, error: string, job: JobRun): Pro
   )
 
 /**
- * Marks the e-mail as sent even if a listener refuses or fails, because otherwise it would be sent
+ * Marks the e-mail as sent, even if a listener refuses or fails. Otherwise the e-mail would be sent
  * again.
  */
 async function markSent(ctx: Context, id: number, { refused }: { refused: string | null }): Promise<void> {
@@ -83,7 +83,10 @@ async function markSent(ctx: Context, id: number, { refused }: { refused: string
 export const markFailed = async (ctx: Context, id: number, error: string): Promise<void> =>
   void (await changeStatus(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
 
-/** Returns false for e-mails that must not be sent: deleted, trashed or already sent. */
+/**
+ * Marks the e-mail as being sent. Returns false for an e-mail that must not be sent, because it was
+ * deleted, trashed or already sent.
+ */
 const markSending = (ctx: Context, id: number, attempts: number): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
     const mail = await ctx.db
@@ -96,9 +99,9 @@ const markSending = (ctx: Context, id: number, attempts: number): Promise<boolea
       await changeStatus(ctx, id, ['sending'], { status: 'queued' })
       return false
     }
-    // An attempt that crashed left this status.
+    // A crashed attempt has left this status.
     if (mail.status === 'sending' && mail.attempts === attempts) return true
-    // An operator revived the job of a failed e-mail.
+    // The status is `failed` when an operator has revived the job of a failed e-mail.
     return changeStatus(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
   })
 
@@ -109,7 +112,9 @@ interface StatusChange {
   sent_at?: string
 }
 
-/** Changes the status. Returns false when the e-mail is deleted or in none of the states `from`. */
+/**
+ * Changes the status. Returns false when the e-mail was deleted or has none of the statuses `from`.
+ */
 const changeStatus = (
   ctx: Context,
   id: number,
@@ -160,7 +165,8 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,
-    // An e-mail without an author was generated and must not trigger automatic answers.
+    // An e-mail without an author was generated. The header keeps mail programs from replying
+    // automatically.
     ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
     ...(invitation && { calendar: { method: 'REQUEST', content: await readTextStream(invitation.content()) } }),
@@ -202,8 +208,8 @@ async function readTextStream(stream: Readable): Promise<string> {
 }
 
 /**
- * Returns the `cid:` URL of the e-mail's own file behind a link, or undefined. Recipients cannot
- * open such links, so the file is embedded.
+ * Returns the `cid:` URL of the attachment that a link points to, or undefined for any other link.
+ * Recipients cannot open links to attachments, so the picture is embedded.
  */
 function ownPicture(id: number, files: readonly File[], url: string): string | undefined {
   const { pathname } = new URL(url)

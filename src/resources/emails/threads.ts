@@ -1,5 +1,5 @@
-// Threads of e-mails (DOMAIN 14.1): an answer inherits thread, references, person and lead from the
-// e-mail it answers. Subjects play no role.
+// Assigns e-mails to threads (DOMAIN 14.1). A reply inherits thread, references, person and lead
+// from the e-mail that it replies to. Subjects are not compared.
 import { v7 } from 'uuid'
 import type { Context } from '../../kernel/context.ts'
 
@@ -11,8 +11,8 @@ export const newMessageId = ({ services, time }: Context): string =>
   `${v7({ msecs: time.getTime() })}@${services.config.mailDomain}`
 
 /**
- * Returns the values that an answer inherits from the answered e-mail, or else from the first
- * e-mail of the thread.
+ * Returns the values that a reply inherits from its parent e-mail. Person and lead come from the
+ * first e-mail of the thread if the parent has none.
  */
 export async function inheritFrom({ db }: Context, parentId: number) {
   const parent = await db
@@ -35,8 +35,8 @@ function replySubject(subject: string | null): string | null {
 }
 
 /**
- * Puts a new e-mail into the thread of its parent, into `thread`, or into a new one. Stores its
- * references: those of the request, else those of its parent.
+ * Puts a new e-mail into the thread of its parent, else into `thread`, else into a new thread. Also
+ * stores the references of the e-mail: `sent`, or else the references of its parent.
  */
 export async function joinThread(
   ctx: Context,
@@ -73,15 +73,15 @@ const chainOf = async (ctx: Context, parentId: number | null): Promise<string[]>
   parentId === null ? [] : ((await referencesOf(ctx, [parentId])).get(parentId) ?? [])
 
 /**
- * Returns the chain of references with `own` at the end. A chain that is too long keeps its first
- * and its last ids.
+ * Returns the references with `own` at the end. A list that is too long keeps its first and its
+ * last references.
  */
 function withOwn(chain: readonly string[], own: string): string[] {
   const ids = [...new Set(chain.filter((each) => each !== own)), own]
   return ids.length > maxReferences ? [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)] : ids
 }
 
-/** Returns the chains of references of several e-mails, with one query. */
+/** Returns the references of several e-mails, by e-mail id, with one query. */
 export async function referencesOf({ db }: Context, ids: readonly number[]): Promise<Map<number, string[]>> {
   const rows = await db
     .selectFrom('email_references')

@@ -1,12 +1,12 @@
-// Visibility of e-mails (DOMAIN 7.3, 7.4): the caller may open one of the e-mail's folders, and
-// sees its owner, lead or person. A received e-mail with none of these is visible to all callers
-// who may open the inbox.
+// Defines the visibility of e-mails (DOMAIN 7.3, 7.4). The caller must be allowed to open a folder
+// of the e-mail, and must see its owner, lead or person. A received e-mail without these is visible
+// to all callers who may open the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, hasPermission } from '../../kernel/context.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
-/** The permission that opens each folder. */
+/** The permission that a caller needs to open each folder. */
 export const folderPermissions = {
   inbox: 'mail.inbox',
   important: 'mail.inbox',
@@ -34,8 +34,8 @@ function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
 }
 
 /**
- * Returns the condition that a deleted e-mail was in a folder the caller may open. It reads the
- * deletion event, which the query names `known`.
+ * Returns the SQL condition that a deleted e-mail was in a folder that the caller may open. The
+ * condition reads the deletion event, which the query names `known`.
  */
 export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   const open = openFolders(ctx)
@@ -62,10 +62,10 @@ function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${sql.join(ways, sql` or `)})`
 }
 
-/** Returns the visibility condition for every query of `emails`. */
+/** Returns the SQL visibility condition for queries of `emails`. */
 export function visibleEmail(ctx: Context): RawBuilder<SqlBool> {
   const seen = sql<SqlBool>`(${ofVisibleRecord(ctx)} and ${inOpenFolder(ctx)})`
-  // A caller who sees everything needs no exception for `visibleRecord`.
+  // A caller who sees all e-mails needs no exception for `visibleRecord`.
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null || !canOpenAll(ctx)
   return isLimited && ctx.visibleRecord?.table === 'emails'
     ? sql<SqlBool>`(${seen} or emails.id = ${ctx.visibleRecord.id})`

@@ -1,4 +1,5 @@
-// address: merged part by part, like the built-in addresses.
+// The type `address`. Address parts that the body omits keep their value, as for built-in
+// addresses.
 import type { Schema } from '../../../contract/types.ts'
 import { mergeAddress, needed } from '../../../kernel/values/address.ts'
 import { refTo, type StoreContext, type ValueType } from './value-type.ts'

@@ -1,5 +1,5 @@
-// select, multiselect, checkbox and lookup: ids of the attribute's own options or of records.
-// plan.ts checks that the records exist and are visible.
+// The types `select`, `multiselect`, `checkbox` and `lookup`. A value is an id, or a list of ids,
+// of options or records. validate-values.ts checks that the records exist and are visible.
 import { type RawBuilder, sql } from 'kysely'
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import type { Attribute } from '../attribute-set.ts'
@@ -12,7 +12,7 @@ const one = ({ lookup, options }: Attribute): OpenSchema =>
 const several = (attribute: Attribute): OpenSchema => ({
   type: 'array',
   uniqueItems: true,
-  // Without options there is nothing to choose.
+  // An attribute without options accepts only the empty list.
   maxItems: attribute.lookup === null && attribute.options.length === 0 ? 0 : 500,
   items: one(attribute),
 })
@@ -24,7 +24,7 @@ function read(text: string): number | undefined {
   return /^\d{1,16}$/.test(text) && Number.isSafeInteger(number) ? number : undefined
 }
 
-/** Sorts options in their order, records by label. */
+/** Sorts options by their sort order and records by their label. */
 const inOrder = (place: Place, { lookup }: Attribute): RawBuilder<unknown> =>
   lookup === null
     ? sql`(select chosen.sort_order from attribute_options as chosen where chosen.id = ${numberAt(place)})`

@@ -1,4 +1,4 @@
-// email and phone: lists of contact points (DOMAIN 3.2).
+// The types `email` and `phone`: lists of contact points (DOMAIN 3.2).
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../../contract/types.ts'
 import { fold, phoneKey } from '../../../kernel/values/format.ts'
@@ -7,7 +7,10 @@ import { refTo, type ValueType } from './value-type.ts'
 export type ContactPoint = Schema<'ContactPoint'>
 export type SentPoints = readonly { value: string | null; label?: string | null }[]
 
-/** Drops entries without a value, sets a missing label to `work` and refuses duplicate values. */
+/**
+ * Converts sent entries to contact points. Drops entries without a value, sets a missing label to
+ * `work` and refuses duplicate values.
+ */
 export function toPoints(
   sent: SentPoints,
   keyOf: (value: string) => string,

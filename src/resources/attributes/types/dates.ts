@@ -1,4 +1,4 @@
-// date and datetime.
+// The types `date` and `datetime`.
 import { canonicalDate, canonicalTime } from '../../../contract/input/formats.ts'
 import { anyOf, keyOfValue, textAt, type ValueType } from './value-type.ts'
 

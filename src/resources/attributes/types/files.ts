@@ -1,8 +1,8 @@
-// image and file: stored as the id of a file, shown as FileRef, written as either. attachments.ts
-// attaches the files.
+// The types `image` and `file`. A value is stored as the id of a file and shown as a FileRef;
+// bodies may send either form. attachments.ts attaches the files.
 import { anyOf, idSchema, numberAt, refTo, type ValueType } from './value-type.ts'
 
-/** The id in a value that is an id or a FileRef. */
+/** Returns the file id of a value that is an id or a FileRef. */
 export const idOf = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && 'id' in value ? value.id : value
 

@@ -1,4 +1,4 @@
-// price, stored as a scaled integer, and boolean.
+// The types `price`, which is stored as a scaled integer, and `boolean`.
 import { decimalText, isDecimal4 } from '../../../contract/input/formats.ts'
 import { fromScaled, toScaled } from '../../../kernel/values/money.ts'
 import { anyOf, keyOfValue, numberAt, type ValueType } from './value-type.ts'

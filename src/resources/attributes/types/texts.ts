@@ -1,4 +1,4 @@
-// text and textarea.
+// The types `text` and `textarea`.
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import { fold } from '../../../kernel/values/format.ts'
 import type { Attribute } from '../attribute-set.ts'
@@ -24,7 +24,10 @@ const line = ({ validation }: Attribute): OpenSchema => ({
   ...(validation && validations[validation]),
 })
 
-/** Clients check the pattern in the schema, but it also accepts some malformed URLs. */
+/**
+ * Refuses malformed URLs. The schema has a pattern that clients can check, but the pattern also
+ * accepts some malformed URLs.
+ */
 function store(value: unknown, { validation, refuse }: StoreContext): unknown {
   if (validation === 'url' && !URL.canParse(String(value))) refuse('', 'Must be an absolute web address.')
   return value

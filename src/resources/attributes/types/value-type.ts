@@ -1,20 +1,21 @@
-// The interface of an attribute type: schemas of its values, how they are stored and compared, and
-// how lists filter and sort by them. Each type is an object in a file of this folder.
+// Defines the interface of an attribute type. A type has the schemas of its values and says how
+// values are stored, compared, filtered and sorted. Each type is an object in a file of this
+// folder.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../../db/dialect.ts'
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import type { Attribute } from '../attribute-set.ts'
 
-/** Where a query finds the values of an attribute. */
+/** The place where a query finds the values of an attribute. */
 export interface Place {
   dialect: Dialect
-  /** The JSON column, qualified with its table where the query has several. */
+  /** The JSON column. Its name includes the table when the query reads several tables. */
   column: string
   code: string
 }
 
 export interface StoreContext {
-  /** The stored value; null for none. */
+  /** The stored value; null when there is none. */
   before: unknown
   isRequired: boolean
   validation: Attribute['validation']
@@ -24,30 +25,40 @@ export interface StoreContext {
 
 export interface UniqueKey {
   key: string
-  /** The path within the value. */
+  /**
+   * The path of the part that the key comes from, relative to the value; '' for the whole value.
+   */
   at: string
 }
 
 export interface ValueType {
-  /** Schemas of a value in bodies and in replies, without null. */
+  /** The schemas of a value in bodies (`input`) and in replies (`output`), both without null. */
   input: (attribute: Attribute) => OpenSchema
   output: (attribute: Attribute) => OpenSchema
-  /** A value for the examples of the contract; null when there can be none. */
+  /** Returns a value for the examples of the contract, or null when no value is possible. */
   example: (attribute: Attribute) => unknown
-  /** Converts a valid value to its stored form; null clears it. Default: stored as sent. */
+  /**
+   * Converts a valid value to its stored form; null clears the value. Without this function, values
+   * are stored as sent.
+   */
   store?: (value: unknown, storing: StoreContext) => unknown
-  /** Converts a stored value to its reply form. Default: shown as stored. */
+  /**
+   * Converts a stored value to its reply form. Without this function, values are shown as stored.
+   */
   show?: (stored: unknown) => unknown
-  /** The keys by which a stored value must be unique. */
+  /**
+   * Returns the keys that must be unique among all records. Without this function, the attribute
+   * cannot be unique.
+   */
   keys?: (stored: unknown) => UniqueKey[]
-  /** Parses one filter value; undefined when it is invalid. */
+  /** Parses one filter value. Returns undefined for an invalid one. */
   read?: (text: string, zone: string) => string | number | undefined
-  /** What a filter accepts, as the end of a sentence. */
+  /** The values that a filter accepts, as the end of a sentence such as `Must be amounts`. */
   takes?: string
   matches?: (place: Place, values: readonly (string | number)[]) => RawBuilder<SqlBool>
-  /** SQL for one comparable value per row. */
+  /** Returns SQL for one sortable value per record. */
   sorts?: (place: Place, attribute: Attribute) => RawBuilder<unknown>
-  /** The expression in `matches` that an index can serve. */
+  /** Returns the SQL expression of `matches` that an index can serve. */
   indexed?: (place: Place) => RawBuilder<unknown>
 }
 
@@ -66,7 +77,7 @@ export const keyOfValue = (stored: unknown): UniqueKey[] => [{ key: String(store
 export const idSchema: OpenSchema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
 export const refTo = (name: string): OpenSchema => ({ $ref: `#/components/schemas/${name}` })
 
-/** The schema, extended to accept null. */
+/** Returns the schema, extended to accept null. */
 export function nullableSchema(schema: OpenSchema): OpenSchema {
   if (schema.type === undefined) return { anyOf: [...(schema.anyOf ?? [schema]), { type: 'null' }] }
   const { enum: choices } = schema as { enum?: unknown[] }
