@@ -121,6 +121,12 @@ export interface Dialect {
    */
   skippingLocked<Query extends AnyRows>(query: Query): Query
 
+  /**
+   * Makes this transaction wait for other transactions that have called it. Ids that are generated
+   * after the call are then in the order of the commits.
+   */
+  enterCommitOrder<Tables>(db: Kysely<Tables>): Promise<void>
+
   isUniqueViolation(error: unknown): boolean
   isForeignKeyViolation(error: unknown): boolean
   /** Returns the storage fault that the error reports, or null for any other error. */

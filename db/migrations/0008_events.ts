@@ -1,7 +1,7 @@
 // The event log: one row per write, append-only, numbered in commit order. It has no foreign keys because it outlives
 // what it tells about; `owner_id` is the record's owner, so that visibility still works after the record is gone.
 
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { createTable, flag, id, integer, json, nullable, text, timestamp } from '../schema/columns.ts'
 
@@ -33,4 +33,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
     { indexes: [['entity_type', 'entity_id', 'id'], ['name', 'id'], ['actor_id', 'id'], ['request_id']] },
   )
+  // Writers lock its only row before they insert an event (db/postgres/dialect.ts).
+  if (dialect.name === 'postgres') {
+    await sql`create table commit_order (id bigint primary key)`.execute(db)
+    await sql`insert into commit_order (id) values (1)`.execute(db)
+  }
 }

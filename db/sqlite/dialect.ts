@@ -172,6 +172,8 @@ export const sqliteDialect: Dialect = {
 
   monthOf: (column) => sql<string | null>`substr(${sql.ref(column)}, 1, 7)`,
   skippingLocked: (query) => query,
+  // One transaction writes at a time.
+  enterCommitOrder: async () => undefined,
 
   isUniqueViolation,
   isForeignKeyViolation,

@@ -79,18 +79,18 @@ export async function claim(
   if ((await due(ctx.db).execute()).length === 0) return []
   return transaction(ctx, async (ctx) => {
     const slots = new Map(free)
-    const rows = (await due(ctx.db).execute()).filter(({ id, kind }) => {
-      // Skips a job that this worker still runs. The worker may not have noticed yet that its lease
-      // was lost and that another worker has released the job since.
+    const found = await ctx.services.store.dialect.skippingLocked(due(ctx.db)).execute()
+    const rows = found.filter(({ id, kind }) => {
+      // The lease of a job that still runs here may have expired, so the job can look due.
       if (running.has(id)) return false
       const left = slots.get(kind) ?? 0
       slots.set(kind, left - 1)
       return left > 0
     })
     if (rows.length === 0) return []
-    // Each claim gets a unique `locked_by`, because one worker may claim the same job again.
+    // Each claim has its own name, because the same worker may claim the same job again.
     const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
-    await ctx.db
+    const claimed = await ctx.db
       .updateTable('jobs')
       .set((eb) => ({ ...locked, state: 'running', attempts: eb('attempts', '+', 1), updated_at: now(ctx) }))
       .where(
@@ -98,8 +98,13 @@ export async function claim(
         'in',
         rows.map(({ id }) => id),
       )
+      .where('state', '=', 'waiting')
+      .returning('id')
       .execute()
-    return rows.map((row) => ({ ...row, ...locked, state: 'running', attempts: row.attempts + 1 }))
+    const ids = new Set(claimed.map(({ id }) => id))
+    return rows
+      .filter(({ id }) => ids.has(id))
+      .map((row) => ({ ...row, ...locked, state: 'running', attempts: row.attempts + 1 }))
   })
 }
 

@@ -12,19 +12,23 @@ import { transaction } from '../kernel/write/write.ts'
  */
 export const acquireLock = (ctx: Context, name: string, own: string, forMs: number, shared = false): Promise<boolean> =>
   transaction(ctx, async (ctx) => {
-    const lock = await ctx.db.selectFrom('locks').selectAll().where('name', '=', name).executeTakeFirst()
+    const known = await ctx.db.selectFrom('locks').select('locked_by').where('name', '=', name).executeTakeFirst()
+    const free = [own, ...(known && isProcessGone(known.locked_by) ? [known.locked_by] : [])]
     const values = { locked_by: own, locked_until: stamp(new Date(ctx.time.getTime() + forMs)) }
-    if (!lock) {
-      await ctx.db
-        .insertInto('locks')
-        .values({ name, ...values })
-        .execute()
-      return true
-    }
-    const isFree = lock.locked_by === own || lock.locked_until < now(ctx) || isProcessGone(lock.locked_by)
-    if (!isFree && !shared) return false
-    await ctx.db.updateTable('locks').set(values).where('name', '=', name).execute()
-    return true
+    // One statement decides, because another process may take the lock at the same moment.
+    const taken = await ctx.db
+      .insertInto('locks')
+      .values({ name, ...values })
+      .onConflict((conflict) => {
+        const update = conflict.column('name').doUpdateSet(values)
+        if (shared) return update
+        return update.where(({ eb, or }) =>
+          or([eb('locks.locked_by', 'in', free), eb('locks.locked_until', '<', now(ctx))]),
+        )
+      })
+      .returning('name')
+      .executeTakeFirst()
+    return taken !== undefined
   })
 
 /** Releases the lock if this owner has it. */
