@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Dialect, StorageFault } from './dialect.ts'
+import type { Pools as PostgresPools } from './postgres/connection.ts'
 import { isPostgresUrl } from './postgres/dialect.ts'
 import { openPostgresStore } from './postgres/open.ts'
 import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
@@ -145,6 +146,8 @@ export interface PostgresOptions {
   isPooled?: boolean
   /** Called before each commit; tests throw a serialization failure here. */
   beforeCommit?: () => void
+  /** Connections that outlive the store; tests open many stores one after another. */
+  pools?: PostgresPools
 }
 
 export interface StoreOptions {

@@ -22,6 +22,7 @@ class PostgresStore implements Store {
   readonly dialect = postgresDialect
   readonly url: string
   readonly #pools: Pools
+  readonly #ownsPools: boolean
   readonly #events: WriteEvents
   readonly #watch: CommitWatch
   readonly #listeners = new Set<() => void>()
@@ -34,7 +35,9 @@ class PostgresStore implements Store {
 
   constructor(url: string, options: StoreOptions) {
     this.url = url
-    this.#pools = openPools(url, { ...options.postgres, onLost: () => this.#watch.noteChange() })
+    this.#ownsPools = options.postgres?.pools === undefined
+    this.#pools =
+      options.postgres?.pools ?? openPools(url, { ...options.postgres, onLost: () => this.#watch.noteChange() })
     this.#watch = watchCommits(this.#pools)
     this.#events = {
       onCommit: () => {
@@ -110,6 +113,6 @@ class PostgresStore implements Store {
   close = async (): Promise<void> => {
     for (const each of [...this.#snapshots]) await each.close()
     await this.#watch.close()
-    await this.#pools.close()
+    if (this.#ownsPools) await this.#pools.close()
   }
 }

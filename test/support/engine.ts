@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
+import { openPools, type Pools } from '../../db/postgres/connection.ts'
 import { openImage as openSqliteImage, openStore, type Store } from '../../db/store.ts'
 
 export const isPostgres = process.env.ACCORD_TEST_ENGINE === 'postgres'
@@ -49,9 +50,24 @@ async function copyDatabase(template: string): Promise<string> {
   return name
 }
 
+/** Connections stay open between tests, because a new one takes longer than most tests. */
+const connections = new Map<string, Pools>()
+
+function openConnections(name: string): Pools {
+  const pools = connections.get(name) ?? openPools(databaseUrl(name), { max: 4 })
+  connections.set(name, pools)
+  return pools
+}
+
+async function closeConnections(name: string): Promise<void> {
+  await connections.get(name)?.close()
+  connections.delete(name)
+}
+
 /** With a `template`, another test can use the database once the store is closed. */
 function openTemporary(name: string, template: string | null): Store {
-  const store = openStore(databaseUrl(name), { postgres: { max: 4 } })
+  const pools = openConnections(name)
+  const store = openStore(databaseUrl(name), { postgres: { pools } })
   let isClosed = false
   return {
     ...store,
@@ -59,8 +75,10 @@ function openTemporary(name: string, template: string | null): Store {
       if (isClosed) return
       isClosed = true
       await store.close()
-      if (template === null) await administrate(`drop database if exists ${name} with (force)`)
-      else free.set(template, [...(free.get(template) ?? []), name])
+      if (template === null) {
+        await closeConnections(name)
+        await administrate(`drop database if exists ${name} with (force)`)
+      } else free.set(template, [...(free.get(template) ?? []), name])
     },
   }
 }
@@ -94,6 +112,7 @@ export async function imageOf(store: Store): Promise<Image> {
 export async function closeAsTemplate(store: Store): Promise<void> {
   if (!isPostgres) return store.close()
   const database = databaseOf(store)
+  await closeConnections(database)
   await administrate(
     `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`,
     `alter database ${database} allow_connections false`,
@@ -113,14 +132,13 @@ export async function reopen(store: Store, image: Image): Promise<Store> {
 }
 
 async function inDatabase(name: string, ...statements: string[]): Promise<unknown[]> {
-  const client = new pg.Client(databaseUrl(name))
-  await client.connect()
+  const client = await openConnections(name).write.connect()
   try {
     let rows: unknown[] = []
     for (const statement of statements) rows = (await client.query(statement)).rows
     return rows
   } finally {
-    await client.end()
+    client.release()
   }
 }
 
@@ -128,7 +146,12 @@ const hasSchema = async (database: string, schema: string): Promise<boolean> =>
   (await inDatabase(database, `select 1 from pg_namespace where nspname = '${schema}'`)).length > 0
 
 const restore = (database: string, schema: string): Promise<unknown> =>
-  inDatabase(database, 'set session_replication_role = replica', `call accord_test_restore('${schema}')`)
+  inDatabase(
+    database,
+    'set session_replication_role = replica',
+    `call accord_test_restore('${schema}')`,
+    'set session_replication_role = origin',
+  )
 
 /** Copying rows is much faster than copying a database. */
 const copyTables = `
