@@ -7,7 +7,7 @@ import type { OperationFact, Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
-import { type EventEntity, sightOf } from '../../kernel/query/event-visibility.ts'
+import { always, type EventEntity, never, sightOf } from '../../kernel/query/event-visibility.ts'
 import { conditions, exists, time, value } from '../../kernel/query/filter.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -30,6 +30,9 @@ export interface EntryBatch {
   next: number
   hasMore: boolean
 }
+
+const named = (names: readonly string[]): Expression<SqlBool> =>
+  names.length === 0 ? never : sql<SqlBool>`events.name in (${sql.join(names)})`
 
 /**
  * All event names in the log. Events that come in pairs (before, after) are stored as `.after`,
@@ -55,9 +58,7 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
     ctx,
     query as Record<string, unknown>,
     {
-      name: exists((patterns) =>
-        patterns.includes('*') ? sql<SqlBool>`1 = 1` : sql<SqlBool>`events.name in (${sql.join(namesOf(patterns))})`,
-      ),
+      name: exists((patterns) => (patterns.includes('*') ? always : named(namesOf(patterns)))),
       // A filter by record uses the database index. A filter by type alone must not (see
       // `ofTypes`).
       entity_type: query.entity_id === undefined ? exists(ofTypes) : value('events.entity_type'),

@@ -62,7 +62,7 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
   const first = await ctx.db
     .selectFrom('persons')
     .select('id')
-    .where('emails', '<>', '[]')
+    .where((eb) => eb(eb.cast('emails', 'text'), '<>', '[]'))
     .where(visible(ctx, 'persons.user_id'))
     .orderBy('id')
     .limit(1)

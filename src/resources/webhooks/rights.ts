@@ -1,6 +1,7 @@
 // A webhook sends what its user may see (DOMAIN chapter 0, row 14): the user who changed it last,
 // with the rights at the time of the delivery and of each attempt. When a workflow calls the
 // webhook, the workflow's user must see the record too.
+import { type SqlBool, sql } from 'kysely'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { canSeeEvent, visibleEventIds } from '../events/visible-events.ts'
@@ -16,9 +17,12 @@ const webhooksWithChanger = ({ db }: Context) =>
     .select(['webhooks.id', 'webhooks.is_active', 'webhooks.events', 'webhooks.changed', 'webhooks.entity_type'])
     .select(['webhooks.events_after', 'webhooks.changed_by_id', ...changerColumns])
 
+/** The condition for webhooks that subscribe to events. A list in JSON is compared as text. */
+export const hasEvents = sql<SqlBool>`cast(webhooks.events as text) <> '[]'`
+
 /** Active webhooks with subscriptions whose user may read something, by id. Logs the others. */
 export async function loadSubscribers(ctx: Context) {
-  const query = webhooksWithChanger(ctx).where('webhooks.is_active', '=', 1).where('webhooks.events', '<>', '[]')
+  const query = webhooksWithChanger(ctx).where('webhooks.is_active', '=', 1).where(hasEvents)
   const rows = await query.orderBy('webhooks.id').execute()
   return rows.filter((row) => {
     const silence = silentReason(ctx.services.sights, row)

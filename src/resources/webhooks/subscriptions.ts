@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
 import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
-import { eventsVisibleTo, loadSubscribers } from './rights.ts'
+import { eventsVisibleTo, hasEvents, loadSubscribers } from './rights.ts'
 import { isNeverSent } from './rules.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
@@ -32,7 +32,7 @@ export function matchesSubscription({ events, changed, entity_type }: Subscripti
 export const subscriptions: EventConsumer = {
   name: 'webhooks',
   entityTypes: async ({ db }) => {
-    const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where('events', '<>', '[]')
+    const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where(hasEvents)
     const rows = await listening.select('entity_type').distinct().execute()
     const types = rows.flatMap(({ entity_type: type }) => type ?? [])
     // A webhook without a type subscribes to all types.
