@@ -52,7 +52,7 @@ const statements = [
 /**
  * On PostgreSQL one row for each total would make every write of a lead wait for the same row. So
  * each write appends a difference, and `lead_totals` is a view of their sums. `accord_fold_totals`
- * replaces differences by their sum.
+ * replaces the differences by their sums once there are more than `most`.
  */
 const postgresStatements = [
   `create table lead_total_changes (
@@ -77,8 +77,10 @@ const postgresStatements = [
     when ((old.user_id, old.lead_pipeline_stage_id, old.status, old.lead_value)
       is distinct from (new.user_id, new.lead_pipeline_stage_id, new.status, new.lead_value))
     execute function accord_note_lead_change()`,
-  `create function accord_fold_totals() returns bigint language sql as $$
-    with gone as (delete from public.lead_total_changes returning owner_id, stage_id, status, count, units, parts),
+  `create function accord_fold_totals(most bigint) returns bigint language sql as $$
+    with gone as (delete from public.lead_total_changes
+      where (select count(*) from public.lead_total_changes) > most
+      returning owner_id, stage_id, status, count, units, parts),
     folded as (insert into public.lead_total_changes (owner_id, stage_id, status, count, units, parts)
       select owner_id, stage_id, status, sum(count), sum(units), sum(parts) from gone
       group by owner_id, stage_id, status having sum(count) <> 0 returning 1)

@@ -1,6 +1,7 @@
 // Composes a store of PostgreSQL: the pools, Kysely, the counter of commits and the listener for
 // commits of other processes.
 
+import { sql } from 'kysely'
 import type { StorageFault } from '../dialect.ts'
 import type { DatabaseSnapshot } from '../snapshots.ts'
 import type { Db, DeferredWork, RecordRef, Store, StoreOptions, WriteFault } from '../store.ts'
@@ -13,6 +14,9 @@ import { postgresStorageFault } from './errors.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
+
+/** A board adds up this many differences in about a millisecond. */
+const maxDifferences = 1_000
 
 /** Faults that say something about the database and not about one transaction. */
 const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'readonly', 'failing', 'damaged', 'unreachable'])
@@ -94,7 +98,14 @@ class PostgresStore implements Store {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
-  maintain = async (): Promise<void> => undefined
+  /** Sums up the appended differences of totals. Another process may do the same at any time. */
+  maintain = async (): Promise<void> => {
+    try {
+      await this.transaction((db) => sql`select accord_fold_totals(${maxDifferences})`.execute(db))
+    } catch (error) {
+      if (postgresStorageFault(error) === null) throw error
+    }
+  }
   image = (): Promise<Buffer> => Promise.reject(new Error('A PostgreSQL database has no image; use pg_dump.'))
 
   snapshot = async (): Promise<DatabaseSnapshot> => {
