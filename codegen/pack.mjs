@@ -20,10 +20,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const [folder] = process.argv.slice(2)
 if (folder === undefined) throw new Error('Name the output folder: node codegen/pack.mjs dist')
 const sources = join(root, 'src')
-const to = join(resolve(folder), 'src')
+const out = resolve(folder)
+const to = join(out, 'src')
 
-/** Files that the program reads or starts by path, so they are copied and not bundled. */
-const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'resources/data-transfer/sheet.mjs']
+/** Files that the program reads by path, so they are copied and not bundled. */
+const copied = ['contract/document.gen.json', 'extensions.example.mjs']
 const facts = /\/operations\.gen\.ts$/
 /**
  * Packages that every start needs: six hundred files that Node would resolve and read one by one.
@@ -52,11 +53,12 @@ const bundled = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Whether the module is the entry of a subprocess (kernel/runtime/offload.ts). */
+/** Whether the module is the entry of a thread or process (db/entry-file.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
-const entries = readdirSync(sources, { recursive: true })
+const entries = ['src', 'db']
+  .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => `${folder}/${path}`))
   .filter(isEntry)
-  .map((path) => ({ in: `src/${path}`, out: path.replace(/\.ts$/, '') }))
+  .map((path) => ({ in: path, out: path.replace(/\.ts$/, '') }))
 
 /**
  * An esbuild plugin. Gives each module the `import.meta.url` of its unbundled file, and leaves all
@@ -91,7 +93,7 @@ const built = statSync(join(to, 'cli.js'), { throwIfNoEntry: false })?.mtimeMs ?
 
 const common = {
   absWorkingDir: root,
-  outdir: to,
+  outdir: out,
   format: 'esm',
   platform: 'node',
   target: 'node20',
@@ -104,11 +106,11 @@ const common = {
 const { metafile } = await build({
   ...common,
   metafile: true,
-  entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
+  entryPoints: [{ in: 'src/cli.ts', out: 'src/cli' }, ...entries],
   bundle: true,
   splitting: true,
   // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
-  chunkNames: 'chunk-[hash]',
+  chunkNames: 'src/chunk-[hash]',
   sourcemap: true,
   // Smaller files start faster. Names stay, and lines are short enough for a useful stack trace.
   minifyWhitespace: true,
@@ -117,7 +119,10 @@ const { metafile } = await build({
   plugins: [keepPlaces],
 })
 if (!existsSync(join(to, 'contract', 'operations.gen.js')))
-  await build({ ...common, entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'contract/operations.gen' }] })
+  await build({
+    ...common,
+    entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'src/contract/operations.gen' }],
+  })
 for (const name of copied) {
   if (!existsSync(join(sources, name))) continue
   mkdirSync(dirname(join(to, name)), { recursive: true })

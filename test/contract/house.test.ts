@@ -158,7 +158,8 @@ const reach: [folder: RegExp, targets: RegExp][] = [
     /^src\/kernel\//,
     /^src\/(kernel|contract)\/|^src\/(config\/config|installation\/package-info|mail\/outbound)\.ts$|^db\//,
   ],
-  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$/],
+  // The parser of mails runs in a process, and all processes are started in one way.
+  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$|^db\/entry-file\.ts$/],
   [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
   [
     /^src\/resources\//,

@@ -1,10 +1,10 @@
 // Runs a module in a subprocess, off the event loop: for work that takes the processor for longer
 // than other requests can wait. A subprocess and not a worker thread, because a thread that runs
 // out of memory can take the server with it, cannot always be stopped, and has the same priority; a
-// subprocess is killed for certain and runs at a lower one. It gets no environment, so no secrets.
-import { type ChildProcess, fork } from 'node:child_process'
+// subprocess is killed for certain and runs at a lower one.
+import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
-import { fileURLToPath } from 'node:url'
+import { entryAt, startMessagingProcess } from '../../../db/entry-file.ts'
 import type { Job, Outcome, Runnable } from './offload.entry.ts'
 import { type Caller, createFairQueue, type QueueLimits, type Refusal } from './offload-queue.ts'
 
@@ -56,7 +56,7 @@ const usual: OffloadLimits = {
 const niceness = 10
 const lowestPriority = 19
 
-const isSource = import.meta.url.endsWith('.ts')
+const childEntry = entryAt(import.meta.url, './offload.entry')
 
 /**
  * `programAt<typeof Entry>(import.meta.url, './x.entry')` names the module `x.entry.ts` beside the
@@ -66,7 +66,7 @@ export const programAt = <Entry extends Runnable>(
   base: string,
   name: `${string}.entry`,
 ): Program<Parameters<Entry['run']>[0], Awaited<ReturnType<Entry['run']>>> => ({
-  module: new URL(`${name}.${isSource ? 'ts' : 'js'}`, base).href,
+  module: entryAt(base, name).href,
 })
 
 /** Starts nothing before the first job. */
@@ -77,12 +77,7 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   const all = new Set<ChildProcess>()
 
   function begun(): ChildProcess {
-    const child = fork(fileURLToPath(new URL(`./offload.entry.${isSource ? 'ts' : 'js'}`, import.meta.url)), {
-      env: {},
-      execArgv: [`--max-old-space-size=${limits.maxHeapMiB}`, ...(isSource ? ['--import', tsx()] : [])],
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    })
+    const child = startMessagingProcess(childEntry, limits.maxHeapMiB)
     all.add(child)
     child.once('exit', () => forget(child))
     // The error occurs, for example, when the system has no file descriptors left. The job that
@@ -166,9 +161,6 @@ function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcom
     })
   })
 }
-
-/** The loader that compiles a subprocess that runs from the sources. */
-const tsx = (): string => import.meta.resolve('tsx')
 
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return

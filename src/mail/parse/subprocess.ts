@@ -1,11 +1,9 @@
 // Parses an e-mail in a process of its own (subprocess.entry.ts) with limits of memory and time, so
 // that a crafted e-mail cannot harm the server. A thread would not do: one that runs out of memory
 // ends the whole process. Two run at once; the others wait.
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
 import pLimit from 'p-limit'
+import { entryAt, startPipedProcess } from '../../../db/entry-file.ts'
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailFields, MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
@@ -24,6 +22,7 @@ const maxConcurrent = 2
 const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
 const limit = pLimit(maxConcurrent)
+const program = entryAt(import.meta.url, './subprocess.entry')
 
 /** Throws UnreadableMail, also when a limit is exceeded, and MailReaderBusy. */
 export async function readInSubprocess(given: MailSource, limits: ReadingLimits): Promise<ReceivedMail> {
@@ -35,12 +34,7 @@ export async function readInSubprocess(given: MailSource, limits: ReadingLimits)
 }
 
 async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
-  // The parser needs no environment variable, so the process gets none.
-  const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
-    process.execPath,
-    [`--max-old-space-size=${maxMiB}`, ...program()],
-    { env: {}, stdio: ['pipe', 'pipe', 'ignore'] },
-  )
+  const child = startPipedProcess(program, maxMiB)
   const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
     // A process that ends early reports that by its exit code.
@@ -72,11 +66,4 @@ function encodeFields(fields: MailFields): Buffer {
   const length = Buffer.alloc(4)
   length.writeUInt32LE(packed.length)
   return Buffer.concat([length, packed])
-}
-
-/** The arguments that run the entry point: plain when compiled, with tsx from the sources. */
-function program(): string[] {
-  const here = import.meta.url
-  const file = (ending: string): string => fileURLToPath(new URL(`./subprocess.entry.${ending}`, here))
-  return here.endsWith('.ts') ? ['--import', import.meta.resolve('tsx'), file('ts')] : [file('js')]
 }
