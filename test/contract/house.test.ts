@@ -106,6 +106,12 @@ const rules: Rule[] = [
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {
+    name: 'a start of a thread or process',
+    pattern: /new Worker\(|\bfork\(|process\.execPath/,
+    home: /^$/,
+    sentence: 'Write an entry file and start it by db/entry-file.ts: the compiler checks it, and it gets no secrets.',
+  },
+  {
     name: 'a row spread into a reply',
     pattern: /present: \([^)]*\)[^=]*=> \(\{ \.\.\.row/,
     home: /^$/,

@@ -9,6 +9,9 @@ const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
 /** The number of waiting callers per queue, which bounds the memory. */
 const maxWaiting = 1_000
+/**
+ * `p-limit` does not fit: it has one queue, and a caller cannot leave it when the time is over.
+ */
 let running = 0
 /**
  * Networks with an earlier sign-in have their own queue, so that a crowd of strangers does not

@@ -25,7 +25,10 @@ const first = 50
 const maxMsLength = 15 * 60_000
 /** Each export holds a database connection. */
 const maxAtOnce = 4
-/** The running exports of each server. */
+/**
+ * The running exports of each server. `p-limit` does not fit: it makes the fifth export wait, and
+ * this one is refused.
+ */
 const running = new WeakMap<Services, Set<object>>()
 
 /**

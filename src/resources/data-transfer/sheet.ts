@@ -1,5 +1,5 @@
-// Reads the rows of an XLSX file in a child process (sheet.entry.ts) with limits, so that a malicious
-// workbook kills the child and not the server. Rows stream on demand.
+// Reads the rows of an XLSX file in a child process (sheet.entry.ts) with limits, so that a
+// malicious workbook kills the child and not the server. Rows stream on demand.
 import { createInterface } from 'node:readline'
 import { entryAt, startPipedProcess } from '../../../db/entry-file.ts'
 import type { SheetLine, SheetPart } from './sheet.entry.ts'
