@@ -19,10 +19,11 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const [folder] = process.argv.slice(2)
 if (folder === undefined) throw new Error('Name the output folder: node codegen/pack.mjs dist')
 const sources = join(root, 'src')
-const to = join(resolve(folder), 'src')
+const out = resolve(folder)
+const to = join(out, 'src')
 
-/** The files that the program opens by path. These files are copied and not bundled. */
-const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'resources/data-transfer/sheet.mjs']
+/** Files that the program reads by path, so they are copied and not bundled. */
+const copied = ['contract/document.gen.json', 'extensions.example.mjs']
 const facts = /\/operations\.gen\.ts$/
 /**
  * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
@@ -51,11 +52,12 @@ const bundled = [
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 const isPackaged = (importer) => relative(root, importer).startsWith('node_modules')
 
-/** Returns whether the module is the entry point of a subprocess (kernel/runtime/offload.ts). */
+/** Whether the module is the entry of a thread or process (db/entry-file.ts). */
 const isEntry = (path) => path.endsWith('.entry.ts')
-const entries = readdirSync(sources, { recursive: true })
+const entries = ['src', 'db']
+  .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => `${folder}/${path}`))
   .filter(isEntry)
-  .map((path) => ({ in: `src/${path}`, out: path.replace(/\.ts$/, '') }))
+  .map((path) => ({ in: path, out: path.replace(/\.ts$/, '') }))
 
 /**
  * An esbuild plugin that gives each module the `import.meta.url` of its unbundled file. The plugin
@@ -94,7 +96,7 @@ const built = statSync(join(to, 'cli.js'), { throwIfNoEntry: false })?.mtimeMs ?
 
 const common = {
   absWorkingDir: root,
-  outdir: to,
+  outdir: out,
   format: 'esm',
   platform: 'node',
   target: 'node20',
@@ -108,12 +110,11 @@ const common = {
 const { metafile } = await build({
   ...common,
   metafile: true,
-  entryPoints: [{ in: 'src/cli.ts', out: 'cli' }, ...entries],
+  entryPoints: [{ in: 'src/cli.ts', out: 'src/cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Chunks are written beside cli.js, because `keepPlaces` resolves paths from the folder of
-  // cli.js.
-  chunkNames: 'chunk-[hash]',
+  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
+  chunkNames: 'src/chunk-[hash]',
   sourcemap: true,
   // Smaller files load faster. Names are not shortened and lines are short, so that a stack trace
   // is useful.
@@ -123,7 +124,10 @@ const { metafile } = await build({
   plugins: [keepPlaces],
 })
 if (!existsSync(join(to, 'contract', 'operations.gen.js')))
-  await build({ ...common, entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'contract/operations.gen' }] })
+  await build({
+    ...common,
+    entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'src/contract/operations.gen' }],
+  })
 for (const name of copied) {
   if (!existsSync(join(sources, name))) continue
   mkdirSync(dirname(join(to, name)), { recursive: true })

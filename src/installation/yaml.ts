@@ -1,7 +1,9 @@
-// Writes documents as YAML. The contract takes seconds, so requests use a worker thread for it.
+// Writes documents as YAML. The contract takes seconds, so requests have it written by a worker
+// thread (yaml.entry.ts).
 import { createRequire } from 'node:module'
-import { Worker } from 'node:worker_threads'
 import type * as Yaml from 'yaml'
+import { entryAt, startThread } from '../../db/entry-file.ts'
+import type { YamlTask } from './yaml.entry.ts'
 
 const load = createRequire(import.meta.url)
 
@@ -12,19 +14,11 @@ const options = { aliasDuplicateObjects: false }
 
 export const yamlOf = (document: object): string => (load('yaml') as typeof Yaml).stringify(document, options)
 
-/**
- * The source of the worker thread. It imports only the YAML library and gets all input from
- * workerData.
- */
-const program = `
-const { parentPort, workerData: { library, json, options } } = require('node:worker_threads')
-parentPort.postMessage(require(library).stringify(JSON.parse(json), options))
-`
+const thread = entryAt(import.meta.url, './yaml.entry')
 
 export function toYamlInWorker(json: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const workerData = { library: load.resolve('yaml'), json, options }
-    const worker = new Worker(program, { eval: true, workerData, env: {}, stdin: false })
+    const worker = startThread<YamlTask>(thread, { json, options })
     worker.once('message', (text: string) => resolve(Buffer.from(text)))
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error('The contract could not be written as YAML.')))

@@ -106,6 +106,12 @@ const rules: Rule[] = [
     sentence: 'Outward effects belong to a job, not to a request.',
   },
   {
+    name: 'a start of a thread or process',
+    pattern: /new Worker\(|\bfork\(|process\.execPath/,
+    home: /^$/,
+    sentence: 'Write an entry file and start it by db/entry-file.ts: the compiler checks it, and it gets no secrets.',
+  },
+  {
     name: 'a row spread into a reply',
     pattern: /present: \([^)]*\)[^=]*=> \(\{ \.\.\.row/,
     home: /^$/,
@@ -158,7 +164,8 @@ const reach: [folder: RegExp, targets: RegExp][] = [
     /^src\/kernel\//,
     /^src\/(kernel|contract)\/|^src\/(config\/config|installation\/package-info|mail\/outbound)\.ts$|^db\//,
   ],
-  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$/],
+  // The parser of mails runs in a process, and all processes are started in one way.
+  [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$|^db\/entry-file\.ts$/],
   [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
   [
     /^src\/resources\//,

@@ -1,75 +1,24 @@
-// Runs statements on a worker thread with its own connection to the database file. These statements
-// do not block the event loop.
+// A worker thread (maintenance-thread.entry.ts) with a connection of its own to the database file.
+// Its statements do not block the event loop.
 
-import { createRequire } from 'node:module'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
+import { entryAt, startThread } from '../../entry-file.ts'
 import { maxWalBytes } from '../connection.ts'
-
-interface Result {
-  /** The values of the first row. A pragma returns its result in this row. */
-  row: number[]
-  rows: Record<string, unknown>[]
-  /** The number of changed rows, including those of FTS5's own tables. */
-  changed: number
-}
+import type { StatementResult, ThreadAnswer, ThreadDatabase, ThreadTask } from './maintenance-thread.entry.ts'
 
 export interface MaintenanceThread {
-  /**
-   * Runs a statement on the thread. The caller must wait for one statement before the next. Rejects
-   * with the error of the statement.
-   */
-  run(text: string, parameters?: readonly unknown[]): Promise<Result>
-  /** Tells the thread that no work follows. The thread ends after `idleMs`. */
+  /** Runs a statement; one at a time. Rejects with its error. */
+  run(text: string, parameters?: readonly unknown[]): Promise<StatementResult>
+  /** Tells the thread that no work follows; it ends after a while. */
   idle(): void
   end(): Promise<void>
 }
 
-/** The source code of the thread. A statement waits up to 100 ms for a lock of another process. */
-const program = `
-const { parentPort, workerData: { library, file, longest, isReading, isUnsafe } } = require('node:worker_threads')
-let database
-let changes
-const open = () => {
-  database = new (require(library))(file, { timeout: 100, fileMustExist: true, readonly: isReading })
-  if (isUnsafe) database.unsafeMode()
-  database.pragma('synchronous = FULL')
-  database.pragma('wal_autocheckpoint = 0')
-  database.pragma('journal_size_limit = ' + longest)
-  changes = database.prepare('select total_changes()').pluck()
-}
-const run = ([text, ...parameters]) => {
-  if (changes === undefined) open()
-  const statement = database.prepare(text)
-  const before = changes.get()
-  const rows = statement.reader ? statement.all(...parameters) : void statement.run(...parameters)
-  return { row: Object.values(rows?.[0] ?? {}), rows: rows ?? [], changed: changes.get() - before }
-}
-parentPort.on('message', (query) => {
-  if (query === null) {
-    database?.close()
-    parentPort.close()
-    return
-  }
-  try {
-    parentPort.postMessage({ done: run(query) })
-  } catch (error) {
-    parentPort.postMessage({ failure: error.message, code: error.code })
-  }
-})
-`
+const program = entryAt(import.meta.url, './maintenance-thread.entry')
 
-interface Failed {
-  failure?: string
-  code?: string
-}
-
-interface Message extends Failed {
-  done?: Result
-}
-
-/** Restores an error of the thread. An SQLite error gets its class and code back. */
-const errorOf = ({ failure = '', code = '' }: Failed): Error =>
+/** Restores the error class of SQLite, so that its code is kept. */
+const errorOf = ({ failure, code = '' }: { failure: string; code?: string }): Error =>
   code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
 
 /**
@@ -86,11 +35,8 @@ export function createMaintenanceThread(
   let idle: NodeJS.Timeout | undefined
 
   function startWorker(): Worker {
-    const library = createRequire(import.meta.url).resolve('better-sqlite3')
-    const workerData = { library, file, longest: maxWalBytes, isReading, isUnsafe }
-    const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
-    // A running statement listens for the error itself. At any other time the error does not
-    // matter.
+    const made = startThread<ThreadDatabase>(program, { file, maxWalBytes, isReading, isUnsafe })
+    // A running statement rejects through its own listener; without one the error does not matter.
     made.on('error', () => undefined)
     made.once('exit', () => {
       if (worker === made) worker = null
@@ -105,7 +51,7 @@ export function createMaintenanceThread(
       worker = null
       last.ref()
       ending = new Promise((resolve) => last.once('exit', resolve))
-      last.postMessage(null)
+      last.postMessage(null satisfies ThreadTask)
     }
     await ending
   }
@@ -119,15 +65,16 @@ export function createMaintenanceThread(
       const listening = new AbortController()
       const { signal } = listening
       try {
-        return await new Promise<Result>((resolve, reject) => {
-          const told = ({ done, ...failed }: Message): void => (done ? resolve(done) : reject(errorOf(failed)))
+        return await new Promise<StatementResult>((resolve, reject) => {
+          const told = (answer: ThreadAnswer): void =>
+            'done' in answer ? resolve(answer.done) : reject(errorOf(answer))
           const gone = (): void => reject(new Error('The thread has ended.'))
           const listeners = { message: told, error: reject, exit: gone }
           for (const [name, listener] of Object.entries(listeners)) {
             one.on(name, listener)
             signal.addEventListener('abort', () => one.off(name, listener))
           }
-          one.postMessage([text, ...parameters])
+          one.postMessage([text, ...parameters] satisfies ThreadTask)
         })
       } finally {
         listening.abort()

@@ -9,6 +9,9 @@ const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
 /** The maximum number of waiting callers per queue. It limits the memory. */
 const maxWaiting = 1_000
+/**
+ * `p-limit` does not fit: it has one queue, and a caller cannot leave it when the time is over.
+ */
 let running = 0
 /**
  * The two queues of waiting callers. Networks from which someone has signed in before use `known`,

@@ -27,7 +27,10 @@ const maxMsLength = 15 * 60_000
  * The maximum number of concurrent exports per server. Each export occupies a database connection.
  */
 const maxAtOnce = 4
-/** The running exports of each server, one object per export. */
+/**
+ * The running exports of each server, one object per export. `p-limit` does not fit, because it
+ * makes an export above the maximum wait, and this export is refused.
+ */
 const running = new WeakMap<Services, Set<object>>()
 
 /**

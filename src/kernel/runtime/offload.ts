@@ -2,9 +2,9 @@
 // thread is no alternative: it can crash the server when its memory is exhausted, cannot always be
 // stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
 // subprocess gets no environment variables, so it has no secrets.
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
-import { fileURLToPath } from 'node:url'
+import { entryAt, startMessagingProcess } from '../../../db/entry-file.ts'
 import type { Job, Outcome, Runnable } from './offload.entry.ts'
 import { type Caller, createFairQueue, type QueueLimits, type Refusal } from './offload-queue.ts'
 
@@ -61,7 +61,7 @@ const usual: OffloadLimits = {
 const niceness = 10
 const lowestPriority = 19
 
-const isSource = import.meta.url.endsWith('.ts')
+const childEntry = entryAt(import.meta.url, './offload.entry')
 
 /**
  * Returns the program in a module beside the caller. `programAt<typeof Entry>(import.meta.url,
@@ -71,7 +71,7 @@ export const programAt = <Entry extends Runnable>(
   base: string,
   name: `${string}.entry`,
 ): Program<Parameters<Entry['run']>[0], Awaited<ReturnType<Entry['run']>>> => ({
-  module: new URL(`${name}.${isSource ? 'ts' : 'js'}`, base).href,
+  module: entryAt(base, name).href,
 })
 
 /** Creates the pool of subprocesses. The first job starts the first subprocess. */
@@ -82,12 +82,7 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   const all = new Set<ChildProcess>()
 
   function begun(): ChildProcess {
-    const child = fork(fileURLToPath(new URL(`./offload.entry.${isSource ? 'ts' : 'js'}`, import.meta.url)), {
-      env: {},
-      execArgv: [`--max-old-space-size=${limits.maxHeapMiB}`, ...(isSource ? ['--import', tsx()] : [])],
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    })
+    const child = startMessagingProcess(childEntry, limits.maxHeapMiB)
     all.add(child)
     child.once('exit', () => forget(child))
     // The error occurs, for example, when the system has no free file descriptors. The job that
@@ -174,9 +169,6 @@ function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcom
     })
   })
 }
-
-/** The module loader for a subprocess that runs from TypeScript sources. */
-const tsx = (): string => import.meta.resolve('tsx')
 
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return

@@ -1,11 +1,9 @@
 // Parses an e-mail in a separate process (subprocess.entry.ts) with limits for memory and time, so
 // that a crafted e-mail cannot harm the server. A thread is not enough: a thread that runs out of
 // memory ends the whole process. Two processes run at once; other e-mails wait.
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { deserialize, serialize } from 'node:v8'
 import pLimit from 'p-limit'
+import { entryAt, startPipedProcess } from '../../../db/entry-file.ts'
 import { MailReaderBusy, UnreadableMail } from '../failures.ts'
 import type { MailFields, MailSource } from './fields.ts'
 import type { ReceivedMail } from './read.ts'
@@ -27,6 +25,7 @@ const maxConcurrent = 2
 const defaultLimits = { maxWaiting: Number.POSITIVE_INFINITY, maxMs: 30_000, maxMiB: 512 }
 
 const limit = pLimit(maxConcurrent)
+const program = entryAt(import.meta.url, './subprocess.entry')
 
 /**
  * Parses an e-mail in a separate process. Throws UnreadableMail, also when a limit of time or
@@ -42,12 +41,7 @@ export async function readInSubprocess(given: MailSource, limits: ReadingLimits)
 }
 
 async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): Promise<ReceivedMail> {
-  // The parser needs no environment variable, so the process gets none.
-  const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
-    process.execPath,
-    [`--max-old-space-size=${maxMiB}`, ...program()],
-    { env: {}, stdio: ['pipe', 'pipe', 'ignore'] },
-  )
+  const child = startPipedProcess(program, maxMiB)
   const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
     // The exit code tells when a process ends early, so the write error is ignored.
@@ -82,14 +76,4 @@ function encodeFields(fields: MailFields): Buffer {
   const length = Buffer.alloc(4)
   length.writeUInt32LE(packed.length)
   return Buffer.concat([length, packed])
-}
-
-/**
- * Returns the arguments with which Node runs the entry point. Compiled code needs no loader; the
- * TypeScript sources need tsx.
- */
-function program(): string[] {
-  const here = import.meta.url
-  const file = (ending: string): string => fileURLToPath(new URL(`./subprocess.entry.${ending}`, here))
-  return here.endsWith('.ts') ? ['--import', import.meta.resolve('tsx'), file('ts')] : [file('js')]
 }

@@ -1,4 +1,5 @@
-// Defines the e-mail templates resource: subjects and contents with placeholders (DOMAIN 15.4).
+// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4). A slice without children
+// or owners, and the one to copy.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'

@@ -5,20 +5,32 @@ import { once } from 'node:events'
 import { inflateRawSync } from 'node:zlib'
 import { readSheet } from 'read-excel-file/universal'
 
-/** Rounds a number to the 15 digits that spreadsheets show, because files store 17 digits. */
-const numberText = (text) => (/^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15))))
+/** The bytes of one sheet within the workbook. */
+export interface SheetPart {
+  from: number
+  to: number
+  isPacked: boolean
+}
 
-/** Returns a date, or a local time without a time zone. Times are rounded to seconds. */
-function dateText(date) {
+/** A row, the end of the sheet, or the reason why it cannot be read. */
+export type SheetLine = string[] | { end: true } | { error: string }
+
+/** Rounds to the 15 digits that spreadsheets show; files store 17. */
+const numberText = (text: string): string =>
+  /^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15)))
+
+/** A date, or a local time without a zone, to the second. */
+function dateText(date: Date): string {
   const rounded = Math.round(date.getTime() / 1000) * 1000
   if (!Number.isFinite(rounded) || Math.abs(rounded) > 8.64e15) return ''
-  const [day, time] = new Date(rounded).toISOString().slice(0, -5).split('T')
+  const [day = '', time] = new Date(rounded).toISOString().slice(0, -5).split('T')
   return time === '00:00:00' ? day : `${day}T${time}`
 }
 
-const cellText = (value) => (value === null ? '' : value instanceof Date ? dateText(value) : String(value))
+const cellText = (value: unknown): string =>
+  value === null ? '' : value instanceof Date ? dateText(value) : String(value)
 
-async function write(value) {
+async function write(value: SheetLine): Promise<void> {
   if (!process.stdout.write(`${JSON.stringify(value)}\n`)) await once(process.stdout, 'drain')
 }
 
@@ -26,13 +38,13 @@ async function write(value) {
  * Throws for a cell position that only an attack would use, because the library fills all rows and
  * columns before a cell. The memory and time limits stop other attacks.
  */
-function checkPlaces(bytes) {
+function checkPlaces(bytes: Buffer, parts: readonly SheetPart[]): void {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
-  for (const { from, to, isPacked } of JSON.parse(process.argv[2])) {
+  for (const { from, to, isPacked } of parts) {
     const part = bytes.subarray(from, to)
     const xml = (isPacked ? inflateRawSync(part, { maxOutputLength: mostBytes }) : part).toString('latin1')
-    for (const [, at] of xml.matchAll(place)) {
-      const [, column, row] = /^([A-Z]{0,3})(\d{1,7})$/.exec(at) ?? []
+    for (const [, at = ''] of xml.matchAll(place)) {
+      const [, column = '', row] = /^([A-Z]{0,3})(\d{1,7})$/.exec(at) ?? []
       if (row === undefined || Number(row) > mostRow || (column.length === 3 && column > 'ALL'))
         throw new Error(`A cell stands at ${at}.`)
     }
@@ -42,15 +54,15 @@ function checkPlaces(bytes) {
 const mostRow = 1_048_576
 const mostBytes = 200 * 1024 * 1024
 
-const chunks = []
-for await (const chunk of process.stdin) chunks.push(chunk)
+const chunks: Buffer[] = []
+for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
 const bytes = Buffer.concat(chunks)
 try {
-  checkPlaces(bytes)
+  checkPlaces(bytes, JSON.parse(process.argv[2] ?? '[]') as SheetPart[])
   const input = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length)
   const rows = await readSheet(input, 1, { parseNumber: numberText })
   for (const row of rows) await write(row.map(cellText))
   await write({ end: true })
 } catch (error) {
-  await write({ error: String(error?.message ?? error) })
+  await write({ error: error instanceof Error ? error.message : String(error) })
 }

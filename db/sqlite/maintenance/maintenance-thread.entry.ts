@@ -1,0 +1,74 @@
+// The thread of maintenance-thread.ts: runs one statement after the other on a connection of its
+// own, and answers each. It opens the file with the first statement.
+import { parentPort, workerData } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+
+export interface ThreadDatabase {
+  file: string
+  maxWalBytes: number
+  isReading: boolean
+  isUnsafe: boolean
+}
+
+/** A statement with its parameters. Null ends the thread. */
+export type ThreadTask = readonly [text: string, ...parameters: unknown[]] | null
+
+export interface StatementResult {
+  /** The values of the first row, as pragmas return them. */
+  row: number[]
+  rows: Record<string, unknown>[]
+  /** The number of changed rows, including those of FTS5's own tables. */
+  changed: number
+}
+
+export type ThreadAnswer = { done: StatementResult } | { failure: string; code: string }
+
+/** For a lock of another process. */
+const maxLockWaitMs = 100
+
+interface Connection {
+  database: Database.Database
+  totalChanges: Database.Statement<[], number>
+}
+
+function openDatabase({ file, maxWalBytes, isReading, isUnsafe }: ThreadDatabase): Connection {
+  const database = new Database(file, { timeout: maxLockWaitMs, fileMustExist: true, readonly: isReading })
+  if (isUnsafe) database.unsafeMode()
+  database.pragma('synchronous = FULL')
+  database.pragma('wal_autocheckpoint = 0')
+  database.pragma(`journal_size_limit = ${maxWalBytes}`)
+  return { database, totalChanges: database.prepare<[], number>('select total_changes()').pluck() }
+}
+
+let connection: Connection | undefined
+
+function runStatement(text: string, parameters: readonly unknown[]): StatementResult {
+  connection ??= openDatabase(workerData as ThreadDatabase)
+  const { database, totalChanges } = connection
+  const statement = database.prepare<unknown[], Record<string, unknown>>(text)
+  const before = totalChanges.get() ?? 0
+  let rows: Record<string, unknown>[] = []
+  if (statement.reader) rows = statement.all(...parameters)
+  else statement.run(...parameters)
+  const row = Object.values(rows[0] ?? {}) as number[]
+  return { row, rows, changed: (totalChanges.get() ?? 0) - before }
+}
+
+function answerOf(text: string, parameters: readonly unknown[]): ThreadAnswer {
+  try {
+    return { done: runStatement(text, parameters) }
+  } catch (error) {
+    const { message } = error as Error
+    return { failure: message, code: error instanceof Database.SqliteError ? error.code : '' }
+  }
+}
+
+parentPort?.on('message', (task: ThreadTask) => {
+  if (task === null) {
+    connection?.database.close()
+    parentPort?.close()
+    return
+  }
+  const [text, ...parameters] = task
+  parentPort?.postMessage(answerOf(text, parameters))
+})

@@ -1,0 +1,51 @@
+// The definition that sources and types of leads share: rows with a unique name, the number of
+// leads that use each, and no deletion of one that is in use or the last (DOMAIN 15.2).
+import type { Db } from '../../../db/store.ts'
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import { text } from '../../kernel/query/filter.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { uniqueName } from '../../kernel/resource/references.ts'
+import { leadsCount, refuseLastOrUsed } from './usage.ts'
+
+interface Vocabulary {
+  noun: string
+  table: 'lead_sources' | 'lead_types'
+  /** The last word of the list's path. */
+  entity: string
+  /** The column of leads that refers to the table. */
+  column: 'lead_source_id' | 'lead_type_id'
+}
+
+interface Row {
+  id: number
+  name: string
+  leads_count: number
+  created_at: string
+  updated_at: string
+  version: number
+}
+
+/** Everything of the definition but its operations. */
+export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) => ({
+  noun,
+  table,
+  rows: (ctx: Context, db: Db) =>
+    db
+      .selectFrom(table)
+      .selectAll(table)
+      .select(leadsCount(ctx, column, `${table}.id`)),
+  sort: { id: `${table}.id`, name: `${table}.name_key`, created_at: `${table}.created_at` },
+  filter: () => ({ name: text(`${table}.name_key`) }),
+  search: [{ key: `${table}.name_key` }],
+  toRow: ({ name }: { name?: string }, writing: Writing<Row>) => uniqueName(writing, { table, entity, noun }, name),
+  toReply: (row: Row): Schema<'Source'> & Schema<'LeadType'> => ({
+    id: row.id,
+    name: row.name,
+    leads_count: Number(row.leads_count),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    version: row.version,
+  }),
+  beforeDelete: (ctx: Context, row: Row) => refuseLastOrUsed(ctx, table, column, row),
+})
