@@ -25,45 +25,67 @@ const measuring = 'test/timing/**/*.test.ts'
 /** Tests that start processes and browsers, which takes long; `npm run check` leaves them out. */
 const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${folder}/**/*.test.ts`)
 
+/** Tests whose subject is SQLite: its files, its plans, its statements, its images. */
+const sqliteOnly = [
+  'test/resources/data-transfer.cost.test.ts',
+  'test/resources/authentication.passwords.test.ts',
+  'test/kernel/files/sync.test.ts',
+]
+
+/** `npm test` runs these on PostgreSQL after the whole suite has run on SQLite. */
+const postgres = {
+  test: {
+    ...common,
+    name: 'postgres',
+    include: ['test/{jobs,kernel,postgres,properties,resources}/**/*.test.ts'],
+    exclude: sqliteOnly,
+    isolate: false,
+    testTimeout: 60_000,
+  },
+}
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
     globalSetup: 'test/support/global-setup.ts',
     // The runner itself does next to nothing, so every core gets a worker.
     maxWorkers: '100%',
-    projects: [
-      {
-        test: {
-          ...common,
-          name: 'inside',
-          include: ['test/**/*.test.ts'],
-          exclude: [...replacing, ...outside, measuring],
-          isolate: false,
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: 'outside',
-          include: outside,
-          isolate: false,
-          testTimeout: 60_000,
-          expect: { poll: { timeout: 20_000 } },
-        },
-      },
-      { test: { ...common, name: 'replacing', include: replacing } },
-      {
-        test: {
-          ...common,
-          name: 'timing',
-          include: [measuring],
-          testTimeout: 60_000,
-          isolate: false,
-          fileParallelism: false,
-          sequence: { groupOrder: 1 },
-          retry: 1,
-        },
-      },
-    ],
+    projects:
+      process.env.ACCORD_TEST_ENGINE === 'postgres'
+        ? [postgres]
+        : [
+            {
+              test: {
+                ...common,
+                name: 'inside',
+                include: ['test/**/*.test.ts'],
+                exclude: [...replacing, ...outside, measuring],
+                isolate: false,
+              },
+            },
+            {
+              test: {
+                ...common,
+                name: 'outside',
+                include: outside,
+                isolate: false,
+                testTimeout: 60_000,
+                expect: { poll: { timeout: 20_000 } },
+              },
+            },
+            { test: { ...common, name: 'replacing', include: replacing } },
+            {
+              test: {
+                ...common,
+                name: 'timing',
+                include: [measuring],
+                testTimeout: 60_000,
+                isolate: false,
+                fileParallelism: false,
+                sequence: { groupOrder: 1 },
+                retry: 1,
+              },
+            },
+          ],
   },
 })
