@@ -1,4 +1,5 @@
-// Sources of leads (DOMAIN 15.2). The simplest slice, and the one to copy.
+// The sources of leads (DOMAIN 15.2). This is the simplest resource, and a good template for new
+// ones.
 import type { Schema } from '../../contract/types.ts'
 import { text } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
