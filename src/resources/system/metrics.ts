@@ -38,9 +38,9 @@ const forwarding =
   /^(x-forwarded(-.*)?|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|forwarded|via)$/
 
 /**
- * Returns whether the caller runs on this machine. A local proxy also connects from this machine,
- * but forwards requests of other machines. Such requests have a forwarding header, a trusted proxy
- * address or a public host.
+ * Returns whether the caller runs on this machine. A local proxy connects from this machine too,
+ * but forwards requests of remote callers. Therefore a request does not count when it has a
+ * forwarding header, the address of a trusted proxy, or a host name that is not local.
  */
 function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
@@ -95,8 +95,8 @@ async function figuresOf(ctx: Context): Promise<string> {
 }
 
 /**
- * Returns metrics about faults of the database, from the memory of the process. They need no query,
- * which might fail because of the fault.
+ * Returns metrics about faults of the database, from the memory of the process. A query could fail
+ * because of the fault, so this function makes none.
  */
 async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
   const registers = [new Registry()]

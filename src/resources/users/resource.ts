@@ -225,8 +225,8 @@ const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
 })
 
 /**
- * Deletes a user. With `reassign_to`, first gives the records of the user to that user, in the same
- * transaction.
+ * Deletes a user. With `reassign_to`, the records of the deleted user first get `reassign_to` as
+ * their owner, in one transaction with the deletion.
  */
 const deleteUser =
   (owned: () => readonly OwnedResource[]): Handler<'deleteUser'> =>

@@ -1,6 +1,6 @@
 // The view ceiling (DOMAIN 7.4): callers may change only users who see no owner that the caller
 // does not see, and may give no user a wider view. The checks compare sets of visible owners.
-// roles/permission-ceiling.ts is the same kind of limit for permissions.
+// roles/permission-ceiling.ts has the ceiling of permissions.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

@@ -1,5 +1,5 @@
-// Submitted values that cannot be stored because another record has them. They are removed from the
-// body and listed in a note for the lead.
+// Submitted values that cannot be stored because another record has them. This module removes such
+// values from the body and lists them in a note for the lead.
 import type { Body } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { contactFields } from '../persons/contacts.ts'

@@ -33,8 +33,8 @@ export async function submit(asked: Context, form: PublicForm, sent: Schema<'Web
   try {
     await store(ctx, form, sent)
   } catch (error) {
-    // A concurrent submission may have created the same person. The second try then finds that
-    // person.
+    // A concurrent submission may have created a person with this e-mail address. The second try
+    // then finds that person.
     if (!(error instanceof Problem) || error.code !== 'unique_violation' || error.more.errors) throw error
     await store(ctx, form, sent)
   }
@@ -181,8 +181,8 @@ async function knownPersons({ db }: Context, emails: Body<'createPerson'>['email
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
 
 /**
- * Returns a collection that reports each validation error once. Several rules may find the same
- * error.
+ * Returns a collection that passes each validation error to `found` only once. Several rules may
+ * report an identical error.
  */
 function reportOnce(found: ValidationErrors): ValidationErrors {
   const said = new Set<string>()

@@ -16,8 +16,8 @@ import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
- * The list fields that webhooks send empty, by entity (DOMAIN 14). The event stores them as the
- * author of the event saw them, and other users may not see them.
+ * The list fields that webhooks send empty, by entity (DOMAIN 14). A stored event has these fields
+ * as the author of the event saw them, but the webhook's user may not be allowed to see them.
  */
 const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
@@ -64,8 +64,8 @@ const without = (omitted: readonly string[], entity: Snapshot | null): Snapshot 
   entity && { ...entity, ...Object.fromEntries(omitted.filter((key) => key in entity).map((key) => [key, []])) }
 
 /**
- * Returns the record as the event feed shows it to a user with limited permissions: other records
- * in it become references. Users without a global view get no counts.
+ * Returns the record as the event feed shows it to a user with limited permissions: records inside
+ * the record become references. Users without a global view get no counts.
  */
 function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
   const { user, services } = ctx

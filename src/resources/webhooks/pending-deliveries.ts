@@ -1,6 +1,6 @@
-// Jobs that process all pending deliveries of a webhook. One brings deliveries forward when the
-// receiver works again, the other gives up deliveries when the webhook is switched off. Thousands
-// may be pending, so each batch has a separate transaction and then lets other work run.
+// Jobs that process all pending deliveries of a webhook. The first job brings deliveries forward
+// when the receiver works again. The second job gives up deliveries when the webhook is switched
+// off. Each batch of deliveries has a separate transaction, so that other work can run in between.
 import { defineJob, enqueue, expedite, type JobKind, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'

@@ -1,6 +1,6 @@
 // Builds the HTTP request of a webhook for an event (DOMAIN 18.5): the configured request with its
-// placeholders filled in. The same arguments always give the same request, so all attempts send the
-// same.
+// placeholders filled in. Equal arguments give equal requests, so every attempt sends an identical
+// request.
 import type { Schema } from '../../contract/types.ts'
 import type { Encryption } from '../../kernel/auth/encryption.ts'
 import { OutboundError } from '../../kernel/outbound/client.ts'

@@ -1,6 +1,6 @@
-// The values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: the
-// database stores them encrypted, and replies and events show a mask. A body that sends the mask or
-// no value keeps the stored value.
+// The values of headers and query parameters (DOMAIN chapter 0, row 16). The values are write-only:
+// the database stores them encrypted, and replies and events show a mask. A body that sends the
+// mask or no value keeps the stored value.
 import type { Schema } from '../../contract/types.ts'
 import { type Encryption, mask, openOrNull } from '../../kernel/auth/encryption.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'

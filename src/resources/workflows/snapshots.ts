@@ -17,7 +17,8 @@ export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Sn
   const next = await later
     .select('id')
     .where('related_type', 'is', null)
-    // An event whose name lacks `.after` describes the same change once more.
+    // An event whose name lacks `.after` repeats the change of another event, so only `.after`
+    // events count.
     .where('name', 'like', '%.after')
     .limit(1)
     .executeTakeFirst()
