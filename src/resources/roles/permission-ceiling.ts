@@ -1,11 +1,11 @@
-// The permission ceiling (DOMAIN 7.1): callers neither grant nor act upon more permissions than
-// their own role holds. Roles check their grants before and after a change, users check their old
-// and new role.
+// The permission ceiling (DOMAIN 7.1): callers may neither grant nor change more permissions than
+// their own role has. A change of a role checks its permissions before and after the change. A
+// change of a user checks the old and the new role.
 import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
-/** The grants of a role, as stored. */
+/** The permissions of a role, as its database row stores them. `permissions` is a JSON list. */
 export interface Grants {
   permission_type: string
   permissions: string | null
@@ -15,21 +15,23 @@ export const grantedKeys = ({ permissions }: Pick<Grants, 'permissions'>): strin
   permissions === null ? [] : (JSON.parse(permissions) as string[])
 
 /**
- * Throws 403 when the role holds a permission that the caller lacks. The server itself, without a
- * user, has no ceiling.
+ * Throws 403 when `role` has a permission that the caller lacks. A context without a user is the
+ * server itself, which has no ceiling.
  */
 export function requirePermissionsOf(ctx: Context, role: Grants): void {
   if (role.permission_type === 'all') requireEverything(ctx)
   else requireKeys(ctx, grantedKeys(role))
 }
 
-/** Throws 403 unless the caller's role holds every permission, present and future. */
+/**
+ * Throws 403 unless the caller's role has all permissions, including those that later versions add.
+ */
 function requireEverything({ user }: Context): void {
   if (!user || user.permissions === 'all') return
   throw new Problem('forbidden', 'This needs a role that holds every permission.', { required: '*' })
 }
 
-/** Throws 403 for the first permission that the caller lacks. */
+/** Throws 403 when the caller lacks one of `keys`. The error names the first missing key. */
 function requireKeys({ user }: Context, keys: readonly string[]): void {
   if (!user || user.permissions === 'all') return
   const { permissions } = user
@@ -38,7 +40,7 @@ function requireKeys({ user }: Context, keys: readonly string[]): void {
   throw new Problem('forbidden', `This needs the permission ${missing}, which your role lacks.`, { required: missing })
 }
 
-/** Active users whose role holds every permission. */
+/** Returns a query for the ids of the active users whose role has all permissions. */
 export const fullAccessUsers = (db: Db) =>
   db
     .selectFrom('users')
@@ -48,8 +50,8 @@ export const fullAccessUsers = (db: Db) =>
     .where('roles.permission_type', '=', 'all')
 
 /**
- * Whether an active user other than this one, or of a role other than this one, holds every
- * permission.
+ * Returns whether an active user has all permissions, not counting the user or the holders of the
+ * role that `without` names.
  */
 export async function isFullAccessHeldBeside(
   ctx: Context,

@@ -1,5 +1,6 @@
-// Roles: the permissions of users (DOMAIN 7.1, 15.3). A caller cannot grant more than the own role
-// holds, nor lock all users out.
+// Roles, which give users their permissions (DOMAIN 7.1, 15.3). Callers cannot grant more
+// permissions than their own role has. No change may leave the installation without an active user
+// who has all permissions.
 import { sql } from 'kysely'
 import type { Body, Schema } from '../../contract/types.ts'
 import { permissionTree, withAncestors } from '../../kernel/auth/permissions.ts'
@@ -65,7 +66,9 @@ export const roles = defineResource({
   },
 })
 
-/** The grants of the role after the write; a role with every permission lists none. */
+/**
+ * Returns the permissions of the role after the write. A role with all permissions stores no list.
+ */
 function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
   const type = body.permission_type ?? current?.permission_type ?? 'custom'
   if (type === 'all') return { permission_type: type, permissions: null }
@@ -76,7 +79,7 @@ function grantsOf(body: Body<'updateRole'>, current: Grants | null): Grants {
 const isRegranted = (current: Grants, granted: Grants): boolean =>
   granted.permission_type !== current.permission_type || grantedKeys(granted).join() !== grantedKeys(current).join()
 
-/** Throws 403 when the caller lacks a permission that the changed role holds or would grant. */
+/** Throws 403 when the caller lacks a permission that the role has before or after the change. */
 function checkCeiling(
   ctx: Context,
   body: Body<'updateRole'>,
@@ -92,7 +95,10 @@ function checkCeiling(
   requirePermissionsOf(ctx, granted)
 }
 
-/** Throws 409 when the change would take the way back from the caller or from all users. */
+/**
+ * Throws 409 when the caller could not undo the change, or when no active user would have all
+ * permissions after the change.
+ */
 async function checkLockOut(ctx: Context, current: Current, granted: Grants): Promise<void> {
   if (granted.permission_type === 'all') return
   const isOwn = current.id === ctx.user?.roleId
@@ -131,6 +137,7 @@ async function refuseLast(ctx: Context, role: Current): Promise<void> {
 }
 
 export const handlers = {
-  // The contract spells out four levels without recursion; the tree has one recursive type.
+  // The types differ: the contract describes four levels of the tree, and `permissionTree` returns
+  // a recursive type.
   listPermissions: async () => ({ data: permissionTree() as object[] as Schema<'Permission'>[] }),
 } satisfies Partial<Handlers>

@@ -1,4 +1,5 @@
-// Reindexes persons when their organization is deleted, because they are found by its name.
+// Reindexes the persons of a deleted organization, because the index entry of a person contains the
+// name of the organization.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 
 const reindexPersons: DeleteHook = async ({ db, unit }, organizationId) => {

@@ -1,6 +1,5 @@
-// Search over all records (DOMAIN 22.1). The index (db/search/search-index.ts) finds and ranks the
-// records; each resource decides which of them the caller may see, so search finds nothing that
-// could not be listed.
+// Search over all records (DOMAIN 22.1). The index (db/search/search-index.ts) finds and ranks
+// records. The resource of each record type then removes the records that the caller may not see.
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { type Expression, sql } from 'kysely'
 import type { FullTextHit } from '../../../db/dialect.ts'
@@ -16,13 +15,15 @@ import { leadsWithUnreadableAddresses } from '../leads/person.ts'
 type Hit = Schema<'SearchHit'>
 type Type = Hit['type']
 
-/** The searchable resources, by their name in paths. */
+/**
+ * The searchable resources, by record type. Each key is also the name of the resource in API paths.
+ */
 export type Searched = Partial<
   Record<Type, Pick<Resource<unknown, never>, 'listOperation' | 'getOperation' | 'visibleIds' | 'table' | 'query'>>
 >
 
 interface Candidate {
-  /** The id in the index. */
+  /** The id of the row in `search_index`; `entity_id` is the id of the record. */
   id: number
   entity_type: string
   entity_id: number
@@ -31,10 +32,16 @@ interface Candidate {
   score: number
 }
 
-/** How many candidates are checked for visibility at first; usually enough. */
+/**
+ * The number of best matches that the first pass checks for visibility. Most searches need no
+ * second pass.
+ */
 const firstWindow = 500
 
-/** The types to search. Throws 403 for a named type that the caller may not list. */
+/**
+ * Returns the record types to search. Throws 403 when the caller may not list one of the `named`
+ * types.
+ */
 function typesOf(ctx: Context, searched: Searched, named: readonly Type[] | undefined): Type[] {
   for (const type of named ?? []) {
     const resource = searched[type]
@@ -53,7 +60,7 @@ interface SearchQuery {
   limit: number
 }
 
-/** The matching index rows, best first. */
+/** Returns the matching rows of the index, best match first. */
 async function candidates(ctx: Context, search: SearchQuery): Promise<Candidate[]> {
   const hits = ctx.services.store.dialect.fullText.hits('search_index', search)
   if (hits === null) return []
@@ -67,8 +74,9 @@ async function candidates(ctx: Context, search: SearchQuery): Promise<Candidate[
 }
 
 /**
- * For callers who see few of the matches: searches only among the records they see, with one
- * statement per type and a yield between them.
+ * Searches only among the records that the caller may see. This second pass serves callers who may
+ * see few of the best matches. It runs one statement per record type and lets other requests run in
+ * between.
  */
 async function candidatesInSight(ctx: Context, searched: Searched, search: SearchQuery): Promise<Candidate[]> {
   const found: Candidate[] = []
@@ -81,7 +89,8 @@ async function candidatesInSight(ctx: Context, searched: Searched, search: Searc
       .select('own.id')
       .where('own.entity_type', '=', type)
       .where('own.entity_id', 'in', rows.select(sql.ref<number>(`${resource.table}.id`).as('id')))
-    // A type without a visibility condition needs no subquery.
+    // Without a visibility condition the caller may see all records of the type, so no subquery is
+    // needed.
     const isOpen = rows.toOperationNode().where === undefined
     await nextTick()
     found.push(...(await candidates(ctx, { ...search, types: [type], ...(!isOpen && { among }) })))
@@ -89,7 +98,7 @@ async function candidatesInSight(ctx: Context, searched: Searched, search: Searc
   return found.sort((one, other) => other.score - one.score || other.id - one.id)
 }
 
-/** The candidates that the caller may see, as search hits. */
+/** Returns the candidates that the caller may see, converted to search hits. */
 async function visible(
   ctx: Context,
   searched: Searched,
@@ -114,8 +123,8 @@ async function visible(
 }
 
 /**
- * Leads that match only by an address of their person that the caller cannot read; `q` of the list
- * of leads does not find them either.
+ * Returns the ids of leads that match only through an address of their person that the caller may
+ * not read. The `q` filter of the lead list does not find these leads either.
  */
 async function unreadable(
   ctx: Context,

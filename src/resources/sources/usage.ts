@@ -1,5 +1,5 @@
-// Shared by sources, types and pipelines: the number of leads that use a row, and the refusal to
-// delete one that is in use or the last (DOMAIN 15.2).
+// The use of sources, types and pipelines by leads (DOMAIN 15.2): the number of leads that refer to
+// a row. A source or type that is in use, or that is the last of its table, cannot be deleted.
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
@@ -13,8 +13,8 @@ export const leadsCount = (ctx: Context, column: Column | 'lead_pipeline_id', of
   )
 
 /**
- * Throws 409 `in_use` while leads refer to the row, 409 `protected` when it is the last of its
- * table.
+ * Throws 409 `in_use` while leads refer to `row`. Throws 409 `protected` when `row` is the last one
+ * of its table.
  */
 export async function refuseLastOrUsed(
   ctx: Context,

@@ -1,4 +1,4 @@
-// Other names under which listeners and webhooks may ask for events (DOMAIN 17.2).
+// Aliases of event names, which patterns of listeners and webhooks may use (DOMAIN 17.2).
 import { type EventAliases, matcher } from '../../kernel/write/events.ts'
 
 export const eventAliases: EventAliases = [
@@ -12,5 +12,5 @@ export const eventAliases: EventAliases = [
   [/^email\.trash\./, 'email.update.'],
 ]
 
-/** Whether an event is meant by a pattern of a listener or a webhook. */
+/** Returns a function that tests whether an event name matches `pattern`, also through an alias. */
 export const eventMatcher = (pattern: string): ((name: string) => boolean) => matcher(pattern, eventAliases)

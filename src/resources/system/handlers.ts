@@ -1,5 +1,5 @@
-// Liveness and readiness of the server (DOMAIN 26). http/docs/ serves the documentation and the
-// contract.
+// Handlers for liveness, readiness, jobs and metrics (DOMAIN 26). http/docs/ serves the
+// documentation and the contract.
 import type { FaultKind, RecordedFault } from '../../../db/store.ts'
 import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -13,10 +13,13 @@ import { mailJobKinds } from './mail-job-kinds.ts'
 import { handlers as metrics } from './metrics.ts'
 import { webhookStates, webhookTotals } from './webhook-health.ts'
 
-/** How long due work may wait before readiness reports it. */
+/** The maximum time in milliseconds that due work may wait before readiness reports `behind`. */
 const maxWaitMs = 60_000
 
-/** Whether due work gets done by any process, read from the rows. */
+/**
+ * Returns the state of the background worker, read from the database: the worker may run in any
+ * process.
+ */
 async function worker(ctx: Context): Promise<DatabaseState['worker']> {
   const lock = await ctx.db.selectFrom('locks').select('locked_until').where('name', '=', 'worker').executeTakeFirst()
   if ((lock?.locked_until ?? '') < now(ctx)) return 'off'
@@ -24,7 +27,7 @@ async function worker(ctx: Context): Promise<DatabaseState['worker']> {
   return (await areReadersBehind(ctx, since)) || (await areJobsBehind(ctx, since)) ? 'behind' : 'ok'
 }
 
-/** Whether an event consumer has not processed an event older than `since`. */
+/** Returns whether an event consumer has yet to process an event older than the time `since`. */
 async function areReadersBehind({ db }: Context, since: string): Promise<boolean> {
   const place = db.selectFrom('event_readers').select(({ fn }) => fn.min('last_event_id').as('place'))
   const next = db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)
@@ -67,7 +70,7 @@ interface DatabaseState {
 
 async function checkDatabase(ctx: Context): Promise<DatabaseState> {
   try {
-    // A query of a table, so that SQLite reads the file.
+    // Queries a table, because SQLite evaluates `select 1` without reading the database file.
     await ctx.db.selectFrom('users').select('id').orderBy('id').limit(1).execute()
   } catch (cause) {
     throw (
@@ -83,8 +86,8 @@ async function checkDatabase(ctx: Context): Promise<DatabaseState> {
 }
 
 /**
- * The last answer of the database, or its failure, cached for a second because anyone may ask as
- * often as they like.
+ * Caches the last state of the database, or the last error, for one second. Anyone may call
+ * `/readyz` without a limit.
  */
 const lastDatabaseState = ttlCache<DatabaseState>(1000)
 
@@ -96,7 +99,7 @@ const faultProblems = {
 const presentFault = ({ services }: Context, kind: FaultKind): RecordedFault['present'] =>
   services.store.faults().find((fault) => fault.kind === kind)?.present ?? null
 
-/** Throws 503 while a fault of this kind lasts. */
+/** Throws 503 while a fault of this `kind` lasts. */
 function refuse(ctx: Context, kind: keyof typeof faultProblems): void {
   const fault = presentFault(ctx, kind)
   if (fault === null) return
@@ -124,8 +127,8 @@ export const handlers = {
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
         headers: { 'retry-after': '10' },
       })
-    // Requests succeed without a current manual, a worker or mail, so these are reported but do not
-    // make the server unready.
+    // A problem of the documentation, the worker, mail or webhooks is reported here. Such a problem
+    // does not make the server unready, because requests still succeed.
     return {
       status: 'ready',
       checks: {

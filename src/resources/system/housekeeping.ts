@@ -1,4 +1,4 @@
-// Nightly jobs (DOMAIN 25.1): prune old rows, optimize the database, check the search index.
+// Nightly jobs (DOMAIN 25.1): delete old rows, optimize the database and check the search index.
 import { sql } from 'kysely'
 import { isRebuildLeft } from '../../../db/search/rebuild.ts'
 import { defineJob, enqueue } from '../../jobs/queue.ts'
@@ -15,9 +15,12 @@ interface Due {
   due: string
 }
 
-/** Days that finished workflow runs and deliveries are kept, and expired tokens. */
+/**
+ * The number of days for which finished workflow runs, finished deliveries and expired tokens are
+ * kept.
+ */
 const keptDays = 30
-/** Rows per statement; other work runs in between. */
+/** The maximum number of rows per delete statement. Other work can run between two statements. */
 const atOnce = 100
 
 type Log =
@@ -33,8 +36,8 @@ type Log =
   | 'call_counts'
 
 /**
- * Append-only tables, the indexed column that dates their rows, and the time before which rows are
- * deleted. Unfinished rows have no date and stay.
+ * Returns each table to prune, its indexed time column, and the time before which rows are deleted.
+ * The time column of unfinished rows is null, so unfinished rows are kept.
  */
 function logs(ctx: Context): [table: Log, column: string, until: string][] {
   const daysAgo = (days: number): string => daysAfter(ctx.time, -days)
@@ -73,7 +76,10 @@ async function pruneSome({ db }: Context, table: Log, column: string, until: str
   return ids.length
 }
 
-/** Deletes tokens that expired long ago, with the events of a revocation. */
+/**
+ * Deletes the tokens that expired more than `keptDays` ago. Each deletion emits the same events as
+ * a revocation.
+ */
 async function pruneTokens(ctx: Context): Promise<void> {
   const old = ctx.db.selectFrom('tokens').select('id').where('expires_at', '<', daysAfter(ctx.time, -keptDays))
   for (const { id } of await old.execute()) {
@@ -105,8 +111,9 @@ export const checkSearch = defineJob<Due>({
 })
 
 /**
- * At server start: the leftovers of a killed rebuild slow down every write, and the nightly check
- * is hours away.
+ * Enqueues a check of the search index at server start when a killed rebuild has left its tables
+ * and triggers behind. The nightly check would be too late, because these triggers slow down every
+ * write.
  */
 export async function checkSearchAfterKill(ctx: Context): Promise<void> {
   if (await isRebuildLeft(ctx.services.store))

@@ -1,4 +1,4 @@
-// The API of background jobs (DOMAIN 25.1): list, retry, delete.
+// API handlers that list, retry and delete background jobs (DOMAIN 25.1).
 import type { Schema } from '../../contract/types.ts'
 import { isSequenceBusy, unblock } from '../../jobs/leases.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -50,7 +50,10 @@ const listJobs: Handler<'listJobs'> = (ctx, { query }) =>
     present: (rows) => rows.map(present),
   })
 
-/** A job that is not running. Throws 409 for a running one. Call it in a transaction. */
+/**
+ * Returns the job. Throws 409 when the job is running. Call this in a transaction, so that the job
+ * cannot start meanwhile.
+ */
 async function requireIdle(ctx: Context, id: number): Promise<Row> {
   const job = await jobOf(ctx, id)
   if (job.state === 'running') throw new Problem('state_conflict', 'The job is running.')
@@ -58,14 +61,14 @@ async function requireIdle(ctx: Context, id: number): Promise<Row> {
 }
 
 /**
- * A context without the caller's limits: a user who manages jobs need not see the records a job
- * works on.
+ * Returns the context without the limits of the caller. A user who manages jobs need not be able to
+ * see the records that a job changes.
  */
 const asSystem = <C extends Context>(ctx: C): C => ({ ...ctx, user: null, token: null, ifMatch: null })
 
 /**
- * Queues a job again, due now. Throws 409 for a job that is running or blocked, or that can no
- * longer do its work.
+ * Makes a job due now. Throws 409 when the job is running or blocked, or when its kind cannot be
+ * retried after it was buried.
  */
 export const retry = (ctx: Context, id: number): Promise<Job> =>
   transaction(ctx, async (ctx) => {
@@ -83,8 +86,8 @@ export const retry = (ctx: Context, id: number): Promise<Job> =>
   })
 
 /**
- * The columns of a buried job that starts over, blocked when later jobs of its sequence are ahead
- * of it.
+ * Returns the columns that restart a buried job. The job is blocked while later jobs of its
+ * sequence are unfinished.
  */
 async function restartColumns(ctx: Context, job: Row) {
   const hooks = ctx.services.jobs.get(job.kind)
@@ -103,7 +106,7 @@ const deleteJob: Handler<'deleteJob'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
     const { kind, state, payload, sequence } = await requireIdle(ctx, id)
     await ctx.db.deleteFrom('jobs').where('id', '=', id).execute()
-    // The hook of a buried job ran when it was buried.
+    // `onBuried` of a buried job has already run.
     if (state !== 'buried') {
       const cause = `It was given up by ${ctx.user?.name ?? 'the system'}.`
       await ctx.services.jobs.get(kind)?.onBuried?.(asSystem(ctx), JSON.parse(payload) as object, cause)

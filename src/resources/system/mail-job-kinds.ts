@@ -1,4 +1,4 @@
-// The kinds of jobs that send mail, by their definitions.
+// The kinds of jobs whose definition says that they send mail.
 import type { Services } from '../../kernel/context.ts'
 
 export const mailJobKinds = ({ jobs }: Services): string[] =>

@@ -1,5 +1,5 @@
-// GET /metrics (DOMAIN 26): the process counters, and figures from rows and files. The queries are
-// few and bounded, and their results are cached for some seconds.
+// GET /metrics (DOMAIN 26): the counters of the process, and metrics from database rows and files.
+// Queries for metrics count a limited number of rows, and their results are cached for 5 seconds.
 import { stat } from 'node:fs/promises'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
@@ -18,13 +18,12 @@ import { mailJobKinds } from './mail-job-kinds.ts'
 import { webhookStates, webhookTotals } from './webhook-health.ts'
 
 /**
- * At most this many rows of a kind are counted, so that monitoring stays cheap during a backlog.
+ * The maximum number of rows that a metric counts, so that monitoring is cheap during a backlog.
  */
 const maxCounted = 10_000
 
 /**
- * Admits callers on the same machine, and tokens that may see reports. A proxy on this machine
- * forwards for others: it sends one of these headers or the host it was called by.
+ * Throws 401 or 403 unless the caller runs on this machine or has a token that may read reports.
  */
 async function admit(ctx: Context): Promise<void> {
   if (isOfThisMachine(ctx)) return
@@ -39,8 +38,9 @@ const forwarding =
   /^(x-forwarded(-.*)?|x-real-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip|forwarded|via)$/
 
 /**
- * Whether the connection comes from this machine. A trusted proxy forwards for unknown callers, so
- * its connections do not count.
+ * Returns whether the caller runs on this machine. A local proxy connects from this machine too,
+ * but forwards requests of remote callers. Therefore a request does not count when it has a
+ * forwarding header, the address of a trusted proxy, or a host name that is not local.
  */
 function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
@@ -94,7 +94,10 @@ async function figuresOf(ctx: Context): Promise<string> {
   return registry.metrics()
 }
 
-/** The state of the database as the process knows it, without a query, which might fail. */
+/**
+ * Returns metrics about faults of the database, from the memory of the process. A query could fail
+ * because of the fault, so this function makes none.
+ */
 async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
   const registers = [new Registry()]
   const labelNames = ['kind']
@@ -142,7 +145,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .select(['run_at', 'kind'])
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
-    // Without a mail server, e-mails wait as expected.
+    // Without a configured mail server, waiting mail jobs are no backlog.
     .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .orderBy('run_at')
     .limit(1)
@@ -202,7 +205,10 @@ async function databaseBytes({ services }: Context): Promise<Sample[]> {
 
 const latestFigures = ttlCache<string>(5000, { forgetsFailures: true })
 
-/** Without the database, the figures of the process are still reported. */
+/**
+ * Omits the database metrics after a storage fault. The response still has the metrics of the
+ * process.
+ */
 function withoutDatabase(cause: unknown): string {
   if (storageFaultOf(cause) === null) throw cause
   return ''

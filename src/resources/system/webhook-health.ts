@@ -1,12 +1,12 @@
-// Which webhooks fail and how many deliveries are pending, for /readyz, /metrics, `accord doctor`
-// and `accord jobs list`.
+// Failing webhooks and pending deliveries, for /readyz, /metrics, `accord doctor` and `accord jobs
+// list`.
 import type { Db } from '../../../db/store.ts'
 import type { Sight } from '../../kernel/query/event-visibility.ts'
 import { oneLine } from '../../kernel/values/format.ts'
 import { changerColumns, silentReason, type WebhookWithChanger } from './webhook-rights.ts'
 
 /**
- * At most this many deliveries per webhook are counted, so that monitoring stays cheap during a
+ * The maximum number of deliveries counted per webhook, so that monitoring is cheap during a
  * backlog.
  */
 const maxCounted = 10_000
@@ -14,14 +14,14 @@ const maxCounted = 10_000
 export interface WebhookState {
   id: number
   name: string
-  /** Why the webhook fails; null while its receiver accepts deliveries. */
+  /** Why the webhook delivers nothing; null when it does not fail. */
   failure: string | null
   waiting: number
 }
 
 /**
- * Webhooks that fail, send nothing, were switched off by the server, or have pending deliveries; at
- * most 50.
+ * Returns the webhooks that fail, send nothing, were switched off by the server, or have pending
+ * deliveries. An installation has at most 50 webhooks, so the list needs no limit.
  */
 export async function webhookStates(db: Db, sights: ReadonlyMap<string, Sight>): Promise<WebhookState[]> {
   const rows = await db
@@ -72,7 +72,10 @@ function failureOf(
   return `fails since ${since}; ${status === null ? 'the receiver did not answer' : `the receiver answered ${status}`}`
 }
 
-/** `webhook 3 "Billing" fails since …; the receiver answered 500; 12 deliveries wait` */
+/**
+ * Returns a line such as `webhook 3 "Billing" fails since …; the receiver answered 500; 12
+ * deliveries wait`.
+ */
 export const describeWebhook = ({ id, name, failure, waiting }: WebhookState): string =>
   [`webhook ${id} "${name}"${failure === null ? '' : ` ${failure}`}`, waitingOf(waiting)].join('; ')
 

@@ -1,6 +1,6 @@
-// Why an active webhook sends nothing (DOMAIN chapter 0, row 14): the user who changed it last is
-// deleted or inactive, or may read none of the record types it sends. The sentences name no user,
-// so that the log can contain them.
+// Why an active webhook sends nothing (DOMAIN chapter 0, row 14): the user who last changed the
+// webhook is deleted or inactive, or may read none of the record types that it sends. The reasons
+// contain no user name, so the log may contain the reasons.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -8,7 +8,7 @@ import { type Sight, sightOf } from '../../kernel/query/event-visibility.ts'
 import { inactiveReason, requireTokenAbilities } from '../users/acting-user.ts'
 import { eventMatcher } from './event-patterns.ts'
 
-/** A webhook with the status and role of its user. */
+/** A webhook with the status and permissions of the user who changed the webhook last. */
 export interface WebhookWithChanger {
   is_active: number
   entity_type: string | null
@@ -18,7 +18,7 @@ export interface WebhookWithChanger {
   permissions: string | null
 }
 
-/** The columns that a query gets by joining `users` and `roles`. */
+/** The columns of `WebhookWithChanger` for a query that joins `users` and `roles`. */
 export const changerColumns = ['users.status as user_status', 'roles.permission_type', 'roles.permissions'] as const
 
 type Sights = ReadonlyMap<string, Sight>
@@ -34,8 +34,9 @@ export function silentReason(sights: Sights, webhook: WebhookWithChanger): strin
 }
 
 /**
- * The permissions one of which is needed to read any record that the webhook sends; null when none
- * is needed or the webhook subscribes to nothing.
+ * Returns the permissions that let a user read a record type which the webhook sends; any one of
+ * them is enough. Returns null when a type needs no permission, or when the webhook has no
+ * subscription or an event without a record type.
  */
 function permissionsOf(sights: Sights, { entity_type: only, events }: WebhookWithChanger): string[] | null {
   const types = only === null ? typesOf(sights, JSON.parse(events) as string[]) : [only]
@@ -44,7 +45,7 @@ function permissionsOf(sights: Sights, { entity_type: only, events }: WebhookWit
   return keys.includes(null) ? null : ([...new Set(keys)] as string[])
 }
 
-/** Throws 403 unless the calling token may itself read all that the webhook sends. */
+/** Throws 403 unless the calling token may read every record type that the webhook sends. */
 export function requireWebhookAbilities(
   ctx: Context,
   { entity_type: only, events }: Pick<WebhookWithChanger, 'entity_type' | 'events'>,
@@ -57,12 +58,13 @@ export function requireWebhookAbilities(
   )
 }
 
-/** The base names of all events, such as `lead.update`. */
+/** The names of all events without a suffix such as `.after`, for example `lead.update`. */
 const bases = [...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events))]
 
 /**
- * The record types of the events, found by the deletion event of each type; null when an event has
- * no such type.
+ * Returns the record types of the events that match `patterns`. Events such as `lead.update` and
+ * `lead.delete` share a prefix, so the deletion event of a type leads to the type. Returns null
+ * when an event has no such type.
  */
 function typesOf(sights: Sights, patterns: readonly string[]): string[] | null {
   const matches = patterns.map(eventMatcher)

@@ -1,5 +1,5 @@
-// Tags for records (DOMAIN 15.2). All users see all tags; users without a global view change only
-// their own.
+// Tags for records (DOMAIN 15.2). All users see all tags. Users without a global view may change
+// only their own tags.
 import { createHash } from 'node:crypto'
 import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
@@ -24,8 +24,9 @@ const paletteColor = (key: string): string =>
 const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDestroyTags'])
 
 /**
- * The tags that the operation may use: all of them, except that users without a global view change
- * only their own.
+ * Returns the SQL condition for the tags that the current operation may use. An operation that
+ * changes tags uses only the caller's own tags when the caller has no global view. All other
+ * operations use all tags.
  */
 const usableTags = ({ operation, user }: Context) =>
   user && user.visibleOwners !== null && changing.has(operation)
@@ -76,7 +77,8 @@ export const tags = defineResource({
 })
 
 /**
- * The tag with this name, created if there is none. Throws 403 when the caller may not create tags.
+ * Returns the id of the tag with this name, and creates the tag when it does not exist. Throws 403
+ * when the tag does not exist and the caller may not create tags.
  */
 export async function findOrCreateTag(ctx: Context, name: string): Promise<number> {
   const key = fold(name)

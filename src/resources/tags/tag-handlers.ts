@@ -1,5 +1,5 @@
-// Lists, attaches and detaches the tags of a record (DOMAIN 9.6), in the same way for every
-// taggable resource.
+// Handlers that list, attach and detach the tags of a record (DOMAIN 9.6), for every taggable
+// resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -16,7 +16,7 @@ interface Attach {
   body: Schema<'TagAttach'>
 }
 
-/** The three handlers of a taggable resource. */
+/** Creates the handlers `list`, `attach` and `detach` for the tags of one taggable resource. */
 export function createTagHandlers(entity: Taggable, target: Target) {
   return {
     list: async (ctx: Context, { params }: { params: { id: number } }) => {

@@ -1,5 +1,6 @@
-// Tags on records (DOMAIN 9.6): reads them and writes `tag_ids` of a body. Each link is a write of
-// its own with the events of its resource, after the record's own pair.
+// Reads and changes the links between records and tags (DOMAIN 9.6), including `tag_ids` of a
+// request body. Each link is a separate write with its own pair of events, after the events of the
+// record.
 import { type AliasedRawBuilder, type Kysely, sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -9,8 +10,8 @@ import { oncePerBatch, queryByIds, queryCached } from '../../kernel/query/statem
 import { write } from '../../kernel/write/write.ts'
 
 /**
- * Per taggable resource: the link table, its column for the record, and the stem of the event
- * names.
+ * For each taggable resource: the link table, its column with the id of the record, and the prefix
+ * of the event names.
  */
 const taggable = {
   leads: { table: 'lead_tags', column: 'lead_id', event: 'leads.tag' },
@@ -25,7 +26,10 @@ const taggable = {
 export type Taggable = keyof typeof taggable
 type TagRef = Schema<'TagRef'>
 
-/** The tags of linked records, sorted by name. */
+/**
+ * Returns a query for the tags of records of the resource, sorted by name. The caller adds the
+ * condition on the record.
+ */
 const linked = (db: Db, entity: Taggable) =>
   // biome-ignore lint/suspicious/noExplicitAny: one of seven link tables that have the same columns
   (db as unknown as Kysely<any>)
@@ -41,7 +45,10 @@ export const tagsOf = (ctx: Context, entity: Taggable, id: number): Promise<TagR
     build: () => linked(ctx.db, entity).where(`link.${taggable[entity].column}`, '=', id),
   })
 
-/** A column for a query of taggable records: the tags of each row as JSON, for `readTags`. */
+/**
+ * Returns a column for a query of taggable records: the tags of each row as JSON. `readTags` parses
+ * the JSON.
+ */
 export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawBuilder<string, 'tags'> =>
   services.store.dialect
     .jsonRows(linked(db, entity).whereRef(`link.${taggable[entity].column}`, '=', `${entity}.id`))
@@ -49,7 +56,7 @@ export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawB
 
 export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
-/** Adds a finding for each of `tag_ids` that is not a tag. */
+/** Adds a validation error for each id in `tag_ids` that no tag has. */
 export async function checkTagIds(
   ctx: Context,
   found: ValidationErrors,
@@ -61,8 +68,8 @@ export async function checkTagIds(
 }
 
 /**
- * Replaces the tags of a record by `ids`; a new record has none to read. Returns whether anything
- * changed.
+ * Replaces the tags of a record with the tags `ids`. Returns whether a tag was added or removed.
+ * `isNew` saves the query for the tags of a new record, which has none.
  */
 export async function setTags(
   ctx: Context,
@@ -128,8 +135,8 @@ export async function unlinkTag(ctx: Context, entity: Taggable, id: number, tag:
 }
 
 /**
- * Detaches a tag from every record, with one event each, and raises the version of these records
- * (DOMAIN 15.2).
+ * Detaches a tag from every record (DOMAIN 15.2). Emits one pair of events per record and
+ * increments the version of each record.
  */
 export async function detachFromAll(ctx: Context, tag: { id: number; name: string; color: string }): Promise<void> {
   for (const entity of Object.keys(taggable) as Taggable[]) {

@@ -1,6 +1,6 @@
-// Tokens of the caller, and with the permission settings.user.tokens and the ability users:* those
-// of other users (DOMAIN 6.4). A token cannot create one with more abilities, more networks or a
-// later expiry.
+// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. The permission
+// settings.user.tokens with an ability users:* extends this to tokens of other users. A token
+// cannot create a token with more abilities, more networks or a later expiry.
 import { type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -45,7 +45,8 @@ const sort = {
 }
 
 /**
- * Tokens that the caller may manage: the own ones, and with the permission those of visible users.
+ * Returns a query for the tokens that the caller may manage: the caller's own tokens, or with the
+ * permission `othersKey` the tokens of all visible users.
  */
 function manageableTokens(ctx: Context) {
   const rows = tokenRows(ctx)
@@ -56,7 +57,10 @@ function manageableTokens(ctx: Context) {
 
 const mayReadOthers = (ctx: Context): boolean => canCall(ctx, { permission: othersKey, ability: 'users:read' })
 
-/** Events of tokens are visible to their user and to callers who may read that user's tokens. */
+/**
+ * The visibility of token events: the owner of the token sees its events, and so do callers who may
+ * read the tokens of the owner.
+ */
 export const tokenSight: Sight = {
   lists: operations.listTokens,
   records: {
@@ -78,8 +82,8 @@ export const tokenSight: Sight = {
 }
 
 /**
- * Throws 404 for a token that the caller may not manage, 403 for one of another user without the
- * ability.
+ * Returns a token. Throws 404 when the caller may not manage it. Throws 403 for a token of another
+ * user when the caller lacks `ability`.
  */
 async function find(ctx: Context, id: number, ability?: 'users:read' | 'users:write') {
   const row = await manageableTokens(ctx).where('tokens.id', '=', id).executeTakeFirst()
@@ -88,7 +92,10 @@ async function find(ctx: Context, id: number, ability?: 'users:read' | 'users:wr
   return row
 }
 
-/** Paths below a token: throws 404 for one that the caller may not manage. */
+/**
+ * The check for API paths below `/tokens/{id}`: throws 404 for a token that the caller may not
+ * manage.
+ */
 export const tokens = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await find(ctx, id)
@@ -113,7 +120,7 @@ const getToken: Handler<'getToken'> = async (ctx, { params }) => ({
 const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const abilities = [...new Set(body.abilities ?? ['*'])]
   const sent = [...new Set(body.allowed_ips ?? [])]
-  // A token limited to networks passes this limit on.
+  // A calling token that is limited to networks passes this limit on to the new token.
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
   const found = new ValidationErrors()
   checkCreation(ctx, body, found)
@@ -150,26 +157,29 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   }
 }
 
-/** The earlier of two times; null means never. */
+/** Returns the earlier of two expiry times. A null time means that the token never expires. */
 const earliest = (a: string | null, b: string | null): string | null =>
   a === null || b === null ? (a ?? b) : a < b ? a : b
 
 const daysFrom = (ctx: Context, days: number): string => daysAfter(ctx.time, days)
 
-/** The requested expiry; null for never. */
+/** Returns the requested expiry time; null when the token never expires. */
 const expiryOf = (ctx: Context, { expires_at, expires_in_days }: Body<'createToken'>): string | null => {
   if (expires_at !== undefined) return expires_at
   return expires_in_days === null ? null : daysFrom(ctx, expires_in_days ?? defaultDays)
 }
 
-/** The findings for the rest of a body whose `refused` fields break the schema. */
+/**
+ * Returns the validation errors of the fields that passed the schema. `refused` names the fields
+ * that failed the schema.
+ */
 export const examineCreation: Examine = async (ctx, { body }, refused) => {
   const found = new ValidationErrors(refused)
   checkCreation(ctx, body as Body<'createToken'>, found)
   return found.all
 }
 
-/** Finds everything that is wrong with the body beyond its schema. */
+/** Adds the validation errors of a new token that the schema does not cover. */
 function checkCreation(ctx: Context, body: Body<'createToken'>, found: ValidationErrors): void {
   for (const [index, ability] of (body.abilities ?? []).entries()) {
     if (!knownAbilities.includes(ability))

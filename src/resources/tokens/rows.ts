@@ -1,16 +1,16 @@
-// Tokens as rows: reading them without their hash and revoking them, for the list of tokens and for
-// signing in and out.
+// Reads tokens without their hashes, and revokes tokens. Used by the token API and by sign-in and
+// sign-out.
 import { type RawBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 
-/** The most unexpired tokens of a user, per kind (DOMAIN 25.2). */
+/** The maximum number of unexpired tokens per user and kind (DOMAIN 25.2). */
 export const maxTokens = 50
 
 /**
- * All tokens without their hashes. The name is folded in the query because the table has no column
- * for it.
+ * Returns a query for all tokens without their hashes. The query folds `name` into `name_key`,
+ * because the table has no such column.
  */
 export const tokenRows = (ctx: Context) => {
   const name: RawBuilder<string> = ctx.services.store.dialect.fold('name')
@@ -50,8 +50,8 @@ export const presentToken = (row: Row): Schema<'Token'> => ({
 })
 
 /**
- * Revokes tokens with all tokens created by them, each with its events. They are refused from the
- * commit on.
+ * Revokes tokens and all tokens that were created with them, directly or indirectly. Each
+ * revocation has its own events. A revoked token is refused as soon as the transaction commits.
  */
 export const revokeTokens = (ctx: Context, ids: readonly number[]): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -68,7 +68,8 @@ export const revokeTokens = (ctx: Context, ids: readonly number[]): Promise<void
       .select('id')
     const ended = (await family.execute()).map(({ id }) => id)
     if (ended.length === 0) return
-    // A token is younger than its parent, so descendants are revoked first.
+    // A parent token has a lower id than the tokens created with it, so this order revokes the
+    // parent last.
     const rows = await tokenRows(ctx).where('tokens.id', 'in', ended).orderBy('tokens.id', 'desc').execute()
     for (const row of rows) await revokeOne(ctx, row)
   })

@@ -1,12 +1,13 @@
-// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): those whose permissions and visible
-// owners do not exceed the caller's. No caller can lock out the installation or the own account.
+// Which users a caller may change (DOMAIN 7.1, 7.4, 15.6): users with no more permissions and no
+// more visible owners than the caller. Callers cannot deactivate or delete their own account or the
+// last active user with all permissions.
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, isFullAccessHeldBeside, requirePermissionsOf } from '../roles/permission-ceiling.ts'
 import { requireWithinView } from './view-ceiling.ts'
 
-/** A user with the grants of the role. */
+/** A user with the permissions of the user's role. */
 export interface GovernedUser extends Grants {
   id: number
   status: number
@@ -14,15 +15,15 @@ export interface GovernedUser extends Grants {
   view_permission: string
 }
 
-/** The change of an account; undefined fields stay. */
+/** A change of a user. An undefined field keeps its stored value. */
 export interface AccountChange {
   status: boolean | undefined
   role: ({ id: number } & Grants) | undefined
 }
 
 /**
- * Throws 403 for a user whose role or view exceeds the caller's: a caller who may change a user
- * could set a password and sign in as that user.
+ * Throws 403 when `user` has a permission or sees an owner that the caller lacks. Otherwise the
+ * caller could set a password for this user and gain more rights by signing in as this user.
  */
 export async function requireAuthorityOver(
   ctx: Context,
@@ -32,7 +33,10 @@ export async function requireAuthorityOver(
   await requireWithinView(ctx, { id: user.id, view_permission: user.view_permission })
 }
 
-/** The same by id. Reads the caller and the user in the transaction of the change. */
+/**
+ * Does the check of `requireAuthorityOver` for a user id. Reads the caller and the user in the
+ * transaction of the change.
+ */
 export async function requireAuthorityOverId(ctx: Context, userId: number): Promise<void> {
   const user = await ctx.db
     .selectFrom('users')
@@ -44,7 +48,8 @@ export async function requireAuthorityOverId(ctx: Context, userId: number): Prom
 }
 
 /**
- * Throws 403 above the ceiling, 409 for a change that locks users out. `changes`: whether the write
+ * Throws 403 when the user or the new role exceeds the caller's rights. Throws 409 when the change
+ * would lock out the caller or the last user with all permissions. `changes` says whether the write
  * changes anything.
  */
 export async function checkAuthority(
@@ -63,8 +68,8 @@ export async function checkAuthority(
 }
 
 /**
- * Throws 403 above the ceiling, 409 for the own account and for the last active user who holds
- * every permission.
+ * Throws 403 when the user exceeds the caller's rights. Throws 409 for the caller's own account and
+ * for the last active user who has all permissions.
  */
 export async function checkDeletable(outer: Context, user: GovernedUser): Promise<void> {
   const ctx = await withCurrentCaller(outer)

@@ -1,5 +1,5 @@
-// The credentials of a user: e-mail address, password, tokens, sessions. Used by users, which
-// administrators change, and by account, which its owner changes.
+// The credentials of a user: e-mail address, password, tokens and sessions. The users API changes
+// them for administrators, and the account API changes them for the signed-in user.
 import { forgetNetworks } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
@@ -19,14 +19,14 @@ export interface Credentials {
 }
 
 /**
- * A body with the hash of its password; a caller cannot send `password_hash`, because unknown keys
- * are refused.
+ * A request body with the hash of its password. Callers cannot send `password_hash`, because the
+ * schema refuses unknown keys.
  */
 export type WithPasswordHash<B> = B & { password_hash?: string }
 
 /**
- * Adds the hash to a body with a password. Call it before the transaction: hashing takes tens of
- * milliseconds.
+ * Adds `password_hash` to a body that has a password. Call this before the transaction, because
+ * hashing takes tens of milliseconds.
  */
 export async function withPasswordHash<B extends Credentials>(ctx: Context, body: B): Promise<WithPasswordHash<B>> {
   if (body.password === undefined) return body
@@ -36,7 +36,8 @@ export async function withPasswordHash<B extends Credentials>(ctx: Context, body
 type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
 
 /**
- * Finds an e-mail address that another user has, a password that is not repeated, and a weak one.
+ * Adds a validation error for an e-mail address that another user has, for a password that its
+ * confirmation does not repeat, and for a weak password.
  */
 export async function checkCredentials(
   writing: Finding,
@@ -60,7 +61,10 @@ export async function checkCredentials(
   checkPassword(found, body, { email: email ?? current?.email ?? '', name: body.name ?? current?.name ?? '' })
 }
 
-/** Finds a password that is not repeated, and a weak one. */
+/**
+ * Adds a validation error for a password that its confirmation does not repeat, and for a weak
+ * password.
+ */
 export function checkPassword(
   found: Finding['found'],
   { password, password_confirmation }: Credentials,
@@ -72,9 +76,9 @@ export function checkPassword(
 }
 
 /**
- * Ends all access without the password: tokens and sessions with their events, password links, and
- * known networks, because another person may have signed in from there. The calling token or
- * session stays, so that callers who change their own password remain signed in.
+ * Ends all access of a user that needs no password: tokens, sessions and password links. Forgets
+ * the networks of past sign-ins, because another person may have signed in from there. The calling
+ * token or session stays, so that callers who change their own password remain signed in.
  */
 export async function endAccess(ctx: Context, userId: number): Promise<void> {
   let ended = ctx.db.selectFrom('tokens').select('id').where('user_id', '=', userId)

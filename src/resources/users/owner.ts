@@ -1,12 +1,12 @@
-// The owner of a record: its reference in replies, and who may be named as owner (DOMAIN 3.4 Owner,
-// 3.5 UserRef).
+// The owner of a record (DOMAIN 3.4 Owner, 3.5 UserRef): how replies refer to the owner, and which
+// user a caller may set as owner.
 import type { Schema } from '../../contract/types.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 
 /**
- * A UserRef from joined columns; `imageUrl` comes from `pictureUrl` of `users.image_file_id`. Null
- * without a user.
+ * Returns a UserRef built from joined columns of `users`; null when no user is joined. Pass the
+ * `pictureUrl` of `users.image_file_id` as `imageUrl`.
  */
 export function userRef(
   id: number | null,
@@ -18,9 +18,9 @@ export function userRef(
 }
 
 /**
- * The `user_id` to store: the caller for a new record that names none, undefined when unchanged.
- * Finds an owner who is missing, inactive or not visible, and null from a caller without a global
- * view.
+ * Returns the `user_id` to store, or undefined when it is unchanged. A new record without an owner
+ * in its body gets the caller. Adds a validation error for an owner who is missing, inactive or not
+ * visible to the caller. Only callers with a global view may send null.
  */
 export async function resolveOwnerId(
   { ctx, current, found }: Writing<{ user_id: number | null }>,

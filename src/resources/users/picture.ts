@@ -1,5 +1,5 @@
-// The picture of a user (DOMAIN 15.6): a file of the user. A column of the user row names it, so
-// every UserRef can link to it without another query.
+// The picture of a user (DOMAIN 15.6), which is a file attached to the user. The row of the user
+// stores the file id, so a UserRef can link to the picture without another query.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -18,11 +18,14 @@ export const pictureUrl = (ctx: Context, fileId: number | null): string | null =
 export const picturePath = (fileId: number | null): string | null =>
   fileId === null ? null : pathTo(operations.downloadFile, fileId)
 
-/** Finds a file that does not exist or is not a picture. */
+/** Adds a validation error when the file does not exist or is not a picture within `limits`. */
 export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>
   checkFileReference(writing, 'image_file_id', fileId, limits)
 
-/** Sets the picture of a user; null removes it. Returns whether anything changed. */
+/**
+ * Sets the picture of a user; null as `fileId` removes the picture. Returns whether the picture
+ * changed.
+ */
 export async function setPicture(ctx: Context, userId: number, fileId: number | null | undefined): Promise<boolean> {
   if (fileId === undefined) return false
   const users = ctx.db.selectFrom('users').select('image_file_id').where('id', '=', userId)

@@ -1,5 +1,6 @@
-// The records of a deleted user (DOMAIN 15.6): they go to a successor or lose their owner.
-// operations.ts hands in the owned resources, because users may not import them.
+// Gives the records of a deleted user to a successor, or removes their owner (DOMAIN 15.6).
+// operations.ts passes in the resources of these records, because the users folder may not import
+// them.
 import { sql } from 'kysely'
 import { type Context, now } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
@@ -12,7 +13,7 @@ type OwnedTable = (typeof ownedTables)[number]
 /** A resource whose records have an owner. */
 export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
 
-/** Throws 422 unless the successor is another active user whom the caller sees. */
+/** Throws 422 unless the successor `to` is another active user who is visible to the caller. */
 export async function checkSuccessor(ctx: Context, from: number, to: number): Promise<void> {
   const refuse = (sentence: string) => invalid({ 'query.reassign_to': [sentence] })
   if (to === from) throw refuse('This is the user to delete.')
@@ -21,10 +22,12 @@ export async function checkSuccessor(ctx: Context, from: number, to: number): Pr
   if (successor.status !== 1) throw refuse('This user is not active.')
 }
 
-/** Gives every record of one user to another, with its update event. */
+/**
+ * Changes the owner of every record from one user to another. Each record emits its update event.
+ */
 export async function reassign(ctx: Context, owned: readonly OwnedResource[], from: number, to: number): Promise<void> {
-  // All records of the user are reassigned, whether visible to the caller or not. The If-Match
-  // header was about the user.
+  // All records of the user get the new owner, even records that the caller may not see. The
+  // If-Match header is dropped, because it names the version of the user.
   const plain: Context = withoutVisibility(ctx)
   for (const resource of owned) {
     const rows = await plain.db
@@ -37,7 +40,10 @@ export async function reassign(ctx: Context, owned: readonly OwnedResource[], fr
   }
 }
 
-/** Removes the owner from the user's remaining records, as a change of each (DOMAIN 23). */
+/**
+ * Removes the owner from the remaining records of the user, and increments the version of each
+ * record (DOMAIN 23).
+ */
 export async function disown(ctx: Context, userId: number): Promise<void> {
   for (const table of ownedTables) {
     await ctx.db

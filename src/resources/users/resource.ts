@@ -1,5 +1,5 @@
-// Users, who sign in (DOMAIN 15.6). Passwords are hashed before the transaction. authority.ts has
-// who may change whom, credentials.ts how users sign in.
+// Users, who sign in to the CRM (DOMAIN 15.6). Passwords are hashed before the transaction starts.
+// authority.ts decides which users a caller may change; credentials.ts checks passwords.
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Schema } from '../../contract/types.ts'
 import { enqueue } from '../../jobs/queue.ts'
@@ -131,13 +131,15 @@ const baseUsers = defineResource({
 })
 
 interface Joining {
-  /** Groups that the user joins. */
+  /** The ids of groups that the user joins. */
   joined: number[]
-  /** Whether the groups change. */
+  /** Whether the user joins or leaves a group. */
   changes: boolean
 }
 
-/** Finds a role or a group that does not exist. Returns the change of the groups. */
+/**
+ * Adds a validation error for a role or group that does not exist. Returns how the groups change.
+ */
 async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): Promise<Joining> {
   const { ctx, current } = writing
   if (role_id !== current?.role_id) await checkReference(writing, 'role_id', role_id, roles)
@@ -151,8 +153,8 @@ async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): 
 }
 
 /**
- * Finds changes that users may not make to their own account here (DOMAIN 15.6): some never, some
- * only through `/account`.
+ * Adds a validation error for each field that users may not change here on their own account
+ * (DOMAIN 15.6). Users change their e-mail address and password through `/account`.
  */
 function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return
@@ -166,8 +168,8 @@ function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
 }
 
 /**
- * Throws 403 for a user, role, view or group beyond the caller's, 409 for a change that locks users
- * out.
+ * Throws 403 when the user, role, view or a joined group exceeds the caller's rights. Throws 409
+ * when the change would lock out the caller or the last user with all permissions.
  */
 async function checkStanding(
   body: WithPasswordHash<Write>,
@@ -212,7 +214,7 @@ export const users = {
     baseUsers.update(ctx, id, await withPasswordHash(ctx, body)),
 } satisfies Resource<User, Write>
 
-/** Creates a user. Without a password, the user is e-mailed a link to choose one. */
+/** Creates a user. A user without a password gets an e-mail with a link for choosing one. */
 const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   const body = await withPasswordHash(ctx, input.body)
   return answering(ctx, async (ctx) => {
@@ -222,7 +224,10 @@ const createUser: Handler<'createUser'> = inSteps(async (ctx, input) => {
   })
 })
 
-/** Deletes a user after giving the records to `reassign_to`, in one transaction. */
+/**
+ * Deletes a user. With `reassign_to`, the records of the deleted user first get `reassign_to` as
+ * their owner, in one transaction with the deletion.
+ */
 const deleteUser =
   (owned: () => readonly OwnedResource[]): Handler<'deleteUser'> =>
   (ctx, input) =>
@@ -238,14 +243,15 @@ const deleteUser =
       return baseUsers.handlers.deleteUser(ctx, input)
     })
 
-/** `owned`: the resources whose records have an owner. */
+/** Creates the handlers of users. `owned` returns the resources whose records have an owner. */
 export const userHandlers = (owned: () => readonly OwnedResource[]) =>
   ({
     createUser,
     updateUser: async (ctx, input) =>
       baseUsers.handlers.updateUser(ctx, { ...input, body: await withPasswordHash(ctx, input.body) }),
     deleteUser: deleteUser(owned),
-    // Hashes once, not per record: with `atomic` the records share a transaction.
+    // Hashes the password before the loop over the users: hashing is slow, and with `atomic` all
+    // users share one transaction.
     massUpdateUsers: inSteps(async (ctx, { body: { changes, ...body } }) =>
       massUpdate(baseUsers, (ctx, id, status: boolean) => baseUsers.update(ctx, id, { status }))(ctx, {
         body: changes ? { ...body, changes: await withPasswordHash(ctx, changes) } : body,

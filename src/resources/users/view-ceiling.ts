@@ -1,12 +1,15 @@
-// The view ceiling (DOMAIN 7.4): callers change only users who see no owner that the callers do not
-// see, and give no user a wider view. It compares sets of visible owners.
+// The view ceiling (DOMAIN 7.4): callers may change only users who see no owner that the caller
+// does not see, and may give no user a wider view. The checks compare sets of visible owners.
 // roles/permission-ceiling.ts has the ceiling of permissions.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { groupsOf } from '../groups/members.ts'
 
-/** A user as stored, or with `groupIds` as planned; a new user has no id. */
+/**
+ * A user whose view is checked. `groupIds` are the groups after a planned change; without them the
+ * stored groups count. `id` is undefined for a new user.
+ */
 export interface Viewer {
   id: number | undefined
   view_permission: string
@@ -14,8 +17,9 @@ export interface Viewer {
 }
 
 /**
- * Throws 403 for a user who sees an owner that the caller does not see. Call it in the transaction
- * of the write with its current caller. The server itself, without a user, has no ceiling.
+ * Throws 403 when the user sees an owner whom the caller does not see. Call this in the transaction
+ * of the write, with the caller's current rights in `ctx`. A context without a user is the server
+ * itself, which has no ceiling.
  */
 export async function requireWithinView(ctx: Context, { id, view_permission, groupIds }: Viewer): Promise<void> {
   if (await isWithinView(ctx, { id, view_permission, ...(groupIds && { groupIds }) })) return
@@ -34,8 +38,8 @@ async function isWithinView(ctx: Context, { id, view_permission, groupIds }: Vie
 }
 
 /**
- * Throws 403 when a holder of the role sees an owner that the caller does not see: changing the
- * permissions of a role changes its users, as another role would.
+ * Throws 403 when a user with the role sees an owner whom the caller does not see. New permissions
+ * of a role change these users too, so the caller must be allowed to change each of them.
  */
 export async function requireHoldersWithinView(ctx: Context, roleId: number): Promise<void> {
   if (!ctx.user?.visibleOwners) return
@@ -49,8 +53,8 @@ export const groupIdsOf = async (ctx: Context, userId: number | undefined): Prom
   userId === undefined ? [] : ((await groupsOf(ctx, [userId])).get(userId) ?? []).map(({ id }) => id)
 
 /**
- * Throws 403 when a user would join a group that the caller is not in. A global view may fill any
- * group.
+ * Throws 403 when a user would join a group that the caller is not in. Callers with a global view
+ * may add users to any group. A null in `joined` stands for a new group.
  */
 export async function requireOwnGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
   const { user } = ctx
@@ -61,8 +65,8 @@ export async function requireOwnGroups(ctx: Context, joined: readonly (number | 
 }
 
 /**
- * Throws 403 unless the caller may add these users to the group and remove those: a member's groups
- * decide what the member sees. `groupId` is null for a new group.
+ * Throws 403 unless the caller may add the users `joined` to the group and remove the users `left`.
+ * The groups of a user decide which owners the user sees. `groupId` is null for a new group.
  */
 export async function checkMembership(
   ctx: Context,

@@ -1,4 +1,4 @@
-// Handlers of warehouses. The slice of products lists the products of a warehouse.
+// Handlers for the tags of warehouses. The products folder has the list of products of a warehouse.
 import type { Handlers } from '../../kernel/handler.ts'
 import { createTagHandlers } from '../tags/tag-handlers.ts'
 import { warehouses } from './resource.ts'

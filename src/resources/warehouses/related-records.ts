@@ -1,5 +1,5 @@
-// Related records in the reply of a warehouse: its locations, and with `include=activities` its
-// activities.
+// Adds related records to replies of warehouses: the locations always, and the activities with
+// `include=activities`.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -7,11 +7,16 @@ import type { Include, Resource } from '../../kernel/resource/define-resource.ts
 
 type Warehouse = Schema<'Warehouse'>
 
-/** The most activities that `include` shows, newest first; the timeline has all. */
+/**
+ * The maximum number of activities per warehouse with `include=activities`, newest first. The
+ * timeline of the warehouse has all activities.
+ */
 const maxActivities = 100
 
 /**
- * The locations sorted by name; in full with `include=locations`, for callers who may read them.
+ * Adds the locations of each warehouse, sorted by name. With `include=locations`, callers who may
+ * read locations get all fields of a location; otherwise a location has an id, a name and a
+ * warehouse.
  */
 export async function loadLocations(ctx: Context, replies: readonly Warehouse[], include: Include): Promise<void> {
   const rows = await ctx.db
@@ -42,7 +47,7 @@ export async function loadActivities(ctx: Context, replies: readonly Warehouse[]
   const resource = readableResource<Schema<'IncludedActivity'>>(ctx, 'activities')
   if (!resource) return
   const ids = replies.map(({ id }) => id)
-  // Filters invisible activities before it takes the newest.
+  // The query of the resource has only visible activities, so the limit counts only these.
   const ranked = (await resource.query(ctx, {}))
     .clearSelect()
     .clearOrderBy()
@@ -66,7 +71,10 @@ export async function loadActivities(ctx: Context, replies: readonly Warehouse[]
   for (const reply of replies) reply.activities = own.get(reply.id) ?? []
 }
 
-/** A resource of a later slice, if the caller may read its records. */
+/**
+ * Returns the resource of `entity` if the caller may read its records. The registry of resources
+ * replaces an import, which would be circular.
+ */
 function readableResource<Reply>(ctx: Context, entity: string): Resource<Reply, never> | undefined {
   const resource = ctx.services.resources.get(entity)
   return resource && canCall(ctx, resource.getOperation) ? (resource as Resource<Reply, never>) : undefined

@@ -1,10 +1,13 @@
-// The scripts of web forms, as browsers run them: one sends a form and shows the result, the other
-// draws the form in another site's page, in a shadow root that isolates the styles. They use only
-// browser APIs.
+// The JavaScript of web forms, as text that browsers run. One script submits a form and shows the
+// result. The other script also draws the form in a page of another site, in a shadow root that
+// isolates the styles. Both scripts use only browser APIs.
 import { formMarkup, formStyle } from './markup.ts'
 import type { PublicForm } from './public-form.ts'
 
-/** `accordForm(form, address)` handles submission. It sets all texts as text, never as HTML. */
+/**
+ * The source of `accordForm(form, address)`, which submits the form and shows the result. It
+ * inserts every text as text, never as HTML.
+ */
 export const formScript = `function accordForm(form, address) {
   const button = form.querySelector('button')
   const summary = form.querySelector('.problem')
@@ -70,14 +73,14 @@ export const formScript = `function accordForm(form, address) {
   })
 }`
 
-/** For the form's own page. */
+/** The script of the form's own page. */
 export const ownScript = `${formScript}
 const form = document.querySelector('form')
 if (form) accordForm(form, form.action)`
 
 /**
- * For other sites: draws the form after the script element that loaded it, or at the end of the
- * page.
+ * Returns the script that draws the form on another site. The form appears after the script element
+ * that loaded the script, or else at the end of the page.
  */
 export const embeddedScript = (form: PublicForm, address: string, zone: string): string => `(() => {
 ${formScript}

@@ -1,6 +1,6 @@
-// The fields of a web form (DOMAIN 19): attributes of persons and, when the form creates leads, of
-// leads. Name and e-mail address of the person are always included and required, so that the
-// visitor can be answered.
+// The fields of a web form (DOMAIN 19). A field shows an attribute of persons, or of leads if the
+// form creates leads. Every form requires the name and e-mail address of the person, so that
+// someone can reply to the visitor.
 import { isDeepStrictEqual } from 'node:util'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -25,7 +25,7 @@ interface Planned {
   sort_order: number
 }
 
-/** A stored field with columns of its attribute. */
+/** A stored field, joined with columns of its attribute. */
 interface Row extends Omit<Planned, 'id'> {
   id: number
   web_form_id: number
@@ -36,10 +36,13 @@ interface Row extends Omit<Planned, 'id'> {
 }
 
 const always: readonly string[] = ['name', 'emails']
-/** Types that forms cannot have: a subheading has no value, and a submission has no files. */
+/**
+ * Attribute types that a form cannot have: a subheading has no value, and a submission cannot
+ * contain files.
+ */
 const excluded = new Set(['subheading', 'image', 'file'])
 
-/** The attributes that a form can have, in their default order. */
+/** Returns the attributes that a form can have, by attribute id and in default order. */
 async function possible(ctx: Context): Promise<Map<number, Attribute>> {
   const all = [...(await attributesOf(ctx, 'persons')), ...(await attributesOf(ctx, 'leads'))]
   return new Map(all.filter(({ type }) => !excluded.has(type)).map((attribute) => [attribute.id, attribute]))
@@ -49,7 +52,8 @@ const isAlways = ({ entity, code, isOwn }: Attribute): boolean =>
   entity === 'persons' && !isOwn && always.includes(code)
 
 /**
- * The planned fields; undefined when they stay. Adds a finding for each invalid field of the body.
+ * Returns the fields of the form after the write, or undefined when the write keeps the stored
+ * fields. Adds a validation error for each invalid field of the body.
  */
 export async function planFields(
   { ctx, current, found }: Pick<Writing<{ id: number; create_lead: number }>, 'ctx' | 'current' | 'found'>,
@@ -59,7 +63,7 @@ export async function planFields(
   const present = current ? await rowsOf(ctx, [current.id]) : []
   const attributes = await possible(ctx)
   if (body.attributes === undefined && present.length > 0) {
-    // Fields of leads need a form that creates leads.
+    // A form that does not create leads must not have fields of leads.
     const hasLeads = present.some(({ entity_type }) => entity_type === 'leads')
     if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
     return undefined
@@ -114,7 +118,8 @@ async function planOne(
   found: ValidationErrors,
 ): Promise<Planned> {
   const sent = input.default_value
-  // An unchanged default is valid even if the record it names has been deleted (DOMAIN 3.4).
+  // An unchanged default is not checked again. It stays valid even if the record that it refers to
+  // has been deleted (DOMAIN 3.4).
   const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, presentDefault(row)))
   const stored = stays ? row.default_value : await checkDefault({ ctx, found }, attribute, sent ?? null)
   const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))
@@ -135,7 +140,7 @@ async function planOne(
   }
 }
 
-/** Replaces the stored fields of a form by the planned ones. */
+/** Replaces the stored fields of a form with the planned fields. */
 export async function saveFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
   const kept = planned.flatMap(({ id }) => id ?? [])
   let gone = ctx.db.deleteFrom('web_form_attributes').where('web_form_id', '=', formId)
@@ -151,7 +156,10 @@ export async function saveFields(ctx: Context, formId: number, planned: readonly
   }
 }
 
-/** The rows of several forms in the order of their fields, with one query. */
+/**
+ * Returns the field rows of several forms with one query. The rows of each form are in display
+ * order.
+ */
 const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
   ctx.db
     .selectFrom('web_form_attributes as field')
@@ -163,7 +171,7 @@ const rowsOf = (ctx: Context, formIds: readonly number[]): Promise<Row[]> =>
     .orderBy('field.id')
     .execute()
 
-/** The fields of several forms, in their order. */
+/** Returns the fields of each form by form id, in display order. */
 export async function loadFields(ctx: Context, formIds: readonly number[]): Promise<Map<number, Field[]>> {
   const found = new Map<number, Field[]>(formIds.map((id) => [id, []]))
   for (const row of await rowsOf(ctx, formIds)) found.get(row.web_form_id)?.push(presentField(row))

@@ -1,11 +1,12 @@
-// Warns about forms that lack an attribute that has become required. app.ts hands this to
-// attributes, which may not import web forms.
+// Warns about web forms without a field for an attribute that has become required. app.ts passes
+// this function to the attributes folder, which may not import web forms.
 import { type Context, canCall, type Warning } from '../../kernel/context.ts'
 import { loadFormAttributes, missingAttributes } from './missing-attributes.ts'
 import { webForms } from './resource.ts'
 
 /**
- * One warning per active form that lacks the attribute; titles only for callers who may read forms.
+ * Returns one warning for each active form without a field for the attribute. Callers who may not
+ * read forms get one warning that names no form.
  */
 export async function formsLacking(ctx: Context, attributeId: number): Promise<Warning[]> {
   const rows = await ctx.db.selectFrom('web_forms').select('id').where('is_active', '=', 1).orderBy('id').execute()

@@ -1,4 +1,4 @@
-// The public side of web forms (DOMAIN 19): definition, page, script, and submission.
+// The public API of web forms (DOMAIN 19): definition, page, script and submission.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -12,13 +12,13 @@ import { answerPage, formPage } from './page.ts'
 import { loadPublicForm, type PublicForm, presentPublicForm, requireActiveForm } from './public-form.ts'
 import { submit } from './submission.ts'
 
-/** Submissions a minute from one IP address. */
+/** The maximum number of submissions per minute from one IP address. */
 const maxCalls = 10
 const minuteMs = 60_000
 
 /**
- * Runs before the body is read: requires an active form and limits the rate. It does not read the
- * form's fields.
+ * Runs before the server reads the request body. Throws 404 unless the form is active, and limits
+ * the rate of submissions. Does not load the fields of the form.
  */
 async function admit(ctx: Context): Promise<void> {
   await requireActiveForm(ctx, ctx.path.split('/').at(-1) ?? '')
@@ -49,8 +49,8 @@ const getWebFormScript: Handler<'getWebFormScript'> = async (ctx, { params }) =>
 
 const submitWebForm: Handler<'submitWebForm'> = async (ctx, { params, body }) => {
   const form = await loadPublicForm(ctx, params.form_id)
-  // The field is invisible, so only bots fill it in. They get the same reply, and nothing is
-  // stored.
+  // The field `website` is invisible, so only bots fill in this field. A bot gets the usual reply,
+  // but nothing is stored.
   if (body.website == null) await submit(ctx, form, body)
   const answer = successReply(form)
   return preferred(ctx, ['application/json', 'text/html']) === 'text/html' ? answerPage(form, answer) : answer

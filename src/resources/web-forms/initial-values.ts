@@ -1,15 +1,18 @@
-// Initial values of form fields, as HTML elements take them.
+// Converts initial values of form fields to the text that HTML inputs expect.
 import { DateTime } from 'luxon'
 
-/** A text or number as typed; undefined for other values. */
+/** Returns a string or number as text; undefined for other values. */
 export const inputText = (value: unknown): string | undefined =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 
-/** One property of an address or contact point. */
+/** Returns one property of an address or contact point as text. */
 export const partOf = (value: unknown, part: string): string | undefined =>
   typeof value === 'object' && value !== null ? inputText((value as Record<string, unknown>)[part]) : undefined
 
-/** A timestamp in the installation's time zone, in which it is also read when it is submitted. */
+/**
+ * Returns a timestamp as local time in `zone`; undefined for other values. Submitted local times
+ * are read in the same time zone.
+ */
 export function localTime(value: unknown, zone: string): string | undefined {
   if (typeof value !== 'string') return undefined
   const time = DateTime.fromISO(value, { zone })

@@ -1,19 +1,26 @@
-// The form as HTML and CSS, for its own page and for other sites. It works without script: the
-// field names say where the values belong (contract/input/form-fields.ts).
+// The HTML and CSS of a form, for its own page and for other sites. The form also works without
+// JavaScript: the name of each input tells the server where the value belongs
+// (contract/input/form-fields.ts).
 import { escapeHtml as text } from '../../kernel/values/format.ts'
 import { inputText, localTime, partOf } from './initial-values.ts'
 import type { PublicField, PublicForm } from './public-form.ts'
 
 type Attributes = Record<string, string | boolean | null | undefined>
 
-/** HTML attributes of an element; false and empty ones are omitted. */
+/**
+ * Returns the HTML attributes of an element as text. Attributes that are false, null or undefined
+ * are omitted.
+ */
 const attributes = (all: Attributes): string =>
   Object.entries(all)
     .filter(([, value]) => value !== null && value !== undefined && value !== false)
     .map(([name, value]) => (value === true ? ` ${name}` : ` ${name}="${text(String(value))}"`))
     .join('')
 
-/** The form markup. Its action is relative, so that it also works behind a proxy. */
+/**
+ * Returns the HTML of the form. The URL in `action` is relative, so that the form also works behind
+ * a proxy.
+ */
 export function formMarkup(form: PublicForm, zone: string): string {
   const fields = form.fields.filter(({ isShown }) => isShown)
   return `<form class="accord-form" method="post" action="../${text(form.formId)}">
@@ -120,13 +127,15 @@ const textKinds: Readonly<Record<string, Attributes>> = {
   decimal: { type: 'text', inputmode: 'decimal' },
 }
 
-/** Black or white, whichever is readable on the color. */
+/** Returns black or white, depending on which of them is readable on the color. */
 function readableOn(color: string): string {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16))
   return red * 0.299 + green * 0.587 + blue * 0.114 > 160 ? '#111111' : '#ffffff'
 }
 
-/** The contract allows only colors of the form `#RRGGBB`. */
+/**
+ * Returns the CSS of the form. Colors need no escaping, because the contract allows only `#RRGGBB`.
+ */
 export function formStyle({ colors }: PublicForm): string {
   const card = colors.form_background_color ?? '#ffffff'
   const isDark = readableOn(card) === '#ffffff'

@@ -1,5 +1,5 @@
-// Required attributes that a form lacks (DOMAIN 19). Submissions are not refused for them; the user
-// who saves the form or makes the attribute required gets a warning.
+// Required attributes without a field on a form (DOMAIN 19). Submissions without these attributes
+// are accepted. A user who saves the form, or makes an attribute required, gets a warning.
 import type { Schema } from '../../contract/types.ts'
 import type { Context, Warning } from '../../kernel/context.ts'
 import { type Attribute, attributesOf, customAttributes, type EntityType } from '../attributes/attribute-set.ts'
@@ -8,7 +8,10 @@ import { isFieldShown, requiresValue } from './field-visibility.ts'
 type Form = Pick<Schema<'WebForm'>, 'create_lead' | 'attributes'>
 type Kind = Extract<EntityType, 'persons' | 'leads' | 'organizations'>
 
-/** The entities that a submission may create; an organization when the form asks for its name. */
+/**
+ * The types of records that a submission may create. A submission creates an organization only if
+ * the form has a field for the name of the organization.
+ */
 const kinds: readonly Kind[] = ['persons', 'leads', 'organizations']
 
 function makes({ create_lead, attributes }: Form, kind: Kind): boolean {
@@ -20,7 +23,7 @@ function makes({ create_lead, attributes }: Form, kind: Kind): boolean {
 }
 
 /**
- * The attributes that forms may have, and the custom attributes by entity. Loaded once for many
+ * All attributes of persons and leads, and the custom attributes by entity. Loaded once for many
  * forms.
  */
 export interface FormAttributes {
@@ -37,7 +40,9 @@ export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> 
   },
 })
 
-/** Required attributes without a default that the form neither asks for nor fills in. */
+/**
+ * Returns the required custom attributes that the form neither shows nor fills in with a default.
+ */
 export function missingAttributes({ all, own }: FormAttributes, form: Form): Attribute[] {
   const given = new Set<number>()
   for (const field of form.attributes) {
@@ -51,7 +56,7 @@ export function missingAttributes({ all, own }: FormAttributes, form: Form): Att
 
 const nouns: Record<Kind, string> = { persons: 'Persons', leads: 'Leads', organizations: 'Organizations' }
 
-/** Warnings about the attributes that a form lacks. */
+/** Returns a warning for each required attribute that the form lacks. */
 export const missingAttributeWarnings = (known: FormAttributes, form: Form): Warning[] =>
   missingAttributes(known, form).map(({ entity, name }) => ({
     field: 'attributes',

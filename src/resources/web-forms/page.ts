@@ -1,5 +1,5 @@
-// The pages of a web form: the form itself, and the result for browsers without script. Any site
-// may frame them.
+// The HTML pages of a web form: the form, and the result page for browsers without JavaScript. Any
+// site may embed these pages in a frame.
 import { type Download, download } from '../../kernel/files/download.ts'
 import { sourceHash, escapeHtml as text } from '../../kernel/values/format.ts'
 import { textTag } from '../../kernel/write/etag.ts'
@@ -10,7 +10,7 @@ import type { PublicForm } from './public-form.ts'
 interface Parts {
   main: string
   script: string
-  /** The address to redirect to. */
+  /** The URL to redirect to. */
   next?: string
 }
 
@@ -39,7 +39,7 @@ function pageOf(form: PublicForm, { main, script, next }: Parts): Download {
 export const formPage = (form: PublicForm, zone: string): Download =>
   pageOf(form, { main: formMarkup(form, zone), script: ownScript })
 
-/** The result page or redirect after a submission without script. */
+/** Returns the result page, or a page that redirects, after a submission without JavaScript. */
 export function answerPage(form: PublicForm, { message, redirect }: { message: string; redirect?: string }): Download {
   const link = redirect === undefined ? '' : ` <a href="${text(redirect)}">Continue</a>`
   const main = `<div class="accord-form"><h1>${text(form.title)}</h1><p class="done" role="status">${text(message)}${link}</p></div>`

@@ -1,5 +1,6 @@
-// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Hidden fields, and
-// fields whose choices are not public, keep their default.
+// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Fields that visitors
+// do not see keep their default value. These are hidden fields and fields whose choices are not
+// public.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -12,14 +13,14 @@ const maxChoices = 500
 
 export interface PublicField {
   entity: 'persons' | 'leads'
-  /** The key of the value in a submission. */
+  /** The key under which a submission sends the value. */
   key: string
   attribute: Attribute
   label: string
   placeholder: string | null
   isRequired: boolean
   isShown: boolean
-  /** The initial value; null for none. */
+  /** The initial value of the field; null when it has none. */
   initial: unknown
   options: readonly { id: number; name: string }[]
 }
@@ -40,7 +41,10 @@ export interface PublicForm {
     string | null
   >
   fields: readonly PublicField[]
-  /** Ids of required attributes that the form does not ask for; submissions may lack them. */
+  /**
+   * The ids of required attributes that the form does not show. Submissions may omit these
+   * attributes.
+   */
   excused: ReadonlySet<number>
 }
 
@@ -49,13 +53,14 @@ const noForm = (): Problem => new Problem('not_found', 'There is no such form.')
 const activeForm = ({ db }: Context, formId: string) =>
   db.selectFrom('web_forms').where('form_id', '=', formId).where('is_active', '=', 1)
 
-/** Throws 404 unless there is an active form with this public id. */
+/** Throws 404 unless an active form has this public id. */
 export async function requireActiveForm(ctx: Context, formId: string): Promise<void> {
   if (!(await activeForm(ctx, formId).select('id').executeTakeFirst())) throw noForm()
 }
 
 /**
- * An active form by its public id. Throws 404 for any other, so that inactive forms stay unknown.
+ * Returns the active form with this public id. Throws 404 for inactive forms too, so that callers
+ * cannot tell whether such a form exists.
  */
 export async function loadPublicForm(ctx: Context, formId: string): Promise<PublicForm> {
   const row = await activeForm(ctx, formId).selectAll().executeTakeFirst()
@@ -101,7 +106,7 @@ async function openField(ctx: Context, attribute: Attribute, field: Schema<'WebF
     attribute: isOrganization ? { ...attribute, type: 'text', lookup: null } : attribute,
     label: field.name ?? attribute.name,
     placeholder: field.placeholder,
-    // An attribute may become required after the form was saved.
+    // The attribute may have become required after the form was saved.
     isRequired: field.is_required || requiresValue(attribute),
     isShown: isVisible,
     initial: isOrganization ? null : (field.default_value ?? null),

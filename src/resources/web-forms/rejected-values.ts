@@ -1,5 +1,5 @@
-// Submitted values that are not stored because another record has them: removed from the body, and
-// written as a note for the lead.
+// Submitted values that cannot be stored because another record has them. This module removes such
+// values from the body and lists them in a note for the lead.
 import type { Body } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { contactFields } from '../persons/contacts.ts'
@@ -8,7 +8,7 @@ import type { PublicField, PublicForm } from './public-form.ts'
 type Person = Body<'createPerson'>
 type Points = readonly { value: string | null }[]
 
-/** A rejected value and the key of its field. */
+/** A rejected value with the key of its form field. */
 export interface RejectedValue {
   key: string
   value: unknown
@@ -20,8 +20,8 @@ interface Left<T> {
 }
 
 /**
- * The body without the values at these paths, such as `contact_numbers.0.value` or
- * `custom_attributes.vat`.
+ * Returns the body without the values at `paths`, and the removed values. A path is for example
+ * `contact_numbers.0.value` or `custom_attributes.vat`.
  */
 export function withoutPaths<T extends object>(body: T, paths: readonly string[]): Left<T> {
   const left = structuredClone(body) as Record<string, unknown>
@@ -45,7 +45,10 @@ export function withoutPaths<T extends object>(body: T, paths: readonly string[]
   return { body: left as T, gone }
 }
 
-/** The addresses and numbers in the body that the known person does not have. */
+/**
+ * Returns the unchanged body, and as rejected values the addresses and numbers that the known
+ * person with this id does not have.
+ */
 export async function findNewPoints({ db }: Context, id: number, body: Person): Promise<Left<Person>> {
   const row = await db
     .selectFrom('persons')
@@ -62,7 +65,7 @@ export async function findNewPoints({ db }: Context, id: number, body: Person): 
   return { body, gone }
 }
 
-/** The rejected values as text, one per line; null when there are none. */
+/** Returns the rejected values as text with one line per value; null when there are none. */
 export function rejectedValuesNote(
   { fields }: PublicForm,
   left: Readonly<Record<PublicField['entity'], readonly RejectedValue[]>>,

@@ -1,6 +1,6 @@
-// Turns a submission into a person and, if the form says so, a lead (DOMAIN 19), through the same
-// operations as the API. A known e-mail address selects its person, who is not changed, and the
-// reply does not reveal it. Values that cannot be stored are noted in the lead.
+// Creates a person and, if the form is so configured, a lead from a submission (DOMAIN 19), through
+// the operations of the API. A person who already has a submitted e-mail address gets the lead and
+// is not changed; the reply does not reveal this. The lead lists values that cannot be stored.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { maxFields } from '../../contract/input/validation-errors.ts'
 import type { Body, Schema } from '../../contract/types.ts'
@@ -16,21 +16,25 @@ import type { PublicField, PublicForm } from './public-form.ts'
 import { findNewPoints, rejectedValuesNote, withoutPaths } from './rejected-values.ts'
 import { isBlank, readFieldValue } from './submitted-values.ts'
 
-/** The longest description of a lead. */
+/** The maximum length of the description of a lead, in characters. */
 const maxTextLength = 65_535
-/** How much of an unknown field name a finding repeats. */
+/** The number of characters of an unknown field name that a validation error repeats. */
 const maxKeyLength = 120
 
 type Entity = PublicField['entity']
 type Json = Record<string, unknown>
 
-/** Throws 422 with all findings under the form's field names, such as `persons.emails.0.value`. */
+/**
+ * Stores a submission. Throws 422 with all validation errors under the names of the form fields,
+ * such as `persons.emails.0.value`.
+ */
 export async function submit(asked: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> {
   const ctx: Context = { ...asked, origin: 'web_form', ifMatch: null, excused: form.excused }
   try {
     await store(ctx, form, sent)
   } catch (error) {
-    // A concurrent submission may have created the person; the second try finds it.
+    // A concurrent submission may have created a person with this e-mail address. The second try
+    // then finds that person.
     if (!(error instanceof Problem) || error.code !== 'unique_violation' || error.more.errors) throw error
     await store(ctx, form, sent)
   }
@@ -54,7 +58,8 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     if (form.createsLead) await checkValues(ctx, 'leads', values.leads, withFormNames(said, 'leads', taken.leads))
     found.throwIfAny()
     if (!person) return
-    // A known value is never refused, so that visitors cannot probe for it (DOMAIN 19).
+    // A value of another record never causes an error, so visitors cannot find out whether a value
+    // is stored (DOMAIN 19).
     const [known] = await knownPersons(ctx, person.emails)
     const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)
@@ -67,7 +72,10 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     await renameFindings('leads', () => leads.create(excusing, noted))
   })
 
-/** A required field may stay empty when its unique value belongs to another record. */
+/**
+ * Returns the context in which a required attribute may be missing if its submitted value was
+ * rejected because another record has the value.
+ */
 async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, string[]>): Promise<Context> {
   const excused = new Set(form.excused)
   for (const { entity, key, attribute } of form.fields)
@@ -75,7 +83,10 @@ async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, 
   return { ...ctx, excused }
 }
 
-/** The values of one record: the sent values of visible fields and the defaults of hidden ones. */
+/**
+ * Returns the values of the person or the lead: submitted values of visible fields, and defaults of
+ * the fields that visitors do not see.
+ */
 async function valuesOf(
   ctx: Context,
   { fields }: PublicForm,
@@ -102,7 +113,10 @@ async function valuesOf(
   return Object.keys(custom).length > 0 ? { ...values, custom_attributes: custom } : values
 }
 
-/** The default of a hidden field, without records that have been deleted since. */
+/**
+ * Returns the default of a field that visitors do not see, without ids of records that have been
+ * deleted.
+ */
 async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicField): Promise<unknown> {
   if (initial === null) return undefined
   if (lookup === null) return initial
@@ -112,7 +126,7 @@ async function kept(ctx: Context, { attribute: { lookup }, initial }: PublicFiel
   return left.has(ids[0] ?? 0) ? initial : undefined
 }
 
-/** The lead with default title, value and source. */
+/** Returns the body of the lead. Missing values get a default title, amount and source. */
 async function leadOf(ctx: Context, values: Json): Promise<Json> {
   const source = await ctx.db
     .selectFrom('lead_sources')
@@ -127,7 +141,10 @@ async function leadOf(ctx: Context, values: Json): Promise<Json> {
   }
 }
 
-/** The body as the operation reads it; undefined when it is invalid. */
+/**
+ * Returns the values parsed as a body of the API operation. Returns undefined and adds validation
+ * errors when they are invalid.
+ */
 function checked<O extends 'createPerson' | 'createLead'>(
   { services: { contract, config } }: Context,
   operation: O,
@@ -141,7 +158,10 @@ function checked<O extends 'createPerson' | 'createLead'>(
   return Object.keys(errors).length > 0 ? undefined : (value as Body<O>)
 }
 
-/** The persons with these addresses, in the order of the addresses, regardless of their owner. */
+/**
+ * Returns the ids of the persons with these e-mail addresses, in the order of `emails`. The owner
+ * of a person does not matter.
+ */
 async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails'] = []): Promise<number[]> {
   const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
   if (keys.length === 0) return []
@@ -160,7 +180,10 @@ async function knownPersons({ db }: Context, emails: Body<'createPerson'>['email
 
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
 
-/** Reports each finding once, although several rules may find it. */
+/**
+ * Returns a collection that passes each validation error to `found` only once. Several rules may
+ * report an identical error.
+ */
 function reportOnce(found: ValidationErrors): ValidationErrors {
   const said = new Set<string>()
   const inner = new ValidationErrors()
@@ -173,8 +196,8 @@ function reportOnce(found: ValidationErrors): ValidationErrors {
 }
 
 /**
- * Reports findings under the form's field names. Paths of values that another record has are added
- * to `taken` instead.
+ * Returns a collection that reports validation errors under the names of the form fields. Paths of
+ * values that another record has go to `taken` instead, and cause no error.
  */
 function withFormNames(found: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
   const inner = new ValidationErrors()
@@ -183,7 +206,10 @@ function withFormNames(found: ValidationErrors, entity: Entity, taken: string[] 
   return inner
 }
 
-/** Renames the findings that only the write itself reports. */
+/**
+ * Runs `work` and renames the validation errors of its Problem to the names of the form fields.
+ * Removes the ids of conflicting records, so that the reply does not reveal them.
+ */
 async function renameFindings<T>(entity: Entity, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -1,11 +1,15 @@
-// Reads submitted values: HTML forms send only texts, and empty texts for empty fields.
+// Converts submitted values to API values. HTML forms send every value as text, and an empty field
+// as an empty text.
 import type { Attribute } from '../attributes/attribute-set.ts'
 
 type Json = Record<string, unknown>
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Whether the value is empty at every depth; a label alone does not count. */
+/**
+ * Returns whether the value contains nothing but empty values, at every depth. A `label` does not
+ * count as content.
+ */
 export function isBlank(value: unknown): boolean {
   if (value === undefined || value === null) return true
   if (typeof value === 'string') return value.trim() === ''
@@ -15,8 +19,8 @@ export function isBlank(value: unknown): boolean {
 }
 
 /**
- * The value for the API; undefined when empty. Unreadable values stay, so that validation refuses
- * them.
+ * Returns the value in the form that the API expects; undefined when it is empty. A value that
+ * cannot be converted is returned unchanged, so that validation refuses it.
  */
 export function readFieldValue({ type }: Pick<Attribute, 'type'>, sent: unknown): unknown {
   // Browsers do not send an unticked checkbox.

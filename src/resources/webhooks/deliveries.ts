@@ -1,5 +1,6 @@
-// A delivery is one row per webhook and event, with the job that sends it. The row is inserted in
-// the transaction that asks for the delivery, and once per cause.
+// Deliveries of webhooks. A delivery is a database row for one webhook and one event, with a job
+// that sends it. Its cause is a subscription or a workflow action. One cause creates at most one
+// delivery, in the transaction of the cause.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,8 +12,8 @@ import { transaction } from '../../kernel/write/write.ts'
 export type Delivery = Selectable<DB['webhook_deliveries']>
 
 /**
- * The job kinds of deliveries (jobs.ts runs them). Failing receivers have slots of their own, so a
- * receiver that hangs does not block the others.
+ * The job kinds of deliveries, which jobs.ts defines. Each kind has its own concurrency limit, so a
+ * failing receiver that times out does not delay the healthy receivers.
  */
 export const deliveryJobKinds = { healthy: 'webhooks.deliver', failing: 'webhooks.deliver-to-failing' } as const
 
@@ -20,7 +21,7 @@ export interface DeliverPayload {
   delivery_id: number
 }
 
-/** The event that a delivery sends. */
+/** The event that a delivery sends to the webhook. */
 export interface DeliveredEvent {
   id: number
   name: string
@@ -30,7 +31,10 @@ export interface DeliveredEvent {
 
 export const deliveryJobKey = (id: number): string => `webhook-delivery:${id}`
 
-/** Events about one record are delivered in their order. */
+/**
+ * Returns the job sequence of a delivery. Jobs of one sequence run in order, so events about one
+ * record are delivered in order.
+ */
 const sequenceOf = ({
   webhook_id,
   entity_type,
@@ -41,7 +45,7 @@ const sequenceOf = ({
 export const messageIdOf = (eventId: number, webhookId: number): string => `msg_${eventId}_${webhookId}`
 export const eventDedupeKey = (eventId: number): string => `event:${eventId}`
 
-/** Returns the id of the delivery; null when one exists for this cause. */
+/** Queues one delivery and returns its id. Returns null when the cause already has a delivery. */
 export const queueDelivery = async (
   ctx: Context,
   webhookId: number,
@@ -53,15 +57,15 @@ interface Names {
   dedupeKey: string
   messageId: string
   /**
-   * The user whose rights limit the content besides those of the webhook's user; none for a
-   * subscription.
+   * The user of the workflow that asks for the delivery. The delivery contains only what this user
+   * may see too. Absent when a subscription asks for the delivery.
    */
   userId: number
 }
 
 /**
- * Inserts the deliveries whose cause has none yet, with a fixed number of statements. Returns their
- * ids.
+ * Queues the deliveries whose cause has no delivery yet, and returns their ids. The number of SQL
+ * statements does not depend on the number of deliveries.
  */
 export async function queueDeliveries(
   ctx: Context,
@@ -100,13 +104,13 @@ const jobOf = (row: Pick<Delivery, 'id' | 'webhook_id' | 'entity_type' | 'entity
 }
 
 /**
- * Sends a finished delivery again, with the same `webhook-id` and all retries. False while it is
- * pending.
+ * Queues a finished delivery again with the same `webhook-id`; all retries start over. Returns
+ * false when the delivery is still pending and its job exists.
  */
 export async function requeueDelivery(ctx: Context, row: Delivery): Promise<boolean> {
   if (row.state !== 'pending') await leaveToEnd(ctx, row)
   const isQueued = (await enqueueDelivery(ctx, row)) !== null
-  // A pending delivery whose job was deleted gets a new job.
+  // If the job of a pending delivery was deleted, the call above has queued a new job.
   if (row.state === 'pending' && !isQueued) return false
   if (!isQueued) await expedite(ctx, [deliveryJobKey(row.id)])
   await restartDelivery(ctx, row.id)
@@ -114,8 +118,8 @@ export async function requeueDelivery(ctx: Context, row: Delivery): Promise<bool
 }
 
 /**
- * A running job that has finished the delivery is deleted soon. It gives up its key so that the new
- * job can be queued behind it.
+ * Lets the new job of a finished delivery be queued while the old job is still running. The old job
+ * ends soon, so it gives up its dedupe key.
  */
 async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   const job = await ctx.db
@@ -127,7 +131,7 @@ async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   if (job) await releaseDedupeKey(ctx, job.id)
 }
 
-/** Makes the delivery pending again with no tries. The caller queues the job. */
+/** Sets the delivery to pending with zero tries. The caller queues the job. */
 export async function restartDelivery(ctx: Context, id: number): Promise<void> {
   await ctx.db
     .updateTable('webhook_deliveries')
@@ -145,9 +149,10 @@ export const attemptsOf = ({ attempts }: Pick<Delivery, 'attempts'>): Schema<'We
   JSON.parse(attempts) as Schema<'WebhookAttempt'>[]
 
 /**
- * The workflow action `trigger_webhook`: sends the event of the run, whatever the webhook
- * subscribes to, once per action of a run. The content is limited to what the workflow's user sees.
- * Returns the id of the delivery. Throws a Problem for a webhook that is deleted or switched off.
+ * Carries out the workflow action `trigger_webhook`: queues the event of the run, even if the
+ * webhook does not subscribe to it. Each action of a run queues one delivery, whose content is
+ * limited to what the workflow's user sees. Returns the id of the delivery. Throws a Problem when
+ * the webhook is deleted or switched off.
  */
 export const triggerWebhook = (
   ctx: Context,

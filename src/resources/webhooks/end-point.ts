@@ -1,8 +1,12 @@
-// Splits the end point of a webhook. Query parameters may be secrets, so they are stored encrypted
-// in query_params. Placeholders stay as they are written.
+// Splits the end point of a webhook into address and query parameters. Query parameters may be
+// secrets, so the column query_params_sealed stores them encrypted. Placeholders such as {%
+// lead.title %} stay as the user wrote them.
 const placeholderPattern = /(\{%[^%]*%\})/
 
-/** Encloses the number of a placeholder while the URL is parsed. No sent text can contain it. */
+/**
+ * Encloses the number that stands for a placeholder while the URL is split. Text of a request never
+ * contains this character.
+ */
 const mark = '\u0000'
 
 export interface QueryParameter {
@@ -10,11 +14,11 @@ export interface QueryParameter {
   value: string
 }
 
-/** The address without its query, and the decoded parameters of the query. */
+/** Returns the address without its query, and the decoded query parameters. */
 export function splitQuery(endPoint: string): { address: string; query: QueryParameter[] } {
   const parts = endPoint.split(placeholderPattern)
   const placeholders = parts.filter((_part, index) => index % 2 === 1)
-  // A placeholder may contain ? and &, so a number stands for it while the URL is split.
+  // A placeholder may contain ? and &, so a number replaces the placeholder while the URL is split.
   const plain = parts.map((part, index) => (index % 2 === 1 ? `${mark}${(index - 1) / 2}${mark}` : part)).join('')
   const restored = (text: string): string =>
     text

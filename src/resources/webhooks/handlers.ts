@@ -1,4 +1,5 @@
-// The API of deliveries: list, send again, replay past events, and send a test (DOMAIN 18.5).
+// The API of deliveries (DOMAIN 18.5): list deliveries, send a delivery again, replay past events,
+// and send a test.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, Problem } from '../../kernel/errors.ts'
@@ -30,7 +31,7 @@ const present = (row: Delivery): Schema<'WebhookDelivery'> => ({
   finished_at: row.finished_at,
 })
 
-/** The deliveries of a webhook whose event the caller may see. */
+/** Returns a query for the deliveries of a webhook, limited to events that the caller may see. */
 const rowsOf = async (ctx: Context, webhookId: number) =>
   ctx.db
     .selectFrom('webhook_deliveries')
@@ -90,8 +91,9 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
 })
 
 /**
- * The request is sent outside a transaction while the caller waits, so a repeated Idempotency-Key
- * after a crash sends it again. A dry run sends nothing.
+ * Sends a test to the webhook; a dry run sends nothing. The caller waits for the result, and no
+ * transaction is open meanwhile. Therefore a repeated Idempotency-Key sends the test again after a
+ * crash of the server.
  */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)

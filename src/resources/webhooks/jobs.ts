@@ -1,5 +1,5 @@
-// The jobs that deliver, and what an attempt means for the delivery and for the webhook (DOMAIN
-// 18.5).
+// The jobs that send deliveries, and the effect of each attempt on the delivery and on the webhook
+// (DOMAIN 18.5).
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { leaveSequence } from '../../jobs/leases.ts'
@@ -17,19 +17,29 @@ import { contextsOfViewers } from './rights.ts'
 import { type Attempt, attemptDelivery, type DeliveryAttempt, isAccepted } from './send.ts'
 import { subscriptions } from './subscriptions.ts'
 
-/** Seconds between attempts, varied by a tenth. The first attempt is immediate. */
+/**
+ * The pauses between two attempts, in seconds; each pause varies by up to 10 %. The first attempt
+ * is immediate.
+ */
 export const ladder = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const failingDays = 5
-/** After this many failed attempts, later events of the record no longer wait for the delivery. */
+/**
+ * The number of failed attempts after which later events of the same record no longer wait for the
+ * delivery.
+ */
 const triesInOrder = 5
-/** Longer than the pause between any two attempts. */
+/**
+ * The number of days without a failed attempt after which a new failure starts a new period. It is
+ * longer than every pause in `ladder`.
+ */
 const quietDays = 2
 
 type Webhook = Selectable<DB['webhooks']>
 
 /**
- * The delivery counts failed attempts at the receiver. The job itself fails only when the server
- * does.
+ * Defines a job that makes one attempt of a delivery. The delivery row counts the attempts and sets
+ * the next attempt. The job itself fails only because of an error of this server, never because of
+ * the receiver.
  */
 const defineDelivery = (kind: string, atOnce: number) =>
   defineJob<DeliverPayload>({
@@ -79,7 +89,7 @@ const pending = ({ db }: Context, id: number): Promise<Delivery | undefined> =>
 const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
   db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
-/** Records that no attempt was made, and why. */
+/** Sets the delivery to failed without an attempt, and records `reason` in its list of attempts. */
 async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
   ctx.services.metrics.delivered('given_up')
   const attempt: Attempt = { at: now(ctx), status: null, duration_ms: 0, error: reason, response_excerpt: null }
@@ -98,15 +108,15 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
 }
 
 /**
- * Records an attempt and returns when to run again. When another worker has taken over the job,
- * only the attempt is listed: the result of that worker counts.
+ * Records an attempt and returns when the job runs again. When another worker has taken over the
+ * job, this function only lists the attempt, because the result of the other worker counts.
  */
 async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: DeliveryAttempt, job: JobRun) {
   const at = ctx.services.clock.now()
   ctx.services.metrics.delivered(isAccepted(attempt) ? 'succeeded' : 'failed')
   const { again, reason } = await transaction(ctx, async (ctx) => {
     const row = await ctx.db.selectFrom('webhook_deliveries').selectAll().where('id', '=', id).executeTakeFirst()
-    // The webhook was deleted while the receiver answered.
+    // The webhook was deleted during the request, and its deliveries with it.
     if (!row) return { again: null, reason: null }
     const attempts = JSON.stringify([...attemptsOf(row), attempt])
     if (!(await job.holdsLease(ctx))) {
@@ -141,12 +151,13 @@ function nextTry(at: Date, tries: number): Date | null {
 }
 
 /**
- * Updates the state of the webhook after an attempt, as a new version when it differs. Returns why
- * to switch it off, or null.
+ * Updates the webhook after an attempt; its version increases when the status or the failing state
+ * changes. Returns the reason to switch the webhook off, or null.
  */
 async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Promise<string | null> {
   const { failing_since, last_failed_at, last_status } = await webhookOf(ctx, id)
-  // A pause without attempts does not count as failing, so `failing_since` starts again after it.
+  // Time without attempts does not count as failing, so `failing_since` restarts after a long
+  // pause.
   const isKnown = last_failed_at !== null && last_failed_at >= daysAfter(at, -quietDays)
   const failingSince = isAccepted(attempt) ? null : isKnown ? (failing_since ?? stamp(at)) : stamp(at)
   if (failingSince !== failing_since || attempt.status !== last_status) {
@@ -173,8 +184,8 @@ async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Prom
 }
 
 /**
- * Switches the webhook off and gives up its pending deliveries. This is a write like one of a user,
- * so a listener may veto it; then the result is false.
+ * Switches the webhook off and gives up its pending deliveries. Returns false when a listener
+ * vetoes the change, which runs like the change of a user.
  */
 async function switchOff(ctx: Context, id: number, reason: string): Promise<boolean> {
   try {

@@ -1,6 +1,6 @@
-// A stored event as the message that a webhook sends (DOMAIN 18.5). The record is as it was stored,
-// so every attempt sends the same. Placeholders about its person and organization show current
-// values.
+// Turns a stored event into the message that a webhook sends (DOMAIN 18.5). The message has the
+// record as the event stores it, so every attempt sends the same data. Placeholders for the person
+// and organization of a record show current values.
 import { pathTo } from '../../contract/paths.ts'
 import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -16,18 +16,21 @@ import type { Placeholders } from '../email-templates/placeholders.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
- * Fields of records that no webhook sends (DOMAIN 14): they are stored as the author of the event
- * saw them.
+ * The list fields that webhooks send empty, by entity (DOMAIN 14). A stored event has these fields
+ * as the author of the event saw them, but the webhook's user may not be allowed to see them.
  */
 const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
-/** The stored event; null when it has been pruned. */
+/** Returns the stored event; null when the nightly job has deleted it. */
 export async function storedEvent({ db }: Context, id: number): Promise<StoredEvent | null> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', id).executeTakeFirst()
   return row ? parseEvent(row) : null
 }
 
-/** The message as all viewers may see it: a value that one of them may not read is left out. */
+/**
+ * Returns the message as all `viewers` may see it. A value that one viewer may not read is left
+ * out.
+ */
 export async function messageOf(
   viewers: readonly [Context, ...Context[]],
   id: string,
@@ -56,13 +59,13 @@ export async function messageOf(
   }
 }
 
-/** The record with these lists emptied. */
+/** Returns the record with the list fields in `omitted` emptied. */
 const without = (omitted: readonly string[], entity: Snapshot | null): Snapshot | null =>
   entity && { ...entity, ...Object.fromEntries(omitted.filter((key) => key in entity).map((key) => [key, []])) }
 
 /**
- * The record as the event feed shows it to a user with limited permissions: other records become
- * references. Users without a global view get no counts.
+ * Returns the record as the event feed shows it to a user with limited permissions: records inside
+ * the record become references. Users without a global view get no counts.
  */
 function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
   const { user, services } = ctx
@@ -76,7 +79,7 @@ function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapsho
   return Object.fromEntries(shown.map(([key, value]) => [key, asSeen(value)]))
 }
 
-/** The message of a test, about an event that never happened. */
+/** Returns the message of a test. The message describes an event that never happened. */
 export async function testMessage(
   ctx: Context,
   id: string,
@@ -111,7 +114,10 @@ function urlOf(
 
 const isSubject = (entity: string): entity is TemplateSubject => Object.hasOwn(subjects, entity)
 
-/** The placeholder values that are equal for all viewers; a value that differs is empty. */
+/**
+ * Returns the placeholder values that are the same for all viewers. A value that differs between
+ * viewers becomes empty.
+ */
 async function factsFor(
   [first, ...others]: readonly [Context, ...Context[]],
   event: StoredEvent,

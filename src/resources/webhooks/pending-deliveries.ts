@@ -1,6 +1,6 @@
-// Jobs over the pending deliveries of a webhook: bring them forward when the receiver is back, give
-// them up when the webhook is switched off. Thousands may be pending, so each step has its own
-// transaction and yields to other work.
+// Jobs that process all pending deliveries of a webhook. The first job brings deliveries forward
+// when the receiver works again. The second job gives up deliveries when the webhook is switched
+// off. Each batch of deliveries has a separate transaction, so that other work can run in between.
 import { defineJob, enqueue, expedite, type JobKind, type JobRun, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
@@ -13,10 +13,15 @@ interface Sweep {
 type Waiting = Pick<Delivery, 'id' | 'tries' | 'next_attempt_at'>
 
 const atOnce = 100
-/** Attempts from the ninth on keep their time: they are for receivers whose repair takes a day. */
+/**
+ * The number of tries from which a delivery keeps its planned time. A receiver that failed this
+ * often may need a day for its repair.
+ */
 const fixedTimeFromTries = 8
 
-/** The receiver is back: waiting deliveries run now, in the slots of healthy receivers. */
+/**
+ * Makes waiting deliveries due now when the receiver works again, as jobs for healthy receivers.
+ */
 const bringForward = defineJob<Sweep>({
   kind: 'webhooks.bring-forward',
   run: (ctx, { webhook_id: id }, job) =>
@@ -46,7 +51,7 @@ const bringForward = defineJob<Sweep>({
     }),
 })
 
-/** The webhook is switched off: pending deliveries fail. */
+/** Sets pending deliveries to failed when the webhook is switched off. */
 const giveUp = defineJob<Sweep>({
   kind: 'webhooks.give-up',
   run: (ctx, { webhook_id: id }, job) =>
@@ -58,7 +63,7 @@ const giveUp = defineJob<Sweep>({
         .set({ state: 'failed', next_attempt_at: null, finished_at: now(ctx), updated_at: now(ctx) })
         .where('id', 'in', rows.map(idOf))
         .execute()
-      // Their jobs then find nothing to do and end.
+      // The jobs run now, find no pending delivery, and end.
       await expedite(ctx, rows.map(jobKey))
       return true
     }),
@@ -68,7 +73,7 @@ const idOf = ({ id }: Waiting): number => id
 const jobKey = ({ id }: Waiting): string => deliveryJobKey(id)
 
 /**
- * Runs `step` over the pending deliveries in batches, each delivery once. Ends early when `step`
+ * Calls `step` with batches of the pending deliveries, each delivery once. Stops when `step`
  * returns false.
  */
 async function inSteps(

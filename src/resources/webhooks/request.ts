@@ -1,5 +1,6 @@
-// Builds the request of a webhook for an event (DOMAIN 18.5): the configured request with its
-// placeholders filled in. Pure, so the same event gives the same request on every attempt.
+// Builds the HTTP request of a webhook for an event (DOMAIN 18.5): the configured request with its
+// placeholders filled in. Equal arguments give equal requests, so every attempt sends an identical
+// request.
 import type { Schema } from '../../contract/types.ts'
 import type { Encryption } from '../../kernel/auth/encryption.ts'
 import { OutboundError } from '../../kernel/outbound/client.ts'
@@ -8,13 +9,13 @@ import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
 import { readPayload } from './rules.ts'
 import { type DecryptedValue, decryptValues } from './write-only-values.ts'
 
-/** The configured request, with decrypted values. */
+/** The configured request of a webhook, with decrypted headers and query parameters. */
 export type RequestTemplate = Pick<
   Schema<'Webhook'>,
   'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
 > & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
-/** The request template of a stored webhook. */
+/** Returns the request template of a webhook row. */
 export const requestTemplateOf = (
   row: {
     method: string
@@ -36,17 +37,17 @@ export const requestTemplateOf = (
   payload: readPayload(row.payload),
 })
 
-/** An event as a request can send it. */
+/** The data of an event that a request can send. */
 export interface WebhookMessage {
-  /** The same for every attempt, so receivers can detect duplicates. */
+  /** The message id. All attempts send the same id, so receivers can detect duplicates. */
   id: string
-  /** Name of the event. */
+  /** The name of the event. */
   type: string
   timestamp: string
   entityType: string
   entityId: number | null
   entity: Snapshot | null
-  /** The API address of the record; null when it has none. */
+  /** The API URL of the record; null when the record has none. */
   entityUrl: string | null
   changed: readonly string[]
   actor: Actor
@@ -59,20 +60,24 @@ export interface WebhookRequest {
   headers: Record<string, string | string[]>
   body: string
   /**
-   * Values of headers and parameters in every form that a response may repeat. They are redacted.
+   * Secrets to redact in the stored response: the values of headers and query parameters, in every
+   * encoding in which a response may repeat them.
    */
   hidden: readonly string[]
 }
 
-/** A record that makes the body larger than this is replaced by its address. */
+/**
+ * The maximum size of the default body in bytes. A larger body contains the URL of the record
+ * instead of the record.
+ */
 const maxEventBodyBytes = 20_000
 const maxLength = { url: 16_384, header: 8192, body: 1_000_000 }
 
 const placeholder = /(\{%[^%]*%\})/
 
 /**
- * Throws OutboundError `invalid` when the filled-in request is too large or a value cannot be
- * decrypted.
+ * Returns the request with all placeholders filled in. Throws OutboundError `invalid` when the
+ * request is too large or a stored value cannot be decrypted.
  */
 export function buildRequest(template: RequestTemplate, message: WebhookMessage): WebhookRequest {
   const { method } = template
@@ -85,7 +90,7 @@ export function buildRequest(template: RequestTemplate, message: WebhookMessage)
     const name = pair.key.toLowerCase()
     const text = filled(decryptedValue(pair), message, 'text', maxLength.header)
     headers[name] = [...[headers[name] ?? []].flat(), headerText(text)]
-    // Some responses repeat the credentials without the scheme, such as Bearer.
+    // Some responses repeat only the credentials, without the scheme such as Bearer.
     hidden.push(text, headerText(text), ...text.split(/\s+/), ...basicOf(text))
   }
   for (const pair of template.query_params) {
@@ -95,7 +100,10 @@ export function buildRequest(template: RequestTemplate, message: WebhookMessage)
   return { method: method.toUpperCase(), url: urlOf(template, message), headers, body, hidden }
 }
 
-/** The decrypted value of a header or parameter. */
+/**
+ * Returns the decrypted value of a header or query parameter. Throws OutboundError when it could
+ * not be decrypted.
+ */
 function decryptedValue({ key, value }: DecryptedValue): string {
   if (value !== null) return value
   throw new OutboundError(
@@ -105,7 +113,8 @@ function decryptedValue({ key, value }: DecryptedValue): string {
 }
 
 function urlOf({ end_point, query_params }: RequestTemplate, { facts }: WebhookMessage): string {
-  // Only placeholder values are encoded; the configured text is an address already.
+  // Only placeholder values are percent-encoded, because the configured text already is a valid
+  // URL.
   const url = render(end_point, facts, (literal) => literal)
   if (isSteered(end_point, facts))
     throw new OutboundError(
@@ -119,13 +128,13 @@ function urlOf({ end_point, query_params }: RequestTemplate, { facts }: WebhookM
   return joined
 }
 
-/** Marks text that came from a value. It has no meaning in configured text. */
+/** Marks text that came from a placeholder value. Configured text never contains this character. */
 const mark = '\u0000'
 const dots = /^(\.|%2e){1,2}$/i
 
 /**
- * Whether a value turns a path segment into `.` or `..`: encoding keeps dots, and URL parsers
- * resolve such segments.
+ * Returns whether a placeholder value turns a path segment into `.` or `..`. Percent-encoding keeps
+ * dots, and URL parsers would resolve such a segment to another path.
  */
 function isSteered(endPoint: string, facts: Placeholders): boolean {
   const [path = ''] = endPoint
@@ -150,7 +159,7 @@ function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: str
   return { body: eventText(message), mediaType: 'application/json' }
 }
 
-/** The default body: the event as JSON. */
+/** Returns the default body, which is the event as JSON. */
 function eventText({
   id,
   type,
@@ -185,8 +194,8 @@ const formText = (pairs: readonly DecryptedValue[], facts: Placeholders): string
     .join('&')
 
 /**
- * Fills in a template: placeholders are percent-encoded, also unknown ones, and `literal`
- * transforms the rest.
+ * Fills in a template. Placeholder values are percent-encoded, and so is the text of unknown
+ * placeholders. `literal` transforms the text between placeholders.
  */
 const render = (template: string, facts: Placeholders, literal: (part: string) => string): string =>
   template
@@ -201,8 +210,8 @@ function valueIn(part: string, facts: Placeholders): string {
 }
 
 /**
- * Puts a placeholder that stands for a whole JSON value in quotes, because values are inserted as
- * text.
+ * Puts quotes around each placeholder that stands for a whole JSON value, because placeholder
+ * values are inserted as text.
  */
 export function quotePlaceholders(template: string): string {
   let isText = false
@@ -216,7 +225,10 @@ export function quotePlaceholders(template: string): string {
     .join('')
 }
 
-/** Of Basic credentials, the decoded pair and the password; nothing for any other header. */
+/**
+ * Returns the decoded `user:password` pair and the password of a Basic authorization header.
+ * Returns an empty list for any other text.
+ */
 function basicOf(text: string): string[] {
   const [, encoded] = /^basic\s+(\S+)$/i.exec(text) ?? []
   if (encoded === undefined) return []
@@ -224,7 +236,10 @@ function basicOf(text: string): string[] {
   return [pair, pair.slice(pair.indexOf(':') + 1)]
 }
 
-/** The text on one line, as UTF-8 bytes in Latin-1, which is how HTTP carries non-ASCII text. */
+/**
+ * Returns the text on one line, with each UTF-8 byte as one Latin-1 character. HTTP carries
+ * non-ASCII header text in this encoding.
+ */
 const headerText = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are removed
   Buffer.from(text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim(), 'utf8').toString('latin1')

@@ -1,4 +1,4 @@
-// Webhooks as they are configured (DOMAIN 18.5). jobs.ts delivers.
+// The configuration of webhooks (DOMAIN 18.5). jobs.ts sends their deliveries.
 import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -71,9 +71,9 @@ export const webhooks = defineResource({
       events: asText(body.events),
       changed: asText(body.changed),
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
-      // Switching a webhook on clears the failure.
+      // Switching a webhook on clears its failure.
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
-      // A webhook sends no events from before it was created or from while it was off.
+      // A webhook sends only events that happen after its creation or after its last switching on.
       ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
       ...(!current && { secret_sealed: ctx.services.seal.encrypt(newSecret()) }),
     }
@@ -128,8 +128,9 @@ interface Current {
 }
 
 /**
- * The columns of the address and its values. Values stored for one address are not sent to another,
- * or a user who may edit a webhook could send them to a server of their own.
+ * Returns the columns of the address, query parameters and headers. Stored values are never sent to
+ * a new address. Otherwise a user who may edit a webhook could send stored secrets to their own
+ * server.
  */
 function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, query_params, headers }: Body) {
   const { seal } = ctx.services
@@ -164,7 +165,10 @@ async function refuseTooMany(ctx: Context): Promise<void> {
     throw new Problem('state_conflict', `An installation has at most ${maxWebhooks} webhooks.`)
 }
 
-/** The webhook with its signing secret, which is shown only when the secret is made. */
+/**
+ * Returns the webhook with its signing secret. The API shows this secret only when it creates the
+ * secret.
+ */
 async function withSecret(ctx: Context, webhook: Webhook): Promise<Schema<'WebhookWithSecret'>> {
   const row = await ctx.db
     .selectFrom('webhooks')
@@ -180,7 +184,10 @@ const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
     message: 'Webhook created.',
   }))
 
-/** The old secret also signs for a day, so that receivers can switch over. */
+/**
+ * Replaces the signing secret of a webhook. For one day requests are also signed with the old
+ * secret, so that receivers have time to switch.
+ */
 const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id } }) =>
   transaction(ctx, async (ctx) => {
     await webhooks.assertVisible(ctx, id)

@@ -1,6 +1,6 @@
-// A webhook sends what its user may see (DOMAIN chapter 0, row 14): the user who changed it last,
-// with the rights at the time of the delivery and of each attempt. When a workflow calls the
-// webhook, the workflow's user must see the record too.
+// The rights with which a webhook sends (DOMAIN chapter 0, row 14). A webhook sends what the user
+// who last changed it may see when a delivery is queued and at each attempt. When a workflow calls
+// the webhook, the workflow's user must see the record too.
 import { type SqlBool, sql } from 'kysely'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -20,7 +20,10 @@ const webhooksWithChanger = ({ db }: Context) =>
 /** The condition for webhooks that subscribe to events. A list in JSON is compared as text. */
 export const hasEvents = sql<SqlBool>`cast(webhooks.events as text) <> '[]'`
 
-/** Active webhooks with subscriptions whose user may read something, by id. Logs the others. */
+/**
+ * Returns the active webhooks with a subscription whose user may read a subscribed record type,
+ * sorted by id. Logs the webhooks whose user may read none.
+ */
 export async function loadSubscribers(ctx: Context) {
   const query = webhooksWithChanger(ctx).where('webhooks.is_active', '=', 1).where(hasEvents)
   const rows = await query.orderBy('webhooks.id').execute()
@@ -31,19 +34,22 @@ export async function loadSubscribers(ctx: Context) {
   })
 }
 
-/** Why the webhook sends nothing; null when it sends something or is switched off. */
+/** Returns why the webhook sends nothing; null when it sends something or is switched off. */
 export async function silentReasonOf(ctx: Context, id: number): Promise<string | null> {
   const row = await webhooksWithChanger(ctx).where('webhooks.id', '=', id).executeTakeFirst()
   return row ? silentReason(ctx.services.sights, row) : null
 }
 
-/** Throws 409 for a webhook that sends nothing. */
+/** Throws 409 when the webhook sends nothing, with the reason. */
 export async function requireNotSilent(ctx: Context, id: number): Promise<void> {
   const silence = await silentReasonOf(ctx, id)
   if (silence !== null) throw new Problem('state_conflict', silence)
 }
 
-/** The last logged reason of each webhook, so that it is logged once and not for every event. */
+/**
+ * The last logged reason of each webhook. A reason is logged only when it changes, not for every
+ * event.
+ */
 const logged = new WeakMap<Services, Map<number, string>>()
 
 function logSilence({ services }: Context, webhook: number, silence: string | null): void {
@@ -56,7 +62,10 @@ function logSilence({ services }: Context, webhook: number, silence: string | nu
   }
 }
 
-/** The events that a user may see; none for a deleted or inactive user. */
+/**
+ * Returns the ids of those events that the user may see. The result is empty for a deleted or
+ * inactive user.
+ */
 export async function eventsVisibleTo(
   ctx: Context,
   userId: number | null,
@@ -67,8 +76,8 @@ export async function eventsVisibleTo(
 }
 
 /**
- * The contexts of all users who must see the event, at least one; a sentence when one of them does
- * not.
+ * Returns the context of every user who must see the event of a delivery. Returns the reason as a
+ * sentence when one of these users does not see the event.
  */
 export async function contextsOfViewers(
   ctx: Context,

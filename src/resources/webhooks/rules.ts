@@ -1,4 +1,5 @@
-// Rules for what a webhook sends and where (DOMAIN 18.5), beyond the contract's schema.
+// Rules for the events, request and end point of a webhook (DOMAIN 18.5) that the schema of the
+// contract does not cover.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
@@ -15,28 +16,31 @@ export interface Current {
   payload: string | null
 }
 
-/** The most headers, and the most query parameters. */
+/** The maximum number of headers, and also of query parameters. */
 export const maxPairs = 30
 
 const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
 
-/** Events that are stored under their bare names. */
+/** Matches the names of events that are stored without the suffix `.after`. */
 const bareEvents = new RegExp(`\\.(${followUps.join('|')}|started|completed|failed)$`)
 
-/** The names of stored events, which patterns of subscriptions match. */
+/** The names of all events that the server stores. Subscription patterns match these names. */
 const stored = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
   'user.account.update-password',
   ...Object.values(operations).flatMap(({ events }: OperationFact) => events.filter((base) => bareEvents.test(base))),
 ]
 
-/** Events that are never sent: they could reveal a secret, or sending changes them. */
+/**
+ * Returns whether webhooks never send an event of this name. Such an event could reveal a secret,
+ * or its delivery would change the webhook and cause another such event.
+ */
 export const isNeverSent = (name: string): boolean =>
   /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
-/** Adds a finding for each rule that the body breaks, merged into the stored webhook. */
+/** Adds a validation error for each rule that the webhook would break after the write. */
 export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
   const { end_point: endPoint, headers = [], events = [] } = body
   const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
@@ -58,8 +62,9 @@ function checkPattern(field: string, pattern: string, found: Writing<Current>['f
 }
 
 /**
- * Requires an absolute https URL. Placeholders may only follow the host, so that a record cannot
- * choose the receiver.
+ * Returns why the end point is not allowed, or null. An end point is an absolute https URL, or http
+ * if the configuration allows it. Placeholders may only follow the host, so that data of a record
+ * cannot choose the receiver.
  */
 function faultOf(endPoint: string, allowsHttp: boolean): string | null {
   const schemes = allowsHttp ? 'http or https' : 'https'
@@ -87,8 +92,8 @@ function checkPayload({ current, found }: Pick<Writing<Current>, 'current' | 'fo
 }
 
 /**
- * A placeholder stands for a whole value or for a part of a string; both are valid JSON with 0 in
- * its place.
+ * Returns whether the text is JSON once placeholders are filled in. A 0 replaces each placeholder,
+ * because it is valid JSON both as a whole value and inside a string.
  */
 function isJson(text: string): boolean {
   try {
@@ -102,6 +107,6 @@ function isJson(text: string): boolean {
 export const readPayload = (stored: string | null): Schema<'Webhook'>['payload'] =>
   stored === null ? null : (JSON.parse(stored) as Schema<'Webhook'>['payload'])
 
-/** Pairs as they are stored: a missing value is empty. */
+/** Returns the pairs for storage. A missing value becomes an empty text. */
 export const withEmptyValues = (sent: readonly Pair[] | undefined): Schema<'KeyValue'>[] | undefined =>
   sent?.map(({ key, value }) => ({ key, value: value ?? '' }))

@@ -1,5 +1,5 @@
-// One delivery attempt: builds, signs and sends the request and describes the response as the log
-// stores it. Writes nothing.
+// Makes one delivery attempt: builds, signs and sends the request, and describes the response for
+// the log. Writes nothing to the database.
 import type { Schema } from '../../contract/types.ts'
 import { openOrNull } from '../../kernel/auth/encryption.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -11,7 +11,7 @@ import { signatureHeaders } from './signature.ts'
 
 export type Attempt = Schema<'WebhookAttempt'>
 
-/** The columns of a webhook that sign its requests. */
+/** The columns of a webhook with its encrypted signing secrets. */
 export interface SigningSecrets {
   secret_sealed: string
   previous_secret_sealed: string | null
@@ -20,14 +20,20 @@ export interface SigningSecrets {
 
 export interface DeliveryAttempt {
   attempt: Attempt
-  /** Whether the configuration gave no request, which says nothing about the receiver. */
+  /**
+   * Whether no request was sent because the configuration is invalid. Such an attempt says nothing
+   * about the receiver.
+   */
   isUnsent: boolean
 }
 
-/** Whether the receiver accepted the delivery: only then has the attempt no error. */
+/** Returns whether the receiver accepted the delivery. Only an accepted attempt has no error. */
 export const isAccepted = ({ error }: Attempt): boolean => error === null
 
-/** Returns an attempt for every outcome. Throws only when `signal` aborts. */
+/**
+ * Sends the request and returns the attempt, whether it succeeded or failed. Throws only when
+ * `signal` aborts.
+ */
 export async function attemptDelivery(
   ctx: Context,
   sealed: SigningSecrets,
@@ -62,7 +68,7 @@ export async function attemptDelivery(
   }
 }
 
-/** The current secret, and for a day after a rotation the previous one. */
+/** Returns the current secret, and for one day after a rotation also the previous secret. */
 function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
@@ -72,16 +78,20 @@ function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: 
       'invalid',
       'The signing secret cannot be read: it was stored with another ACCORD_SECRET. Rotate it.',
     )
-  // An undecryptable previous secret is skipped: it may be the reason for the rotation.
+  // A previous secret that cannot be decrypted is skipped, because this may be why the user rotated
+  // the secret.
   return [current, (isInForce ? openOrNull(seal, previous_secret_sealed) : null) ?? []].flat()
 }
 
-/** Shorter texts occur in many responses, so they are not redacted. */
+/**
+ * The minimum length of a redacted text in characters. Shorter texts occur in many responses by
+ * chance.
+ */
 const minHiddenLength = 4
 
 /**
- * The forms in which a response may repeat a text: plain, in JSON, in JSON with escaped slashes,
- * and each of them in HTML.
+ * Returns the encodings in which a response may repeat a text: plain, JSON, JSON with escaped
+ * slashes, and the HTML form of each of these.
  */
 function formsOf(text: string): string[] {
   const inJson = JSON.stringify(text).slice(1, -1)
@@ -89,8 +99,8 @@ function formsOf(text: string): string[] {
 }
 
 /**
- * The response without the secrets of the request, including a secret that the excerpt cuts off at
- * its end.
+ * Returns the response text with the secrets of the request replaced by `…`. This includes a secret
+ * that the end of the excerpt cuts off.
  */
 export function redact(text: string, hidden: readonly string[]): string {
   const longestFirst = [...new Set(hidden.flatMap(formsOf))]

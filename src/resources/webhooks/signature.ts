@@ -1,16 +1,16 @@
-// The signature headers of Standard Webhooks. They cover id, time and body, so an old delivery
-// cannot be replayed as a new one.
+// The signature headers of the Standard Webhooks specification. The signature covers id, time and
+// body, so nobody can send an old delivery as a new one.
 import { createHmac } from 'node:crypto'
 
 const prefix = 'whsec_'
 
 interface Signed {
-  /** The same for every attempt. */
+  /** The message id, which is the same for every attempt. */
   id: string
   /** The time of this attempt. */
   at: Date
   body: string
-  /** Newest first; two while secrets are rotated. */
+  /** The signing secrets, newest first. There are two for one day after a rotation. */
   secrets: readonly string[]
 }
 

@@ -1,5 +1,6 @@
-// Which events a webhook sends (DOMAIN 18.5): those that its patterns match, of its type of record,
-// with a change that it lists. Reading the event log misses no event and sends none twice.
+// The event consumer that queues deliveries for subscribed events (DOMAIN 18.5). A subscription
+// selects events by name pattern, record type and changed fields. The event log is read in order,
+// so no event is missed or queued twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -16,7 +17,7 @@ interface Subscription {
   entity_type: string | null
 }
 
-/** The test whether a webhook subscribes to an event. */
+/** Returns a function that tests whether the subscription includes an event. */
 export function matchesSubscription({ events, changed, entity_type }: Subscription): (event: Listed) => boolean {
   const patterns = (JSON.parse(events) as string[]).map(eventMatcher)
   const keys = JSON.parse(changed) as string[]
@@ -35,7 +36,8 @@ export const subscriptions: EventConsumer = {
     const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where(hasEvents)
     const rows = await listening.select('entity_type').distinct().execute()
     const types = rows.flatMap(({ entity_type: type }) => type ?? [])
-    // A webhook without a type subscribes to all types.
+    // A webhook without an entity type subscribes to all types; the list of types is then longer
+    // than `types`.
     return types.length < rows.length ? null : types
   },
   async consume(ctx, events) {
@@ -43,7 +45,8 @@ export const subscriptions: EventConsumer = {
       ...webhook,
       isSubscribed: matchesSubscription(webhook),
     }))
-    // Events from before the webhook was created or from while it was off are skipped.
+    // `events_after` excludes events from before the webhook was created, and from while it was
+    // off.
     const { asked, last } = takeWithinLimit(events, (event) =>
       listening
         .filter(({ events_after, isSubscribed }) => event.id > events_after && isSubscribed(event))
@@ -61,7 +64,10 @@ interface Asked {
   event: Listed
 }
 
-/** The deliveries whose webhook's user may see the event, checked once per user. */
+/**
+ * Returns the deliveries whose event the user of the webhook may see. Checks all events of one user
+ * together.
+ */
 async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   const known = new Map<number | null, ReadonlySet<number>>()
   for (const user of new Set(asked.map(({ changerId }) => changerId))) {
@@ -71,21 +77,21 @@ async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   return asked.filter(({ changerId, event }) => known.get(changerId)?.has(event.id))
 }
 
-/** How many past events one replay reads and queues. */
+/** The maximum number of past events that one replay reads, and that it queues. */
 const maxReplay = { read: 10_000, queued: 200 }
 
 type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
 
 export interface PastEvents {
-  /** The events that the webhook subscribes to. */
+  /** The events that the webhook subscribes to and that its user may see. */
   events: readonly PastEvent[]
-  /** The id of the last event read. */
+  /** The id of the last event that was read; null when none was. */
   last: number | null
 }
 
 /**
- * Reads the subscribed events after an event. The log is long and only grows, so it is read before
- * the transaction.
+ * Reads the subscribed events with an id greater than `after`. Call this before the transaction:
+ * the log is long, and stored events never change.
  */
 export async function readPastEvents(
   ctx: Context,
@@ -110,7 +116,8 @@ export async function readPastEvents(
 }
 
 /**
- * Queues these events, also those that were sent before. Returns how many, and the last event read.
+ * Queues deliveries of these events, even if the webhook has sent them before. Returns the number
+ * of queued deliveries and the id of the last processed event.
  */
 export const replayEvents = (
   ctx: Context,
@@ -126,7 +133,7 @@ export const replayEvents = (
     return { queued, last_event_id: last }
   })
 
-/** Sends the delivery of an event again. False while it is pending. */
+/** Queues the existing delivery of an event again. Returns false while the delivery is pending. */
 async function again(ctx: Context, webhookId: number, eventId: number): Promise<boolean> {
   const row = await ctx.db
     .selectFrom('webhook_deliveries')

@@ -1,23 +1,29 @@
-// Values of headers and query parameters (DOMAIN chapter 0, row 16). They are write-only: stored
-// encrypted, and masked in replies and events. An update that sends the mask or no value keeps the
-// stored one.
+// The values of headers and query parameters (DOMAIN chapter 0, row 16). The values are write-only:
+// the database stores them encrypted, and replies and events show a mask. A body that sends the
+// mask or no value keeps the stored value.
 import type { Schema } from '../../contract/types.ts'
 import { type Encryption, mask, openOrNull } from '../../kernel/auth/encryption.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 
-/** As stored. An empty value is not encrypted. */
+/**
+ * A header or query parameter as the database stores it. `sealed` is the encrypted value; null
+ * stands for an empty value.
+ */
 interface StoredValue {
   key: string
   sealed: string | null
 }
 
-/** As a body sends it. */
+/** A header or query parameter as a request body sends it. */
 export interface SentValue {
   key: string
   value?: string | null
 }
 
-/** As a request needs it; null when it was encrypted with another ACCORD_SECRET. */
+/**
+ * A header or query parameter for a request. `value` is null when it cannot be decrypted because it
+ * was encrypted with another ACCORD_SECRET.
+ */
 export interface DecryptedValue {
   key: string
   value: string | null
@@ -28,7 +34,7 @@ const read = (stored: string): StoredValue[] => JSON.parse(stored) as StoredValu
 export const maskValues = (stored: string): Schema<'WriteOnlyValue'>[] =>
   read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : mask }))
 
-/** The values of a body with masks, for events. */
+/** Returns the values of a body with masks, because events store the body. */
 export const maskInput = (sent: readonly SentValue[]): SentValue[] =>
   sent.map(({ key, value }) => ({ key, ...(value !== undefined && { value: value ? mask : value }) }))
 
@@ -36,13 +42,13 @@ export const decryptValues = (stored: string, seal: Encryption): DecryptedValue[
   read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(seal, sealed) }))
 
 interface ValueChange {
-  /** The field of the body, for findings. */
+  /** The field of the body to which validation errors refer. */
   field: string
   sent: readonly SentValue[] | undefined
   stored: string
-  /** Whether the end point changes: stored values must not go to another address. */
+  /** Whether the write changes the end point. Stored values must not go to another address. */
   isMoved: boolean
-  /** Maps names that count as equal to one text. */
+  /** Normalizes a name: names with equal results count as the same name. */
   nameOf: (key: string) => string
   seal: Encryption
   found: ValidationErrors
@@ -51,8 +57,8 @@ interface ValueChange {
 const forAnotherAddress = 'The stored value was given for another address. Send the value again, or take it out.'
 
 /**
- * The values to store; undefined when they stay. An unchanged value keeps its ciphertext, so that
- * it counts as no change.
+ * Returns the values to store, or undefined when the write keeps all stored values. A value that
+ * equals the stored value keeps its ciphertext, so that the column does not change.
  */
 export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, found }: ValueChange): string | undefined {
   const known = read(stored)
@@ -84,7 +90,10 @@ export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, fou
   return JSON.stringify(values)
 }
 
-/** The stored values with those of a query string, which replace values of the same name. */
+/**
+ * Returns the stored values merged with the parameters of a query string. A parameter of the query
+ * string replaces the stored values of the same name.
+ */
 export function mergeQueryValues(stored: string, query: readonly Required<SentValue>[], seal: Encryption): string {
   const known = read(stored)
   const names = new Set(query.map(({ key }) => key))

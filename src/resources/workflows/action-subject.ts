@@ -1,4 +1,5 @@
-// The record that the actions of a run act on: as it is now, or as it was before its deletion.
+// The record on which the actions of a workflow run act. A deleted record appears as it was before
+// its deletion.
 
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -15,12 +16,15 @@ import type { Entity } from './comparable-fields.ts'
 export interface ActionSubject {
   entity: Entity
   id: number
-  /** As it is now, or was before its deletion. */
+  /** The current record, or the record before its deletion. */
   record: Snapshot
   isGone: boolean
 }
 
-/** The event and the position of the action in its run, by which an effect is made only once. */
+/**
+ * The event, the run, and the position of the action in the run. Together they identify an effect,
+ * so that it happens only once.
+ */
 export interface ActionOrigin {
   eventId: number
   runId: number
@@ -31,7 +35,10 @@ export interface ActionOrigin {
 
 export type ActionResult = Record<string, unknown>
 
-/** What an action does. `act` and `describe` refuse with a Problem whose sentence users see. */
+/**
+ * The implementation of an action. `act` and `describe` throw a Problem when the action is not
+ * possible; its message is shown to users.
+ */
 export interface ActionEffect {
   act(
     ctx: Context,
@@ -41,12 +48,12 @@ export interface ActionEffect {
     soFar: ActionResult | null,
   ): Promise<ActionResult>
   /**
-   * For actions on many records: whether `act` has done only a part. Then the rest follows `soFar`
-   * in the next transaction.
+   * Returns whether `act` has processed only some of its records. The next transaction then calls
+   * `act` again, with this result as `soFar`. Only actions on many records need this function.
    */
   isPart?: (ctx: Context, about: ActionSubject, result: ActionResult) => Promise<boolean>
   describe(ctx: Context, about: ActionSubject, action: Action): Promise<string>
-  /** Files that `act` needs, created before its transaction. */
+  /** Creates the files that `act` needs, before the transaction of `act`. */
   uploads?: (ctx: Context, about: ActionSubject) => Promise<Uploads | null>
 }
 
@@ -60,7 +67,10 @@ export const workflowResources: Record<
 
 export const actionRefused = (sentence: string): Problem => new Problem('state_conflict', sentence)
 
-/** The record as it is now, or as `last` has it when it is deleted. */
+/**
+ * Returns the current record. For a deleted record returns `last`, the record as it was before its
+ * deletion.
+ */
 export async function loadActionSubject(
   ctx: Context,
   entity: Entity,
@@ -71,12 +81,15 @@ export async function loadActionSubject(
   return { entity, id, record: now ?? last, isGone: now === undefined }
 }
 
-/** Throws for a deleted record, which cannot be changed. */
+/** Throws a Problem when the record is deleted, because it can no longer be changed. */
 export function requireRecord({ entity, isGone }: ActionSubject): void {
   if (isGone) throw actionRefused(`The ${workflowResources[entity].noun} has been deleted.`)
 }
 
-/** The id of the person that the record is or belongs to. Throws when there is none. */
+/**
+ * Returns the id of the person that belongs to the record. For a person, returns the id of the
+ * record itself. Throws a Problem when there is no person.
+ */
 export function personIdOf({ entity, id, record }: ActionSubject): number {
   const personId = entity === 'persons' ? id : record.person_id
   if (typeof personId !== 'number') throw actionRefused(`The ${workflowResources[entity].noun} has no person.`)

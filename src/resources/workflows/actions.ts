@@ -1,6 +1,6 @@
-// Rules for the actions of a workflow (DOMAIN 18.3): which entity may have which action and what
-// its value must be. An update names one attribute of the changed record and a value that the API
-// would accept for it.
+// Rules for the actions of a workflow (DOMAIN 18.3): the actions that an entity may have, and the
+// values that an action may have. An update action names an attribute of the record that it
+// changes, and a value that the API accepts for this attribute.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -27,7 +27,7 @@ const entitiesOf: Record<Id, readonly Entity[]> = {
   trigger_webhook: ['leads', 'activities', 'persons', 'quotes'],
 }
 
-/** The entity whose attribute an update sets. */
+/** The entity whose attribute each update action sets. Other actions have no target. */
 const targetOf: Partial<Record<Id, Target>> = {
   update_lead: 'leads',
   update_related_leads: 'leads',
@@ -35,7 +35,7 @@ const targetOf: Partial<Record<Id, Target>> = {
   update_quote: 'quotes',
 }
 
-/** Computed from the items of a quote. */
+/** The attributes of a quote that the server computes from its items. Workflows cannot set them. */
 const computed = new Set(['discount_amount', 'tax_amount', 'sub_total', 'grand_total'])
 export const maxLength = { tag: 50, note: 65535 }
 
@@ -45,7 +45,10 @@ export const actionOf = ({ id, attribute, value }: Input): Action => ({
   value: value ?? null,
 })
 
-/** Adds a finding for each invalid action; `known` are stored already and not checked again. */
+/**
+ * Adds a validation error for each invalid action. The actions in `known` are already stored and
+ * are not checked again.
+ */
 export async function checkActions(
   ctx: Context,
   entity: Entity,
@@ -110,7 +113,10 @@ async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, f
   }
 }
 
-/** A template may have placeholders for records that the entity does not have. */
+/**
+ * Adds a validation error for each placeholder of the template that records of the entity cannot
+ * fill in.
+ */
 async function checkTemplate(ctx: Context, entity: Entity, id: number, found: ValidationErrors): Promise<void> {
   const template = await ctx.db
     .selectFrom('email_templates')

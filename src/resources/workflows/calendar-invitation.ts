@@ -1,6 +1,6 @@
-// The calendar invitation of e-mails about an activity (DOMAIN 18.3): an attachment that is stored
-// before the transaction that creates the e-mail. A deleted activity, or one without a time, has no
-// invitation.
+// The calendar invitation attached to e-mails about an activity (DOMAIN 18.3). The file is stored
+// before the transaction that creates the e-mail. A deleted activity, and one without a start or
+// end time, has no invitation.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -10,7 +10,7 @@ import { inviteOf } from '../../mail/invite.ts'
 import { persons } from '../persons/resource.ts'
 import type { ActionSubject } from './action-subject.ts'
 
-/** The key of the file in the body of the e-mail. */
+/** The file key by which the body of the e-mail refers to the invitation. */
 export const inviteKey = 'invite.ics'
 
 interface Participant {
@@ -19,7 +19,10 @@ interface Participant {
   personId: number | null
 }
 
-/** The participants with an e-mail address: active users, and persons with all their addresses. */
+/**
+ * Returns the participants who have an e-mail address. A user must be active; a person has all of
+ * the person's addresses.
+ */
 export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
   const all = (participants ?? []) as Schema<'Participant'>[]
   const emails = await activeEmails(
@@ -40,7 +43,7 @@ export async function mailableParticipants(ctx: Context, { participants }: Snaps
 
 const personIdsOf = (all: readonly Schema<'Participant'>[]): number[] => all.flatMap(({ person }) => person?.id ?? [])
 
-/** Whether a participant is an existing person whom the caller may not see. */
+/** Returns whether a participant is an existing person whom the caller may not see. */
 export async function hasUnseenParticipants(ctx: Context, { participants }: Snapshot): Promise<boolean> {
   const ids = personIdsOf((participants ?? []) as Schema<'Participant'>[])
   const seen = canCall(ctx, persons.getOperation) ? await persons.visibleIds(ctx, ids) : new Set<number>()

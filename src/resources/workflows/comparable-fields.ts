@@ -1,22 +1,23 @@
-// The fields that conditions of workflows can compare (DOMAIN 18.2), by entity, and how.
+// The fields of each entity that workflow conditions can compare, and how their values compare
+// (DOMAIN 18.2).
 import type { Context } from '../../kernel/context.ts'
 import { type Attribute, attributesOf } from '../attributes/attribute-set.ts'
 
 export type Entity = 'leads' | 'activities' | 'persons' | 'quotes'
 
 /**
- * How values compare: numbers and dates by order, texts by content, choices by equality, lists by
- * membership.
+ * How the values of a field compare: numbers and dates by order, texts by content, choices by
+ * equality, and lists by membership.
  */
 export type FieldKind = 'number' | 'date' | 'datetime' | 'text' | 'boolean' | 'choice' | 'list'
 
 export interface ComparableField {
   kind: FieldKind
-  /** The compared attribute. Built-in fields without one have fixed choices or refer to a table. */
+  /** The attribute whose values are compared. Absent for the fields in `builtInFields`. */
   attribute?: Attribute
   choices?: readonly (string | number)[]
   lookup?: 'users'
-  /** Whether the elements are tag ids. */
+  /** Whether the elements of the list are tag ids. */
   tags?: true
 }
 
@@ -50,7 +51,7 @@ const kinds: Partial<Record<Attribute['type'], FieldKind>> = {
 const isNumeric = ({ type, validation }: Attribute): boolean =>
   type === 'text' && (validation === 'numeric' || validation === 'decimal')
 
-/** Fields of an entity that are not attributes. */
+/** The comparable fields of each entity that are not attributes. */
 const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> = {
   leads: { status: { kind: 'choice', choices: [1, 2, 3] }, tag_ids: { kind: 'list', tags: true } },
   persons: {},
@@ -67,7 +68,7 @@ const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> =
   },
 }
 
-/** The comparable fields of an entity, by code. */
+/** Returns the comparable fields of an entity, by code. */
 export async function comparableFields(ctx: Context, entity: Entity): Promise<ReadonlyMap<string, ComparableField>> {
   const attributes = entity === 'activities' ? [] : await attributesOf(ctx, entity)
   const found = attributes.flatMap((attribute): [string, ComparableField][] => {

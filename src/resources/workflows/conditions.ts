@@ -1,5 +1,5 @@
-// Rules for the conditions of a workflow (DOMAIN 18.2): the attribute exists, its type has the
-// operator, and the value is comparable. Conditions accepted once are not checked again.
+// Rules for the conditions of a workflow (DOMAIN 18.2): the attribute exists, its type supports the
+// operator, and the value can be compared. Stored conditions are not checked again.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -19,7 +19,10 @@ export const conditionOf = ({ attribute, operator, value }: Input): Condition =>
   value: value ?? null,
 })
 
-/** Adds a finding for each invalid condition; `known` are stored already and not checked again. */
+/**
+ * Adds a validation error for each invalid condition. The conditions in `known` are already stored
+ * and are not checked again.
+ */
 export async function checkConditions(
   ctx: Context,
   entity: Entity,
@@ -53,7 +56,7 @@ async function checkValue(
   const refuse = (sentence: string): void => found.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
-    // Null equals only null: it has no order and contains nothing.
+    // Null equals only null. It is neither greater nor less than a value, and it contains nothing.
     if (isOrdering || operator.includes('{}')) refuse('The field is required for this operator.')
     return
   }
@@ -85,7 +88,10 @@ async function checkValue(
 const isNumber = (value: unknown): boolean =>
   typeof value === 'number' || (typeof value === 'string' && /^[+-]?\d{1,15}(\.\d{1,4})?$/.test(value.trim()))
 
-/** Every value must exist: an option, a record that the attribute looks up, or a tag. */
+/**
+ * Requires that every value is an existing choice. Depending on the field, a choice is an option of
+ * the attribute, a record, or a tag. Addresses and phone numbers may be any text.
+ */
 async function checkChoices(
   ctx: Context,
   subject: ComparableField,

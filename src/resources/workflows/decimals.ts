@@ -1,14 +1,16 @@
-// Compares decimal numbers of any length exactly, digit by digit. Numeric texts may have more
-// digits than amounts, so kernel/values/money.ts cannot compare them.
+// Compares decimal numbers of any length exactly. Attributes with numeric text may have more digits
+// than amounts of money, so kernel/values/money.ts cannot compare them.
 const decimalPattern = /^([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i
 
-/** The digits as one integer, and how many of them follow the decimal point. */
+/**
+ * A decimal number: all digits as one integer, and the number of digits after the decimal point.
+ */
 interface Decimal {
   digits: bigint
   places: number
 }
 
-/** The parsed decimal; undefined for other text. */
+/** Returns the parsed decimal number; undefined for any other text. */
 function parseDecimal(value: unknown): Decimal | undefined {
   const match = decimalPattern.exec(String(value).trim())
   if (!match) return undefined
@@ -18,8 +20,8 @@ function parseDecimal(value: unknown): Decimal | undefined {
 }
 
 /**
- * Negative, zero or positive as `a` is less than, equal to or greater than `b`; undefined when one
- * of them is not a number.
+ * Returns a negative number, zero or a positive number when `a` is less than, equal to or greater
+ * than `b`. Returns undefined when `a` or `b` is not a number.
  */
 export function compareDecimals(a: unknown, b: unknown): number | undefined {
   const [one, other] = [parseDecimal(a), parseDecimal(b)]

@@ -1,4 +1,4 @@
-// The effect of each action (DOMAIN 18.3), by action id.
+// The implementation of each workflow action, by action id (DOMAIN 18.3).
 
 import type { ActionEffect } from './action-subject.ts'
 import type { Action } from './actions.ts'

@@ -1,5 +1,5 @@
-// Actions that send an e-mail from a template (DOMAIN 18.3). The e-mail is queued in the
-// transaction of the action.
+// Workflow actions that send an e-mail from a template (DOMAIN 18.3). The transaction of the action
+// queues the e-mail.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { placeholdersFrom } from '../email-templates/placeholder-values.ts'
@@ -24,8 +24,8 @@ interface Recipient {
 }
 
 /**
- * The template filled in for the record. Throws when the template is deleted or the result is too
- * long.
+ * Returns the subject and text of the template, filled in for the record. Throws a Problem when the
+ * template is deleted or the result is too long.
  */
 async function contentOf(ctx: Context, { entity, record }: ActionSubject, { value }: Action) {
   const template = await templateOf(ctx, value)
@@ -66,7 +66,11 @@ async function send(
   return { email_ids: sent }
 }
 
-/** The lead to link the e-mail to: the record itself, or the only lead it is linked to. */
+/**
+ * Returns the id of the lead to which the e-mail is linked: the record itself if it is a lead, or
+ * the only lead of the record. Returns null when there is no lead, several leads, or no access to
+ * it.
+ */
 async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Promise<number | null> {
   const linked =
     entity === 'leads'
@@ -84,7 +88,10 @@ async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Prom
 const existing = async (ctx: Context, personId: number | null): Promise<number | null> =>
   personId !== null && (await persons.visibleIds(ctx, [personId])).has(personId) ? personId : null
 
-/** A deleted person gets the e-mail at the last known addresses. */
+/**
+ * Returns the person of the record with all e-mail addresses. A deleted person, as the record of
+ * the run, has the last known addresses.
+ */
 async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> {
   const personId = personIdOf(about)
   const person = about.entity === 'persons' ? about.record : (await persons.getMany(ctx, [personId])).get(personId)
@@ -107,8 +114,8 @@ async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Prom
 }
 
 /**
- * No participants is not an error. A participant whom the user may not see is one, because the
- * e-mail would miss that person.
+ * Returns the participants to whom the e-mail goes; the list may be empty. Throws a Problem when
+ * the user may not see a participant, because this person would get no e-mail.
  */
 async function participantsOf(ctx: Context, { record }: ActionSubject): Promise<Recipient[]> {
   if (await hasUnseenParticipants(ctx, record))
@@ -116,11 +123,14 @@ async function participantsOf(ctx: Context, { record }: ActionSubject): Promise<
   return mailableParticipants(ctx, record)
 }
 
-/** For example "Queue an e-mail from the template Welcome to the person." */
+/** Returns a description such as "Queue an e-mail from the template Welcome to the person." */
 const sentence = async (ctx: Context, { value }: Action, to: string): Promise<string> =>
   `Queue an e-mail from the template ${(await templateOf(ctx, value)).name} to ${to}.`
 
-/** The person's name as the record shows it, also when the caller may not see the person. */
+/**
+ * Returns the name of the person as the record shows it, even when the caller may not see the
+ * person.
+ */
 const nameOf = ({ entity, record }: ActionSubject): string =>
   String((entity === 'persons' ? record : (record.person as { name: string } | null))?.name ?? 'the person')
 

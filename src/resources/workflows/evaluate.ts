@@ -1,5 +1,6 @@
-// Whether the conditions of a workflow hold for a snapshot of the event log (DOMAIN 18.2). Pure:
-// the day of {{today}} and the time zone are arguments. Null equals only null and has no order.
+// Evaluates the conditions of a workflow for a record snapshot from the event log (DOMAIN 18.2).
+// The result depends only on the arguments, which include the day of {{today}} and the time zone.
+// Null equals only null and has no order.
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -10,29 +11,33 @@ import { readMoment } from './relative-dates.ts'
 
 export interface Evaluation {
   matches: boolean
-  /** Indexes of the conditions that hold. */
+  /** The indexes of the conditions that are true. */
   held: number[]
 }
 
-/** The context in which conditions are evaluated. */
+/** The data besides the record that the evaluation of conditions needs. */
 export interface EvaluationInput {
   subjects: ReadonlyMap<string, ComparableField>
-  /** The time whose day is {{today}}. */
+  /** The time whose day replaces {{today}}. */
   at: Date
   zone: string
-  /** The record before the event; null when it did not exist or is unknown. */
+  /**
+   * The record before the event; null when the record did not exist or its earlier state is
+   * unknown.
+   */
   before: Snapshot | null
 }
 
 /**
- * A condition that can no longer be evaluated, for example on a deleted attribute. Users see its
- * message.
+ * The error for a condition that can no longer be evaluated, for example because its attribute is
+ * deleted. Users see the message.
  */
 export class UnanswerableCondition extends Error {}
 
 /**
- * Throws UnanswerableCondition. Every condition is evaluated, so that the log can list those that
- * hold.
+ * Returns whether the conditions match, and which ones are true. Evaluates every condition, because
+ * the log lists all true conditions. Throws UnanswerableCondition when a condition cannot be
+ * evaluated.
  */
 export function evaluate(
   { condition_type, conditions }: { condition_type: string; conditions: readonly Condition[] },
@@ -66,7 +71,7 @@ function holds(condition: Condition, snapshot: Snapshot, setting: EvaluationInpu
   return inOrder(operator, compare(code, subject, actual, wanted, setting))
 }
 
-/** The value of a field as the record shows it; null when it has none. */
+/** Returns the value of a field in the snapshot; null when the record has no value. */
 function actualValue(code: string, { attribute, tags }: ComparableField, snapshot: Snapshot): unknown {
   if (tags) return ((snapshot.tags ?? []) as { id: number }[]).map(({ id }) => id)
   if (!attribute?.isOwn) return snapshot[code] ?? null
@@ -74,8 +79,9 @@ function actualValue(code: string, { attribute, tags }: ComparableField, snapsho
 }
 
 /**
- * A text contains another text; a list or a choice contains any of several values. An empty value
- * contains nothing.
+ * Returns whether `actual` contains `wanted`. A text contains another text. A list or choice
+ * contains `wanted` when it has at least one of the wanted values. Null contains nothing and is
+ * contained in nothing.
  */
 function contains({ kind, attribute }: ComparableField, actual: unknown, wanted: unknown): boolean {
   if (actual === null || wanted === null) return false
@@ -111,8 +117,8 @@ const inOrder = (operator: string, order: number | undefined): boolean => {
 }
 
 /**
- * Negative, zero or positive as the values compare; undefined when the record's value is not
- * comparable.
+ * Returns a negative number, zero or a positive number when `actual` is less than, equal to or
+ * greater than `wanted`. Returns undefined when the value of the record cannot be compared.
  */
 function compare(
   code: string,
@@ -125,7 +131,7 @@ function compare(
   const expected = readMoment(String(wanted), at, zone)
   if (expected === undefined)
     throw new UnanswerableCondition(`A condition compares ${code} with ${wanted}, which is not a date.`)
-  // A timestamp is compared with a date by its day.
+  // A timestamp and a date are compared as two dates.
   const isDay = kind === 'date' || isDateOnly(expected)
   const [own, other] = isDay
     ? [canonicalDate(String(actual), zone), canonicalDate(expected, zone)]

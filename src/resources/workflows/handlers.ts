@@ -1,5 +1,5 @@
-// Handlers of workflows: besides the standard operations, the list of runs and a test without
-// effects.
+// Handlers of workflows besides the standard operations: the list of runs, and a test that changes
+// nothing.
 import type { Handlers } from '../../kernel/handler.ts'
 import { listWorkflowRuns } from './runs.ts'
 import { testWorkflow } from './test-workflow.ts'

@@ -1,4 +1,4 @@
-// The background work of workflows.
+// The background jobs and event consumers of workflows.
 
 import { runWorkflow } from './run.ts'
 import { workflowTriggers } from './triggers.ts'

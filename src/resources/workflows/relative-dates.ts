@@ -1,11 +1,15 @@
-// Dates in conditions (DOMAIN 18.2): a date, a timestamp, or `{{today}}` plus or minus some days.
+// Reads the dates in workflow conditions (DOMAIN 18.2): a date, a timestamp, or `{{today}}` plus or
+// minus a number of days.
 import { DateTime } from 'luxon'
 import { canonicalDate, canonicalTime, isDateOnly } from '../../contract/input/formats.ts'
 import { today } from '../../kernel/values/format.ts'
 
 const relative = /^\{\{\s*today\s*(?:([+-])\s*(\d{1,4})\s*)?\}\}$/
 
-/** A date, or a timestamp in UTC; undefined for any other text. `at` decides which day is today. */
+/**
+ * Returns a date, or a timestamp in UTC; undefined for any other text. {{today}} becomes the day of
+ * `at` in `zone`.
+ */
 export function readMoment(text: string, at: Date, zone: string): string | undefined {
   const match = relative.exec(text)
   if (!match) return isDateOnly(text) ? canonicalDate(text, zone) : canonicalTime(text, zone)

@@ -1,4 +1,5 @@
-// Workflows as they are configured (DOMAIN 18.1). triggers.ts starts runs, run.ts carries them out.
+// The configuration of workflows (DOMAIN 18.1). triggers.ts starts runs of workflows, and run.ts
+// carries out each run.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -30,7 +31,8 @@ const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as C
 const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
 
 /**
- * The conditions and actions to store. After a change of the entity all of them are checked again.
+ * Returns the conditions and actions to store. Adds a validation error for each invalid one. When
+ * the entity changes, stored conditions and actions are checked again.
  */
 async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
   const entity = (body.entity_type ?? current?.entity_type) as Entity
@@ -119,15 +121,18 @@ export const workflows = defineResource({
 })
 
 /**
- * Whether the workflow starts over from the newest event: it is new, switched on, or has another
- * event.
+ * Returns whether the workflow ignores all events up to now: it is new, has just been switched on,
+ * or has a new trigger event.
  */
 const startsOver = (body: Body, current: Row | null): boolean =>
   !current ||
   (body.is_active === true && current.is_active !== 1) ||
   (body.event !== undefined && body.event !== current.event)
 
-/** The sort order after all others. Throws 409 when there are too many workflows. */
+/**
+ * Returns a sort order after all existing workflows. Throws 409 when the installation has the
+ * maximum number of workflows.
+ */
 async function nextSortOrder(ctx: Context): Promise<number> {
   const { count, last } = await ctx.db
     .selectFrom('workflows')

@@ -1,6 +1,6 @@
-// A workflow acts with the rights of the user who changed it last, as they are at each step (DOMAIN
-// chapter 0, row 16). It reads what that user sees and does what that user may do; its events name
-// the system as actor (DOMAIN 18.3).
+// The rights of a workflow (DOMAIN chapter 0, row 16): the current rights of the user who last
+// changed it. A workflow reads only what this user sees, and does only what this user may do. Its
+// events name the system as the actor (DOMAIN 18.3).
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, OperationId } from '../../contract/types.ts'
 import { type Context, type CurrentUser, canCall } from '../../kernel/context.ts'
@@ -11,10 +11,10 @@ import { actionRefused, workflowResources } from './action-subject.ts'
 import type { Action } from './actions.ts'
 import type { Entity } from './comparable-fields.ts'
 
-/** A context whose user limits what it may do. */
+/** A context with a user, whose rights limit all operations in this context. */
 export type ActingContext<C extends Context = Context> = C & { user: CurrentUser }
 
-/** The context of the user. Throws a Problem when the user is deleted or inactive. */
+/** Returns the context with this user. Throws a Problem when the user is deleted or inactive. */
 export async function actAsChanger<C extends Context>(ctx: C, userId: number | null): Promise<ActingContext<C>> {
   const user = await loadActingUser(ctx, userId)
   if (!user) throw actionRefused(inactiveReason('workflow'))
@@ -23,7 +23,7 @@ export async function actAsChanger<C extends Context>(ctx: C, userId: number | n
 
 const attaching = { leads: 'attachLeadTag', persons: 'attachPersonTag', quotes: 'attachQuoteTag' } as const
 
-/** The operations that do the same as the action. */
+/** Returns the API operations that the user must be allowed to call for the action. */
 function callsOf(id: Action['id'], entity: Entity): OperationId[] {
   switch (id) {
     case 'update_lead':
@@ -58,11 +58,17 @@ function requireEach(acting: ActingContext, facts: readonly OperationFact[]): vo
 export const requireReading = (acting: ActingContext, entity: Entity): void =>
   requireEach(acting, [workflowResources[entity].listOperation, workflowResources[entity].getOperation])
 
-/** These operations and those that the action may need later: a missing tag is created. */
+/**
+ * Returns the operations of `callsOf` and those that an action may need in some cases. The action
+ * `add_tag` creates a missing tag.
+ */
 const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
   id === 'add_tag' ? [...callsOf(id, entity), 'createTag'] : callsOf(id, entity)
 
-/** Throws 403 unless the calling token could itself do what the workflow reads and does. */
+/**
+ * Throws 403 unless the calling token has the abilities for everything that the workflow reads and
+ * does.
+ */
 export function requireWorkflowAbilities(ctx: Context, entity: Entity, actions: readonly Action[]): void {
   const { listOperation: lists, getOperation: shows } = workflowResources[entity]
   const calls = actions.flatMap(({ id }) => maxCallsOf(id, entity)).map((call): OperationFact => operations[call])
@@ -76,11 +82,17 @@ export const requireAction = (acting: ActingContext, id: Action['id'], entity: E
     callsOf(id, entity).map((call) => operations[call]),
   )
 
-/** The reason why the API refused an action, as a sentence about the workflow's user. */
+/**
+ * Returns the Problem to report for an action that the API refused. A missing permission becomes a
+ * sentence about the user of the workflow.
+ */
 export const explainRefusal = (acting: ActingContext | null, error: Problem): Problem =>
   acting && error.code === 'forbidden' && error.more.required ? lacks(acting, String(error.more.required)) : error
 
-/** Null when the user sees the record, or saw it until its deletion; else a sentence. */
+/**
+ * Returns null when the user sees the record, or saw the deleted record until its deletion.
+ * Otherwise returns the reason as a sentence.
+ */
 export async function hiddenReason(
   acting: ActingContext,
   entity: Entity,

@@ -1,6 +1,6 @@
-// One run of a workflow (DOMAIN 18.3): evaluates the conditions, then carries out the actions in
-// order. Each action and its log entry share a transaction, so a crash neither repeats nor skips an
-// action. An action on many records has one transaction per part.
+// Carries out a workflow run (DOMAIN 18.3): evaluates the conditions, then performs the actions in
+// order. An action and its log entry share a transaction, so a crash neither repeats nor skips an
+// action. An action on many records has several transactions, one per batch of records.
 import type { Schema } from '../../contract/types.ts'
 import { parseEvent } from '../../jobs/event-consumers.ts'
 import { defineJob, type RunAgain } from '../../jobs/queue.ts'
@@ -26,7 +26,10 @@ import {
 } from './rights.ts'
 import { loadSnapshot, triggerOfEvent } from './snapshots.ts'
 
-/** An action as it was when the run began, so a change of the workflow does not affect the run. */
+/**
+ * An action copied from the workflow when the run began, with its state. A later change of the
+ * workflow does not affect the run.
+ */
 export type RunAction = Schema<'WorkflowRunAction'> & Pick<Action, 'attribute' | 'value'>
 
 type Run = NonNullable<Awaited<ReturnType<typeof load>>>
@@ -51,20 +54,21 @@ const load = ({ db }: Context, id: number) =>
     .executeTakeFirst()
 
 async function run(ctx: Context, id: number, signal: AbortSignal): Promise<RunAgain | undefined> {
-  // The run is deleted with its workflow.
+  // The run is undefined when its workflow has been deleted, because a workflow is deleted with its
+  // runs.
   const pending = await load(ctx, id)
   if (pending?.state === 'pending') await begin(ctx, pending)
   for (;;) {
     const current = await load(ctx, id)
     if (current?.state !== 'matched') return undefined
-    // A worker that is shutting down leaves the rest to the next one.
+    // A worker that is shutting down leaves the remaining actions to the next worker.
     if (signal.aborted) return { runAgainAt: ctx.time }
     await step(ctx, current)
     await yieldToEventLoop()
   }
 }
 
-/** Decides whether the actions are to run. */
+/** Evaluates the conditions and stores whether the actions will run. */
 async function begin(ctx: Context, run: Run): Promise<void> {
   const decided = await decide(ctx, run)
   const isOver = decided.state !== 'matched'
@@ -81,7 +85,7 @@ async function begin(ctx: Context, run: Run): Promise<void> {
 async function decide(ctx: Context, run: Run) {
   if (run.is_active !== 1)
     return { state: 'skipped', reason: 'The workflow was switched off before it processed this event.' }
-  // The actions of the workflow belong to another event by now.
+  // The workflow now has another trigger event, so its actions do not apply to this event.
   if (run.trigger !== triggerOfEvent(run.event))
     return { state: 'skipped', reason: 'The event of the workflow was changed before it processed this event.' }
   const event = await ctx.db.selectFrom('events').selectAll().where('id', '=', run.event_id).executeTakeFirst()
@@ -100,7 +104,7 @@ async function decide(ctx: Context, run: Run) {
       {
         before: stored.before,
         subjects: await comparableFields(acting, entity),
-        // {{today}} is the day of the event, however late the worker is.
+        // {{today}} is the day of the event, even if the worker is late.
         at: new Date(event.created_at),
         zone: ctx.services.config.timezone,
       },
@@ -118,7 +122,10 @@ async function decide(ctx: Context, run: Run) {
   }
 }
 
-/** Carries out the next action. A refusal ends the run; the job retries after any other error. */
+/**
+ * Performs the next pending action. A refusal ends the run. After any other error the job retries
+ * the action.
+ */
 async function step(ctx: Context, run: Run): Promise<void> {
   const entries = JSON.parse(run.actions) as RunAction[]
   const index = entries.findIndex(({ state }) => state === 'pending')
@@ -135,7 +142,8 @@ async function step(ctx: Context, run: Run): Promise<void> {
     uploads = (await effect.uploads?.(acting, await about(acting, run, last))) ?? null
     const withUploads: Context = uploads === null ? ctx : { ...ctx, uploads }
     await transaction(withUploads, async (plain) => {
-      // The rights as of this transaction; no change can commit before it.
+      // Checks the rights again within the transaction, so that no change of them can commit before
+      // the action does.
       const ctx = await requirePermitted(plain, run, action)
       const cause = { eventId: run.event_id, runId: run.id, index, userId: ctx.user.id }
       const occasion = await about(ctx, run, last)
@@ -153,8 +161,8 @@ async function step(ctx: Context, run: Run): Promise<void> {
 }
 
 /**
- * The context of an action with the rights of the workflow's user. Throws a Problem when they do
- * not suffice.
+ * Returns the context of an action with the rights of the workflow's user. Throws a Problem when
+ * these rights do not suffice.
  */
 async function requirePermitted<C extends Context>(ctx: C, run: Run, { id }: Action): Promise<ActingContext<C>> {
   const entity = run.entity_type as Entity
@@ -170,12 +178,15 @@ const about = (ctx: Context, run: Run, last: Snapshot) =>
   loadActionSubject(ctx, run.entity_type as Entity, run.entity_id, last)
 
 /**
- * Whether the error is a refusal, whose message the run stores. After any other error the job
- * retries.
+ * Returns whether the error is a refusal, which ends the run; the run stores its message. After any
+ * other error the job retries.
  */
 const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
 
-/** The record after the event, used when it has been deleted since. */
+/**
+ * Returns the record after the event, or before the event if that deleted the record. Used when the
+ * record no longer exists.
+ */
 async function lastSnapshot({ db }: Context, { event_id }: Run): Promise<Snapshot> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', event_id).executeTakeFirst()
   const event = row && parseEvent(row)
@@ -196,7 +207,7 @@ async function fail(
   await transaction(ctx, (ctx) => conclude(ctx, run, after, `Action ${index + 1} failed: ${error}`))
 }
 
-/** Stores the results of the actions. The run ends when no action is pending. */
+/** Stores the states and results of the actions. Ends the run when no action is pending. */
 async function conclude(
   ctx: Context,
   run: Run,
@@ -215,7 +226,8 @@ async function conclude(
     .where('state', '=', run.state)
     .where('actions', '=', run.actions)
     .executeTakeFirstOrThrow()
-  // Another worker has done this action: the error rolls this transaction back.
+  // Another worker has changed the run meanwhile. The error rolls back the transaction, so that the
+  // action is not performed twice.
   if (Number(numUpdatedRows) !== 1) throw new Error(`Another worker has continued the run ${run.id} of a workflow.`)
 }
 
@@ -230,7 +242,7 @@ async function giveUp(ctx: Context, id: number): Promise<void> {
   await conclude(ctx, run, entries, serverErrorReason)
 }
 
-/** Continues with the failed action; completed actions stay completed. */
+/** Restarts a failed run at the failed action. Actions that succeeded are not repeated. */
 async function resume(ctx: Context, id: number): Promise<undefined> {
   const run = await load(ctx, id)
   if (run?.state !== 'failed') throw new Problem('state_conflict', 'The run of the workflow has not failed.')
@@ -250,7 +262,7 @@ async function resume(ctx: Context, id: number): Promise<undefined> {
     .execute()
 }
 
-/** "lead_value: Must be at least 0." */
+/** Returns the message of a Problem as one line, for example "lead_value: Must be at least 0." */
 const sentenceOf = ({ message, more }: Problem): string =>
   Object.entries(more.errors ?? {})
     .map(([field, [sentence = '']]) => `${field}: ${sentence}`)

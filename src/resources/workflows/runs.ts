@@ -1,5 +1,5 @@
-// The log of a workflow's runs (DOMAIN 18.3): those of records that the caller sees, or could see
-// when they were deleted.
+// The list of a workflow's runs (DOMAIN 18.3). A caller sees the runs on visible records, and the
+// runs on deleted records that were visible to the caller at their deletion.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -39,8 +39,8 @@ export const listWorkflowRuns: Handler<'listWorkflowRuns'> = async (ctx, { param
 const entriesOf = ({ actions }: Row): RunAction[] => JSON.parse(actions) as RunAction[]
 
 /**
- * The type of record that each key of a result names. A caller who sees the run may not see these
- * records.
+ * The record type to which each key of an action result refers. A caller who sees a run may not be
+ * allowed to see the records in its results.
  */
 const namedBy: Readonly<Record<string, string>> = {
   lead_id: 'leads',
@@ -54,7 +54,10 @@ const namedBy: Readonly<Record<string, string>> = {
 
 type InSight = (key: string, id: number) => boolean
 
-/** Which of the records in the results of a page the caller sees; one query per type. */
+/**
+ * Returns a function that tests whether the caller sees a record in an action result. Runs one
+ * query per record type for all runs of the page.
+ */
 async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
   const open = new Set(listableTypes(ctx))
   const named = new Map<string, number[]>()
@@ -70,7 +73,9 @@ async function inSight(ctx: Context, rows: readonly Row[]): Promise<InSight> {
   return (key, id) => seen.get(namedBy[key] ?? '')?.has(id) ?? false
 }
 
-/** The result without records that are deleted or that the caller may not see. */
+/**
+ * Returns the result without the ids of records that are deleted or that the caller may not see.
+ */
 const resultOf = (result: RunAction['result'], isSeen: InSight): RunAction['result'] =>
   result &&
   Object.fromEntries(

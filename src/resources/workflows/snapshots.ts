@@ -1,6 +1,6 @@
-// Stored events as workflows use them: the trigger name, and the record after the event (before it,
-// for a deletion). Tags are linked by events of their own in the same transaction; the caller made
-// one change, so the snapshot includes them.
+// Reads stored events for workflows: the trigger name, and the record after the event. For a
+// deletion, this is the record before the event. A request that also sets tags stores separate tag
+// events in the same transaction, so the snapshot includes these tags.
 import type { StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -13,11 +13,12 @@ export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Sn
     .where('entity_id', '=', event.entity_id)
     .where('id', '>', event.id)
     .orderBy('id')
-  // Links after the record's next change belong to that change.
+  // Tag events after the next change of the record belong to that later change.
   const next = await later
     .select('id')
     .where('related_type', 'is', null)
-    // A bare event repeats the same change.
+    // An event whose name lacks `.after` repeats the change of another event, so only `.after`
+    // events count.
     .where('name', 'like', '%.after')
     .limit(1)
     .executeTakeFirst()
@@ -36,5 +37,8 @@ export async function loadSnapshot(ctx: Context, event: StoredEvent): Promise<Sn
   return { ...event.after, tags: [...tags.values()] }
 }
 
-/** Deletions are stored under their `.after` name; workflows subscribe to `.before`. */
+/**
+ * Returns the trigger of a stored event. A deletion is stored as `.delete.after`, but workflows
+ * subscribe to `.delete.before`.
+ */
 export const triggerOfEvent = (name: string): string => name.replace(/\.delete\.after$/, '.delete.before')

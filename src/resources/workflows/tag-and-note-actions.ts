@@ -1,4 +1,4 @@
-// Actions that add a tag or a note to the record (DOMAIN 18.3).
+// Workflow actions that add a tag or a note to the record (DOMAIN 18.3).
 import type { Context } from '../../kernel/context.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { activities } from '../activities/resource.ts'
@@ -18,7 +18,10 @@ const tagged = {
 }
 const linkOf = { leads: 'lead_id', persons: 'person_id', quotes: 'quote_id' } as const
 
-/** Activities have neither tags nor notes; saving a workflow refuses such actions. */
+/**
+ * Returns the entity of the record. Throws for activities, which have neither tags nor notes;
+ * saving a workflow already refuses these actions for activities.
+ */
 function kindOf({ entity }: ActionSubject): keyof typeof linkOf {
   if (entity === 'activities') throw actionRefused('Nothing can be added to an activity.')
   return entity
@@ -64,8 +67,9 @@ async function noteOf(ctx: Context, { entity, record }: ActionSubject, { value }
 }
 
 /**
- * The owner for the note: the owner of the record if active, else none. When the workflow's user
- * may not leave a record without an owner, that user owns the note.
+ * Returns the owner of the new note: the owner of the record if that user is active, otherwise
+ * null. A workflow's user without a global view cannot leave a note without an owner, so that user
+ * owns the note instead of null.
  */
 async function activeOwner({ db, user }: Context, { record }: ActionSubject): Promise<number | null> {
   const none = user?.visibleOwners ? user.id : null

@@ -1,5 +1,5 @@
-// Tests a workflow on a record as it is now: which conditions hold, and what its actions would do.
-// Changes and sends nothing.
+// Tests a workflow on a current record: reports which conditions are true and what the actions
+// would do. Changes nothing and sends nothing.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid, Problem } from '../../kernel/errors.ts'
@@ -17,7 +17,8 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
   const workflow = await workflows.get(ctx, params.id)
   const { noun, getOperation: shows, getMany: many } = workflowResources[workflow.entity_type]
   const record = canCall(ctx, shows) ? ((await many(ctx, [id])).get(id) as Snapshot | undefined) : undefined
-  // A record that the caller may not read is reported as missing.
+  // A record that the caller may not read is reported as missing, so that the caller does not learn
+  // that it exists.
   if (!record) throw invalid({ entity_id: [`No ${noun} has id ${id}.`] })
   const about = { entity: workflow.entity_type, id, record, isGone: workflow.event.endsWith('.delete.before') }
   const acting = await actingOf(ctx, workflow, id)
@@ -26,8 +27,8 @@ export const testWorkflow: Handler<'testWorkflow'> = inSteps(async (ctx, { param
 })
 
 /**
- * The context of the workflow's user, or why the workflow would not run. The reply shows only what
- * the caller sees.
+ * Returns the context of the workflow's user, or the reason why the workflow would not run. The
+ * context serves only to check rights: the reply is built from what the caller sees.
  */
 async function actingOf(ctx: Context, { changed_by: user, entity_type }: Schema<'Workflow'>, id: number) {
   try {

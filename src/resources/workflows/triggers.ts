@@ -1,5 +1,6 @@
 // The event consumer that starts workflow runs (DOMAIN 18.1, 18.3). It stores and enqueues one run
-// per matching workflow and stops workflows that trigger each other without end.
+// for each event and matching workflow. It also stops endless chains of workflows that trigger each
+// other.
 
 import { type EventConsumer, type EventSummary, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import { enqueueAll } from '../../jobs/queue.ts'
@@ -7,7 +8,9 @@ import { type Context, now } from '../../kernel/context.ts'
 import { runWorkflow } from './run.ts'
 import { triggerOfEvent } from './snapshots.ts'
 
-/** The longest chain of workflows that trigger each other, including the first. */
+/**
+ * The maximum number of workflows in a chain in which each triggers the next, including the first.
+ */
 const maxChainLength = 5
 
 interface Run {
@@ -36,7 +39,8 @@ export const workflowTriggers: EventConsumer = {
       .orderBy('id')
       .execute()
     const { asked, last } = takeWithinLimit(events, (event) =>
-      // A workflow skips events from before it was created or from while it was off.
+      // `events_after` excludes events from before the workflow was created, and from while it was
+      // off.
       workflows.flatMap((workflow): Asked[] =>
         event.entity_id !== null &&
         workflow.event === triggerOfEvent(event.name) &&
@@ -57,7 +61,10 @@ interface Asked {
   event: EventSummary & { entity_id: number }
 }
 
-/** Stores a run for each, with a fixed number of statements. */
+/**
+ * Stores a run for each pair of workflow and event, and enqueues the runs that may start. The
+ * number of SQL statements does not depend on the number of pairs.
+ */
 async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   const at = now(ctx)
   const chainOf = await chains(
@@ -101,7 +108,7 @@ async function plan(ctx: Context, asked: readonly Asked[]): Promise<void> {
   )
 }
 
-/** Why the workflow must not run after this chain of runs; null when it may. */
+/** Returns why the workflow must not run after this chain of runs; null when it may run. */
 function loopReason(
   chain: readonly Run[],
   depth: number,
@@ -117,8 +124,8 @@ function loopReason(
 }
 
 /**
- * For each event, the runs that led to it, latest first. Reads one generation of runs per query,
- * for all events together.
+ * Returns a function that gives the chain of runs that caused an event, latest run first. Each
+ * query reads one generation of parent runs for all events.
  */
 async function chains({ db }: Context, events: readonly EventSummary[]): Promise<(event: EventSummary) => Run[]> {
   const known = new Map<number, Run>()

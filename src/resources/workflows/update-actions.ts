@@ -1,5 +1,5 @@
-// Actions that set one attribute (DOMAIN 18.3) of the record, of its person, or of all related
-// leads. The value is read and validated as the API would.
+// Workflow actions that set one attribute of the record, of its person, or of all related leads
+// (DOMAIN 18.3). The value is parsed and validated like a value in an API request.
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -39,7 +39,7 @@ async function set(
   for (const id of ids) await targets[target].update(ctx, id, body)
 }
 
-/** For example "Set Sales Owner of the lead to Ina." */
+/** Returns a description such as "Set Sales Owner of the lead to Ina." */
 async function sentence(
   ctx: Context,
   target: Target,
@@ -53,7 +53,7 @@ async function sentence(
   return `Set ${attribute.name} of ${of} to ${(await readableText(ctx, attribute, value)).slice(0, 200)}.`
 }
 
-/** Updates the record of the run. */
+/** Creates the action that sets an attribute of the record itself. */
 const updateRecord = (target: Target, key: string): ActionEffect => ({
   async act(ctx, about, action) {
     requireRecord(about)
@@ -80,7 +80,10 @@ const updatePerson: ActionEffect = {
   },
 }
 
-/** Leads per transaction, so that a person with thousands of leads does not block other writers. */
+/**
+ * The maximum number of leads per transaction, so that a person with thousands of leads does not
+ * block other writers.
+ */
 const leadsAtOnce = 25
 
 const leadsIn = (result: ActionResult | null): number[] => (result?.lead_ids ?? []) as number[]
@@ -97,8 +100,9 @@ const updateRelatedLeads: ActionEffect = {
 }
 
 /**
- * The next visible leads after those already done, by id: all leads of a person, or the leads that
- * an activity or quote is (or was before its deletion) linked to.
+ * Returns the ids of at most `most` further leads, in ascending order and after the ids in `done`.
+ * A person has all visible leads of that person. An activity or quote has the visible leads to
+ * which it is linked, or was linked before its deletion.
  */
 async function relatedLeads(
   ctx: Context,

@@ -1,28 +1,29 @@
-// Reads the value of an update action as the API would, when a workflow is saved and when it runs.
+// Parses the value of an update action like a value in an API request, both when a workflow is
+// saved and when it runs.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Attribute } from '../attributes/attribute-set.ts'
 import { parseValue } from '../attributes/schemas.ts'
 
-/** The entities whose attributes workflows set. */
+/** The entities whose attributes workflows can set. */
 export type Target = 'leads' | 'persons' | 'quotes'
 
 const operations = { leads: 'updateLead', persons: 'updatePerson', quotes: 'updateQuote' } as const
 
 interface UpdateValue {
-  /** The value as a record shows it. */
+  /** The parsed value, in the form in which a record shows it. */
   value: unknown
-  /** The body for the update of a record. */
+  /** The request body that updates a record with the value. */
   body: object
-  /** Findings below `value`. */
+  /** The validation errors of the value, under the field name `value`. */
   errors: FieldErrors
 }
 
 export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {
   const { code } = attribute
-  // Custom attributes are validated again by the record's own rules; this only predicts their
-  // findings.
+  // Validates the value of a custom attribute in advance. The update of the record validates it
+  // again.
   if (attribute.isOwn)
     return { body: { custom_attributes: { [code]: sent } }, ...parseValue(ctx, attribute, 'value', sent) }
   const { timezone: zone, strict } = ctx.services.config
