@@ -49,8 +49,8 @@ export async function defaultVocabularyId(
 /**
  * Replaces references to deleted records in a restored lead. Source and type become the defaults of
  * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, else
- * the code `new`. It belongs to the lead's pipeline, or to the default pipeline when the lead's
- * pipeline is deleted (DOMAIN 15.1).
+ * the code `new`. The new stage belongs to the lead's pipeline, or to the default pipeline when the
+ * lead's pipeline is deleted (DOMAIN 15.1).
  */
 export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   const mended: Awaited<ReturnType<Mend>> = {}

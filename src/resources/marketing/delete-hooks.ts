@@ -1,4 +1,5 @@
-// Clears the template of inactive campaigns when the template is deleted (DOMAIN 23).
+// Removes the reference to a deleted e-mail template from its campaigns (DOMAIN 23). Only inactive
+// campaigns can refer to it, because a template in use by an active campaign cannot be deleted.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'
