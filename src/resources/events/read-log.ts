@@ -73,7 +73,8 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
 /**
  * Returns up to `size` entries after the position `after`. Reads only events that are synced to
  * disk: after a power failure, a new event could get the id of a lost event, and a client would
- * miss the new event. `ctx` decides about visibility, so a stream renews it for each call.
+ * miss the new event. `ctx` decides about visibility, so a stream passes a renewed context in each
+ * call.
  */
 export async function readEntries(
   ctx: Context,
@@ -85,7 +86,7 @@ export async function readEntries(
   const newest = Math.max(after, await newestEvent(ctx))
   await ctx.services.store.whenDurable()
   const begin = Math.max(after, ((await findOldestId(ctx)) ?? 1) - 1)
-  // Event ids grow in commit order, so no event can later appear before this position.
+  // Event ids grow in commit order, so no new event can appear at a position that was already read.
   const end = types.length === 0 ? newest : Math.min(newest, begin + maxPerCall.searched)
   const found: EventRow[] = []
   let place = begin
@@ -133,9 +134,9 @@ export async function findOldestId({ db }: Context): Promise<number | null> {
 }
 
 /**
- * Throws 422 when the feed cannot continue at the position `after`. Before the oldest stored event,
- * the events in between are deleted. Beyond the newest event, the position comes from another log,
- * for example from before a backup was restored. Position 0 is the beginning and always valid.
+ * Throws 422 for a position from which the feed cannot continue. Before the oldest stored event,
+ * events were deleted. A position beyond the newest event belongs to another log, for example to
+ * the log before a backup was restored. Position 0 is the beginning and always valid.
  */
 export async function checkPlace(ctx: Context, field: string, after: number, oldest: number | null): Promise<void> {
   if (after === 0) return
@@ -151,8 +152,8 @@ export async function checkPlace(ctx: Context, field: string, after: number, old
 }
 
 /**
- * Returns the highest event id that the database contains. The newest events may have been deleted
- * from the log, but event consumers still store the id of the last event they read.
+ * Returns the highest event id stored in the database. The newest events may have been deleted from
+ * the log, but the table event_readers still contains the ids that event consumers have read.
  */
 async function findNewestId(ctx: Context): Promise<number> {
   const { last } = await ctx.db

@@ -82,7 +82,7 @@ function createAlarm(beatMs: number) {
       wake()
     },
     isOver: () => isOver,
-    /** Returns whether a heartbeat is due. A second call returns false until the next heartbeat. */
+    /** Returns whether a heartbeat is due, and resets the flag. */
     takeBeat: (): boolean => {
       const wasDue = isDue
       isDue = false
@@ -122,7 +122,8 @@ async function* streamEntries(
         place = part.next
         hasMore = part.hasMore
         if (part.entries.length > 0) yield part.entries.map(block).join('')
-        // Yields to other requests, because a long part of the log may have no visible events.
+        // A long part of the log may have no visible events, so this loop must yield to other
+        // requests.
         else if (hasMore) await setImmediate()
       }
       // The heartbeat contains the position, because the position also advances past invisible

@@ -16,9 +16,9 @@ import { type FileRow, fileRows } from './rows.ts'
 const settleMs = 60 * 60 * 1000
 const atOnce = 100
 /**
- * The largest share of all stored files that may lack a row. A larger share suggests that the wrong
- * database is open, so the run leaves their bytes in place. Up to `minLimit` files are always
- * allowed.
+ * The largest share of all stored files that one run moves to the trash without having deleted the
+ * file row. If a larger share lacks a row, probably the wrong database is open, and these files
+ * stay in place. Up to `minLimit` files are always moved.
  */
 const maxShare = 0.1
 const minLimit = 10

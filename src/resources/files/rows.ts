@@ -97,8 +97,8 @@ export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Prom
  * ability and visibility decide. Returns 'all' or 'none' when no query is necessary.
  */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
-  // The file of a user is the user's picture. Any reply may contain it, so no permission is needed
-  // (DOMAIN 7.4).
+  // The file of a user is the user's picture. Any reply may contain this picture, so no permission
+  // is needed (DOMAIN 7.4).
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)

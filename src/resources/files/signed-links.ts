@@ -15,7 +15,7 @@ export const signatureOf = ({ seal }: Services, id: number, expires: number): st
   seal.hmac(`file:${id}:${expires}`)
 
 /**
- * Returns a signed link to a file. It may be used only in HTML shown to a caller who sees the file.
+ * Returns a signed link to a file. Use the link only in HTML shown to a caller who sees the file.
  */
 export function signedUrl(ctx: Context, id: number): string {
   const expires = secondsOf(ctx) + validSeconds

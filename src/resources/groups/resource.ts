@@ -71,8 +71,8 @@ export const groups = defineResource({
     )
     for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
   },
-  // Removes members that the reader of an event may not see. The snapshot has all members that its
-  // writer saw.
+  // Removes members that the reader of an event may not see. The user whose change wrote the
+  // snapshot may see more members.
   asRead: (ctx, snapshot) => ({
     ...snapshot,
     ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
@@ -90,7 +90,10 @@ export const groups = defineResource({
   },
 })
 
-/** Returns the users resource. It is not imported, because the users slice imports this file. */
+/**
+ * Returns the users resource. The resource is not imported, because the users slice imports this
+ * file.
+ */
 const usersIn = ({ services }: Context) => services.resources.get('users') as Resource<Schema<'User'>, never>
 
 /**

@@ -58,8 +58,8 @@ export async function assertProductLine(ctx: Context, leadId: number, productId:
 }
 
 /**
- * Adds or changes the product line of one product. The write emits the events
- * `leads.product.create` or `leads.product.update`, and none of the lead itself.
+ * Adds or changes the product line of one product. The write emits `leads.product.create` or
+ * `leads.product.update`. Unchanged values write nothing.
  */
 async function putLine(
   ctx: Context,
@@ -134,8 +134,8 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers = {
   kanbanLeads,
-  // A mass update with `value` moves each lead to that stage of its pipeline. A mass update with
-  // `changes` applies these changes as an ordinary update.
+  // The `value` of a mass update is the id of a stage to which each lead moves. The `changes` of a
+  // mass update are applied to each lead as an ordinary update.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),

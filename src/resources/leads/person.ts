@@ -26,7 +26,7 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
 
 /**
  * Returns those of the leads whose person has an address that the caller may not read. The search
- * index contains such addresses, so a search hit must not reveal them.
+ * index contains such addresses, but a search must not find a lead by an unreadable address.
  */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)
@@ -57,8 +57,8 @@ export async function resolvePersonId(
   }
   const inlineId = person === null ? null : person.id
   if (inlineId === undefined || (person !== null && inlineId === null)) return create(writing, person, person_id)
-  // A client may send back a fetched lead in which it changed only `person` or only `person_id`.
-  // The changed field wins over the unchanged field.
+  // A client may send back a fetched lead after changing only `person` or only `person_id`. The
+  // changed field wins over the unchanged field.
   if (person_id !== undefined && person_id !== inlineId) {
     if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')

@@ -8,7 +8,7 @@ import { visible } from '../../kernel/query/visibility.ts'
 export interface StageTotal {
   stage: number
   count: number
-  /** The sum of the lead values as the text `units|parts`, like the SQL function of `sumOf`. */
+  /** The sum of the lead values as text, in the format `units|parts` of `sumOf`. */
   sum: string
 }
 

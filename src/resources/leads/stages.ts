@@ -68,8 +68,8 @@ export function chooseStage(
   if (stageId !== undefined) {
     const stage = stages.find(({ id }) => id === stageId)
     if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
-    // A client may send back a fetched lead in which it changed only the pipeline or only the
-    // stage. The changed field wins over the unchanged field.
+    // A client may send back a fetched lead after changing only the pipeline or only the stage. The
+    // changed field wins over the unchanged field.
     else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
       if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
       if (current && pipeline === current.lead_pipeline_id) return stage

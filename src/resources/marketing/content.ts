@@ -17,7 +17,7 @@ export interface FilledCampaign extends CampaignDraft {
 }
 
 /**
- * Returns the filled e-mail, or an error message when its subject or content becomes too long.
+ * Returns the filled e-mail, or an error message when the subject or the content becomes too long.
  * `url` is the unsubscribe link.
  */
 export function fillCampaign(

@@ -1,5 +1,5 @@
-// Removes the reference to a deleted e-mail template from its campaigns (DOMAIN 23). Only inactive
-// campaigns can refer to it, because a template in use by an active campaign cannot be deleted.
+// Removes a deleted e-mail template from the campaigns that refer to it (DOMAIN 23). These
+// campaigns are inactive, because the template of an active campaign cannot be deleted.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'

@@ -2,8 +2,8 @@
 // `once` without an event date. An address gets at most one e-mail per campaign and occurrence.
 
 /**
- * The occurrence of a campaign without an event date. All its runs share this occurrence, so each
- * address gets the campaign only once.
+ * The occurrence of a campaign without an event date. All runs of the campaign share this
+ * occurrence, so each address gets the campaign only once.
  */
 export const undatedOccurrence = 'once'
 

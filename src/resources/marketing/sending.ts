@@ -1,7 +1,7 @@
 // Sends the queued e-mails of all campaigns one by one, at most ACCORD_CAMPAIGN_RATE per minute
 // over all workers. The rate is counted in the ledger, so a restart does not reset it. A claim is
-// committed before the mail server gets the e-mail, so it is sent at most once. A claim without a
-// result becomes `uncertain`; then only a user can send the e-mail again (resend.ts).
+// committed before the handover to the mail server, so an e-mail is sent at most once. An e-mail
+// without a result becomes `uncertain`, and only a user can send it again (resend.ts).
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -32,7 +32,7 @@ const minuteMs = 60_000
 /**
  * Schedules a job that sends e-mails at the given time, or moves the waiting job to an earlier
  * time. At most one such job waits, and two such jobs never run at the same time. A running job has
- * released its deduplication key. So e-mails queued while a job ends are sent by the next job.
+ * released its deduplication key, so the next job can be scheduled while a job ends.
  */
 export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -191,7 +191,8 @@ async function hand(current: () => Context, mail: Send, late: AbortSignal): Prom
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      // Another worker may have considered this worker dead and set the state to `uncertain`.
+      // The row may have the state `uncertain`, because another worker considered this worker dead.
+      // The result replaces that state.
       .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)

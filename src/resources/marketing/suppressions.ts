@@ -21,7 +21,7 @@ const entity = 'suppressions'
 
 /**
  * Visibility rule for the events of suppressions. Every caller who may list suppressions sees all
- * of their events, because an address has no owner (DOMAIN 7.4).
+ * of these events, because an address has no owner (DOMAIN 7.4).
  */
 export const suppressionSight: Sight = {
   lists: operations.listSuppressions,

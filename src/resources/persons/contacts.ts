@@ -112,8 +112,8 @@ export const mendPerson: Mend = async (ctx, { row }) => {
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const
 
 /**
- * Returns the filters `email=` and `phone=` if the query uses them. The filters compare whole
- * values, and use a database index unless e-mail addresses need not be unique.
+ * Returns the filters `email=` and `phone=` if the query uses these parameters. The filters compare
+ * whole values. `email=` uses a database index only while e-mail addresses must be unique.
  */
 export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
   const { dialect } = ctx.services.store

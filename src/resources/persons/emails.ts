@@ -1,6 +1,6 @@
-// Links a new record to the e-mail it is created from (`email_id`, DOMAIN 9.1, 10.1), and counts
-// the e-mails of leads. The e-mails slice imports persons, so this file gets the e-mails resource
-// from the services.
+// Links a new record to the e-mail from which it is created (`email_id`, DOMAIN 9.1, 10.1), and
+// counts the e-mails of leads. The e-mails slice imports persons, so this file gets the e-mails
+// resource from the services.
 import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { pruneJoins } from '../../kernel/query/join-pruning.ts'

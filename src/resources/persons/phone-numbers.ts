@@ -24,7 +24,7 @@ export async function savePhoneNumbers(
 }
 
 /**
- * Returns the condition that a person has one of the numbers. `keys` are numbers in the form of
+ * Returns the condition that a person has one of the numbers. `keys` are numbers normalized by
  * `phoneKey`.
  */
 export const hasPhoneNumber = (keys: readonly string[]): RawBuilder<SqlBool> =>

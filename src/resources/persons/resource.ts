@@ -172,8 +172,8 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // The caller may not read every referenced organization. A reference to an
-                // unreadable record has only its id and name (DOMAIN 3.5).
+                // An organization that the caller may not read is shown only with its id and name
+                // (DOMAIN 3.5).
                 address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,

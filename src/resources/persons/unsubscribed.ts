@@ -23,8 +23,8 @@ export async function loadUnsubscribedAt({ db }: Context, people: readonly Perso
 }
 
 /**
- * Raises the version of the persons who have the address. A change of its suppression changes their
- * `unsubscribed_at`.
+ * Raises the version of the persons who have the address. Suppressing the address, or ending the
+ * suppression, changes `unsubscribed_at` of these persons.
  */
 export async function touchPersonsWithAddress(ctx: Context, address: string): Promise<void> {
   const query = { email: [address] }

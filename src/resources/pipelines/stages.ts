@@ -126,7 +126,8 @@ function refuseDuplicates(
 
 /**
  * Returns the stages in order, with sort_order 1, 2, 3 and so on. `new` is first; `won` and `lost`
- * are last. All other stages keep the order of sort_order, and equal values the order of the list.
+ * are last. The stages between are sorted by the planned sort_order, and stages with equal
+ * sort_order by their position in the list.
  */
 function sortStages(planned: readonly PlannedStage[]): PlannedStage[] {
   const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1

@@ -89,9 +89,9 @@ function slices(family: Family): Map<number, string> {
 }
 
 /**
- * Returns the font families in order of preference, because they draw many characters differently.
- * The language of the locale decides which family is first. For other languages, the Japanese or
- * Korean characters among `points` decide.
+ * Returns the font families in order of preference, because the families draw many characters
+ * differently. The language of the locale decides which family is first. For other languages, the
+ * Japanese or Korean characters among `points` decide.
  */
 function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()

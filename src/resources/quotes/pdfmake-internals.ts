@@ -1,5 +1,5 @@
-// Types of internal pdfmake objects, which the published types of pdfmake lack, and the hook into
-// its line layout.
+// Types of internal pdfmake objects, which the published types of pdfmake lack, and a hook into the
+// line layout of pdfmake.
 import { createRequire } from 'node:module'
 
 export interface VirtualFileSystem {

@@ -39,7 +39,7 @@ export function createCharacterCollector({ all, bold }: CharacterSets): Typesett
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
   return {
-    // Returns false so that the layout also tries its alternative texts. Their characters are
+    // Returns false so that the layout also tries its alternative texts, whose characters are
     // collected, too.
     has: (text) => {
       note(text)

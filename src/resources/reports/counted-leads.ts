@@ -57,7 +57,8 @@ export const figure = (previous: bigint, current: bigint): Schema<'ReportFigure'
 
 /**
  * Returns a metric that compares two averages. `progress` is the change in percent between the
- * exact averages, not between the rounded ones. It is null when the previous average is zero.
+ * exact averages, not between the rounded values. `progress` is null when the previous average is
+ * zero.
  */
 export function averageFigure(previous: Average, current: Average): Schema<'ReportFigure'> {
   const rounded = ({ of, among }: Average): number => (among === 0n ? 0 : fromBig(divided(of, among)))

@@ -1,5 +1,5 @@
-// Handlers of reports (DOMAIN 22.2). `report` makes each handler: it reads the period and computes
-// the metrics. The handler replies with JSON, or with a chart for a client that prefers SVG.
+// Handlers of reports (DOMAIN 22.2), made by the function `report`. A handler reads the period and
+// computes the metrics of the report. The reply is JSON, or a chart for a client that prefers SVG.
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'

@@ -107,7 +107,7 @@ const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'W
 
 /**
  * Returns the days, ISO weeks or months of the period in ascending order. `from` is the first
- * instant of each. The first and the last week or month may be incomplete.
+ * instant of a day, week or month. The first and the last week or month may be incomplete.
  */
 export function splitPeriod({ range, zone }: Period, unit: BucketUnit): { label: string; from: string }[] {
   const last = dayOf(range.end)

@@ -1,4 +1,4 @@
-// Ranks sources, types, products and persons by their revenue from won leads (DOMAIN 22.2). The
+// Ranks sources, types, products and persons by the revenue from won leads (DOMAIN 22.2). The
 // highest revenue comes first.
 import { sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
@@ -21,8 +21,8 @@ export async function revenueBy(
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
   const rows = await wonLeads(ctx, filters, periodBounds(period))
-    // `by` may name either table. The cast to one table is safe for the type checker, because both
-    // tables have the columns `id` and `name`.
+    // `by` may name either of two tables. The cast to one table is safe, because both tables have
+    // the columns `id` and `name`.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
     .groupBy(['named.id', 'named.name'])

@@ -26,7 +26,7 @@ export interface ChartContext {
 }
 
 /**
- * Returns a chart. `words` are the sentences that describe it for screen readers. `empty` is the
+ * Returns a chart. `words` are sentences that describe the chart for screen readers. `empty` is the
  * sentence to show instead of the chart when there is no data, else null.
  */
 function chart(

@@ -16,7 +16,7 @@ export interface Chart {
   spec: object
 }
 
-// The types of Vega lack `textMetrics`. A server must replace its width function, because a server
+// The types of Vega lack `textMetrics`. A server must replace `textMetrics.width`, because a server
 // has no canvas to measure text.
 const { textMetrics } = vega as unknown as { textMetrics: { width(item: TextItem, text: unknown): number } }
 

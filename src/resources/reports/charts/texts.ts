@@ -58,7 +58,7 @@ export function bucketText(label: string, unit: BucketUnit, { locale }: Pick<Cha
 }
 
 /**
- * Character widths in hundredths of the font size. They come from the wider common sans-serif
+ * Character widths in hundredths of the font size. The widths come from the wider common sans-serif
  * fonts, so that an estimate is rarely too small.
  */
 const widths: [RegExp, number][] = [

@@ -1,10 +1,10 @@
-// Returns Vega-Lite specifications for each chart shape. Names of records appear only as data
-// values and never in expressions, so that Vega cannot execute them.
+// Vega-Lite specifications of the chart shapes. Names of records appear only as data values and
+// never in expressions, so that Vega cannot execute a name.
 import { type ChartLocale, countText, moneyText, textWidth } from './texts.ts'
 
 /**
- * The colors of bars and lines. People with color blindness can distinguish them, also in
- * grayscale.
+ * The colors of bars and lines. People with color blindness can distinguish these colors, and so
+ * can readers of a grayscale print.
  */
 export const colors = { plain: '#2f6fb2', won: '#1b9e77', lost: '#d9663a', before: '#8496a9', weighted: '#17406b' }
 
