@@ -12,8 +12,8 @@ const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
 /**
- * Returns whether pdfmake can draw the image: a PNG that contains all its pixels, or any JPEG. A
- * JPEG needs no further check, because the PDF contains its bytes unchanged.
+ * Returns whether the image can be drawn. A PNG must be complete, not interlaced, and have at most
+ * `maxPixels` pixels. A JPEG needs no further check, because the PDF contains its bytes unchanged.
  */
 export function isDrawable(bytes: Uint8Array): boolean {
   const png = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
