@@ -1,6 +1,6 @@
-// Filters events by visibility. Each entity's rule (kernel/query/event-visibility.ts) decides about
-// the records of that entity. The number of queries is fixed per entity and does not grow with the
-// events.
+// Filters events by the caller's visibility. The rule of an entity
+// (kernel/query/event-visibility.ts) decides which records of that entity the caller may see. The
+// number of queries depends on the number of entities, not on the number of events.
 import { type Selectable, sql } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
@@ -8,12 +8,13 @@ import { type Records, seenOf } from '../../kernel/query/event-visibility.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 
 export type EventRow = Selectable<DB['events']>
-/** The columns of an event that identify its records. */
+/** The columns that name the record of an event and, if there is one, its related record. */
 export type EventReference = Pick<EventRow, 'id' | 'entity_type' | 'entity_id' | 'related_type' | 'related_id'>
 
 /**
- * Entities with owners. An event that refers to such a record reveals it, so the caller must see
- * that record, too. A reference to any other entity reveals nothing more.
+ * Entities whose records have an owner. An event with a related record of such an entity reveals
+ * that record, so the caller must also see the related record. Related records of all other
+ * entities need no check.
  */
 const ownedTypes: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
 
@@ -28,7 +29,7 @@ interface RecordReference {
   isRelated: boolean
 }
 
-/** Returns the events that the caller may see. */
+/** Returns those of the rows whose event the caller may see. */
 export async function filterVisible<Row extends EventReference>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
   const places = rows.flatMap((row): RecordReference[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
@@ -50,7 +51,8 @@ async function visibilityOfType(
   places: readonly RecordReference[],
 ): Promise<(place: RecordReference) => boolean> {
   const sight = ctx.services.sights.get(type)
-  // The log may contain entities of an earlier version, which have no rule any more.
+  // The log may contain events of an entity that only an earlier version had. Such an entity has no
+  // rule, so its events stay hidden.
   if (!sight || !canCall(ctx, sight.lists)) return () => false
   const { records } = sight
   if (!records) return () => true
@@ -71,13 +73,14 @@ async function visibilityOfType(
     if (!gone.has(id)) return seen.has(id)
     const deletion = deletions.get(id)
     if (deletion !== undefined) return known.has(deletion)
-    // The record was deleted without an event, so this event decides instead of a deletion event.
-    // This event says too little about a related record, so only callers who see everything see it.
+    // The record was deleted, but the log has no deletion event. For an event about this record,
+    // the owner stored in the event decides. An event does not store the owner of a related record,
+    // so only callers who see all records may see the event.
     return isRelated ? canSeeOwner(ctx, null) : known.has(row.id)
   }
 }
 
-/** Returns the ids whose record no longer exists. */
+/** Returns those of the ids whose record no longer exists. */
 async function findMissing({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await db
@@ -90,8 +93,8 @@ async function findMissing({ db }: Context, { table }: Records, ids: readonly nu
 }
 
 /**
- * Maps each record id to its latest deletion event, because a record can be deleted, restored and
- * deleted again.
+ * Returns a map from record id to the id of the latest event that deleted the record. A record can
+ * have several deletion events, because a deleted record can be restored.
  */
 async function findDeletions(
   { db }: Context,
@@ -111,7 +114,9 @@ async function findDeletions(
   return new Map(rows.map((row) => [row.entity_id ?? 0, row.last]))
 }
 
-/** Returns the ids of these events whose record was visible to the caller at that time. */
+/**
+ * Returns those of the event ids whose record was visible to the caller at the time of the event.
+ */
 async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await ctx.db

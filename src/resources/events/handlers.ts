@@ -1,5 +1,6 @@
-// The change feed (DOMAIN 17.4), as pages or as a stream. read-log.ts reads it, event-visibility.ts
-// filters it.
+// Handler of the change feed (DOMAIN 17.4). It returns one page of events, or a stream of events
+// for a client that prefers `text/event-stream`. read-log.ts reads the event log, and
+// event-visibility.ts filters the events.
 
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
@@ -27,7 +28,10 @@ const listEvents: Handler<'listEvents'> = async (ctx, { query }) => {
   return { data: entries, meta: { next_after: next, has_more: hasMore, oldest_id: oldest } }
 }
 
-/** Returns the position that a reconnecting reader sends in Last-Event-ID. */
+/**
+ * Returns the event id in the header `Last-Event-ID`, which a reconnecting client sends. Returns
+ * undefined without the header, and throws 422 for any other text.
+ */
 function lastEventId({ headers }: Context): number | undefined {
   const sent = headers['last-event-id']
   if (sent === undefined || sent === '') return undefined

@@ -1,6 +1,6 @@
-// Reads the event log for the change feed (DOMAIN 17.4): filtered, after a position, oldest first.
-// Invisible events are skipped but advance the position, so that a reader neither misses nor
-// repeats an event.
+// Reads the event log for the change feed (DOMAIN 17.4): the events after a position, oldest first.
+// A position is an event id. Events that the caller may not see are left out, but the position
+// advances past them. So a client neither misses nor repeats an event.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Query, Schema } from '../../contract/types.ts'
@@ -18,15 +18,15 @@ type Entry = Schema<'EventEntry'>
 type Condition = Expression<SqlBool>
 
 /**
- * Limits of one call: the number of event ids that the filters search, and the number of events
- * checked for visibility.
+ * Limits of one call of `readEntries`. `searched` is the number of event ids to which the filters
+ * are applied. `looked` is the number of matching events that are checked for visibility.
  */
 const maxPerCall = { searched: 10_000, looked: 1000 }
 const rowsPerQuery = 100
 
 export interface EntryBatch {
   entries: Entry[]
-  /** The id of the last examined event, which is the position of the next call. */
+  /** The id of the last examined event. The next call continues after this id. */
   next: number
   hasMore: boolean
 }
@@ -35,16 +35,17 @@ const named = (names: readonly string[]): Expression<SqlBool> =>
   names.length === 0 ? never : sql<SqlBool>`events.name in (${sql.join(names)})`
 
 /**
- * All event names in the log. Events that come in pairs (before, after) are stored as `.after`,
- * single events under their own name.
+ * All names under which the log can store events. Paired events (`.before`, `.after`) are stored
+ * with the suffix `.after`, and single events without a suffix. The list has both forms of each
+ * name.
  */
 const storedNames: readonly string[] = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events)),
 ].flatMap((base) => [`${base}.after`, base])
 
 /**
- * Expands patterns to the event names they match. Exact names stay, because the log may contain
- * events of removed operations.
+ * Returns the event names that match at least one of the patterns. A pattern without `*` is always
+ * included, because the log may contain events of operations that no longer exist.
  */
 function namesOf(patterns: readonly (string | number)[]): string[] {
   const texts = patterns.map(String)
@@ -52,15 +53,15 @@ function namesOf(patterns: readonly (string | number)[]): string[] {
   return [...new Set([...known, ...texts.filter((text) => !text.includes('*'))])]
 }
 
-/** Converts the filters of a request to conditions on `events`. */
+/** Converts the query parameters of a request to SQL conditions on the table `events`. */
 export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Condition[] =>
   conditions(
     ctx,
     query as Record<string, unknown>,
     {
       name: exists((patterns) => (patterns.includes('*') ? always : named(namesOf(patterns)))),
-      // A filter by record uses the database index. A filter by type alone must not (see
-      // `ofTypes`).
+      // A filter by type and record id may use the database index on both columns. A filter by type
+      // alone must not use that index (see `ofTypes`).
       entity_type: query.entity_id === undefined ? exists(ofTypes) : value('events.entity_type'),
       entity_id: value('events.entity_id'),
       actor_id: value('events.actor_id'),
@@ -71,9 +72,10 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
   )
 
 /**
- * Returns the next entries after a position. Reads only durable events: after a power failure
- * another event could get the id of a lost one, and readers would miss it. Visibility is checked
- * with `ctx`, which a stream renews.
+ * Returns up to `size` entries after the position `after`. Reads only events that are synced to
+ * disk: after a power failure, a new event could get the id of a lost event, and a client would
+ * miss the new event. `ctx` decides about visibility, so a stream passes a renewed context in each
+ * call.
  */
 export async function readEntries(
   ctx: Context,
@@ -85,7 +87,7 @@ export async function readEntries(
   const newest = Math.max(after, await newestEvent(ctx))
   await ctx.services.store.whenDurable()
   const begin = Math.max(after, ((await findOldestId(ctx)) ?? 1) - 1)
-  // Ids grow in commit order, so skipped events never need to be read again.
+  // Event ids grow in commit order, so no new event can appear at a position that was already read.
   const end = types.length === 0 ? newest : Math.min(newest, begin + maxPerCall.searched)
   const found: EventRow[] = []
   let place = begin
@@ -104,13 +106,18 @@ export async function readEntries(
 const presentEntries = (ctx: Context, rows: readonly EventRow[]): Entry[] => rows.map((row) => presentEntry(ctx, row))
 
 /**
- * Written as an expression so that SQLite does not use the index on types: it would read and sort
- * all events of a type, while a scan of the log in id order stops after one page.
+ * Returns the condition that an event has one of the types. The concatenation keeps SQLite from
+ * using the index on types. With that index, SQLite would read and sort all events of a type. A
+ * scan in id order stops after one page.
  */
 const ofTypes = (types: readonly (string | number)[]): Condition =>
   sql<SqlBool>`(events.entity_type || '') in (${sql.join([...types])})`
 
-/** Reads the ids first, which a database index can answer, and then the large rows. */
+/**
+ * Returns the next matching events with an id after `place` and up to `end`. The first query reads
+ * only ids, for which a database index suffices. The second query reads the large rows of these
+ * ids.
+ */
 async function rowsWithin(
   { db }: Context,
   { place, end }: { place: number; end: number },
@@ -128,9 +135,9 @@ export async function findOldestId({ db }: Context): Promise<number | null> {
 }
 
 /**
- * Throws 422 for a position before the oldest stored event, because the events between them are
- * gone. Throws 422 for a position beyond the newest event, as after restoring a backup. Position 0
- * is the beginning.
+ * Throws 422 for a position from which the feed cannot continue. Before the oldest stored event,
+ * events were deleted. A position beyond the newest event belongs to another log, for example to
+ * the log before a backup was restored. Position 0 is the beginning and always valid.
  */
 export async function checkPlace(ctx: Context, field: string, after: number, oldest: number | null): Promise<void> {
   if (after === 0) return
@@ -146,8 +153,8 @@ export async function checkPlace(ctx: Context, field: string, after: number, old
 }
 
 /**
- * Returns the newest event id stored anywhere: event consumers keep ids of events that are deleted
- * since.
+ * Returns the highest event id stored in the database. The newest events may have been deleted from
+ * the log, but the table event_readers still contains the ids that event consumers have read.
  */
 async function findNewestId(ctx: Context): Promise<number> {
   const { last } = await ctx.db
@@ -178,8 +185,8 @@ function presentEntry(ctx: Context, row: EventRow): Entry {
 }
 
 /**
- * Reduces a snapshot to the fields the reader may see: other records become references, and counts
- * are removed.
+ * Returns a snapshot with only the fields that the caller may see. Other records in the snapshot
+ * become references. Fields that count records are removed unless the caller sees all records.
  */
 function snapshotOf(ctx: Context, type: string, text: string | null): Entry['before'] {
   if (text === null) return null

@@ -1,6 +1,6 @@
-// The change feed as server-sent events (DOMAIN 17.4). A stream reads the log again from its last
-// position, so reconnecting readers miss nothing and slow readers use no memory. streams.ts wakes
-// the streams.
+// Streams the change feed as server-sent events (DOMAIN 17.4). A stream stores only its position
+// and reads new events from the log. So a slow client uses no memory, and a reconnecting client
+// misses no event. streams.ts wakes the streams when events arrive.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -12,12 +12,15 @@ import { readEntries } from './read-log.ts'
 import { joinStreams } from './streams.ts'
 
 /**
- * The most events per batch. The stream reads the next batch when the reader has received this one,
- * so a small batch keeps little in memory.
+ * The maximum number of events per batch. The stream reads a batch only after the client has
+ * received the previous batch, so a small batch limits the memory of a stream.
  */
 const atOnce = 25
 
-/** Milliseconds between heartbeats, and between checks for events that other processes wrote. */
+/**
+ * Milliseconds between heartbeats (`beatMs`), and between checks for events that other processes
+ * wrote (`lookMs`).
+ */
 export interface StreamIntervals {
   beatMs: number
   lookMs: number
@@ -26,8 +29,8 @@ export interface StreamIntervals {
 const defaultIntervals: StreamIntervals = { beatMs: 15_000, lookMs: 1_000 }
 
 /**
- * Streams the events after the id `after` until the connection ends. Throws 429 beyond the limit
- * per token.
+ * Returns a download that streams the events after the id `after` until the connection ends. Throws
+ * 429 when the token or session already has the maximum number of streams.
  */
 export function followEvents(
   ctx: Context,
@@ -44,8 +47,8 @@ export function followEvents(
   return download({
     mediaType: 'text/event-stream',
     body: placed(streamEntries(ctx, filters, after, alarm, release), release),
-    // Closes the connection with the stream, so that a closing server need not wait for the
-    // connection.
+    // The connection ends with its stream. A kept-alive connection would delay the shutdown of the
+    // server.
     headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close' },
   })
 }
@@ -55,8 +58,8 @@ const readerIdOf = ({ token, session }: Context): string => (token ? `token ${to
 type Alarm = ReturnType<typeof createAlarm>
 
 /**
- * Creates the alarm that wakes a stream when events arrive, when a heartbeat is due, and when the
- * stream ends.
+ * Creates the alarm of one stream. The alarm wakes the stream when events arrive, when a heartbeat
+ * is due, and when the stream must end.
  */
 function createAlarm(beatMs: number) {
   let hasNews = true
@@ -79,15 +82,15 @@ function createAlarm(beatMs: number) {
       wake()
     },
     isOver: () => isOver,
-    /** Returns whether a heartbeat is due, and resets it. */
+    /** Returns whether a heartbeat is due, and resets the flag. */
     takeBeat: (): boolean => {
       const wasDue = isDue
       isDue = false
       return wasDue
     },
     /**
-     * Waits for new events, a heartbeat or the end of the stream. Returns at once when one of them
-     * came since the last call.
+     * Waits for new events, a heartbeat or the end of the stream. Returns at once when one of the
+     * three occurred since the previous call.
      */
     rest: async (): Promise<void> => {
       if (!hasNews && !isOver)
@@ -108,7 +111,8 @@ async function* streamEntries(
 ): AsyncGenerator<string> {
   let place = after
   try {
-    // The first message carries the position, so that a reader can resume even before any event.
+    // The first message contains the position, so that a client can resume although it has received
+    // no event.
     yield `retry: 2000\nid: ${place}\n\n`
     for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
       for (let hasMore = true; hasMore && !alarm.isOver(); ) {
@@ -118,10 +122,12 @@ async function* streamEntries(
         place = part.next
         hasMore = part.hasMore
         if (part.entries.length > 0) yield part.entries.map(block).join('')
-        // Lets other requests run while a long part of the log has no visible events.
+        // A long part of the log may have no visible events, so this loop must yield to other
+        // requests.
         else if (hasMore) await setImmediate()
       }
-      // The heartbeat carries the position, which advances past invisible events.
+      // The heartbeat contains the position, because the position also advances past invisible
+      // events.
       if (alarm.takeBeat()) yield `: still here\nid: ${place}\n\n`
     }
   } finally {

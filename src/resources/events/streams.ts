@@ -1,6 +1,6 @@
-// The open streams of this server: their limit per token or session, and how they are woken and
-// ended. A commit of this process wakes them at once. A check every second finds commits of other
-// processes.
+// Keeps the open event streams of this server: limits their number per token or session, wakes them
+// and ends them. A commit of this process wakes the streams at once. A check every second detects
+// commits of other processes.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -8,7 +8,7 @@ import { newestEvent } from '../../kernel/write/event-log.ts'
 const maxPerReader = 5
 
 export interface Stream {
-  /** The token or session that reads the stream. */
+  /** The token or session that reads the stream, for example `token 7`. */
   reader: string
   wake(): void
   end(): void
@@ -16,15 +16,15 @@ export interface Stream {
 
 interface Streams {
   open: Set<Stream>
-  /** Stops the periodic check. Undefined while no stream is open. */
+  /** Stops waking the streams. Undefined while no stream is open. */
   rest: (() => void) | undefined
 }
 
 const streamsOf = new WeakMap<Services, Streams>()
 
 /**
- * Adds a stream and returns the function that removes it. Throws 429 when the reader has too many
- * streams.
+ * Adds a stream. Returns a function that removes the stream again. Throws 429 when the token or
+ * session already has the maximum number of streams.
  */
 export function joinStreams(services: Services, stream: Stream, lookMs: number): () => void {
   const streams: Streams = streamsOf.get(services) ?? { open: new Set(), rest: undefined }

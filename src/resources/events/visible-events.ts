@@ -1,12 +1,18 @@
-// Jobs that act on events later check here whether a caller may see an event.
+// Checks by event id whether a caller may see events. Background jobs need this check, because they
+// act on an event some time after it was written.
 import type { Context } from '../../kernel/context.ts'
 import { filterVisible } from './event-visibility.ts'
 
-/** Returns whether the caller may see the event; false also when it was deleted from the log. */
+/**
+ * Returns whether the caller may see the event. Returns false when the log no longer has the event.
+ */
 export const canSeeEvent = async (ctx: Context, id: number): Promise<boolean> =>
   (await visibleEventIds(ctx, [id])).has(id)
 
-/** Each id is a bound variable, and SQLite limits their number per statement. */
+/**
+ * The maximum number of ids per query. Each id is a bound variable, and SQLite limits the number of
+ * variables per statement.
+ */
 const idsPerQuery = 500
 
 /** Returns those of the event ids that the caller may see. */

@@ -1,11 +1,12 @@
-// Visibility of rows that refer to records (DOMAIN 7.4), as one condition for pages and totals. The
-// caller may list the entity, and either sees the record or could see it when it was deleted.
+// Selects the rows of a table that refer to records visible to the caller (DOMAIN 7.4). The caller
+// must be allowed to list the entity, and must see the record or have seen it when it was deleted.
+// The rule is one SQL condition, so that pages and totals can use the rule.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { deletionOf, never, type Records, scopeOf } from '../../kernel/query/event-visibility.ts'
 
 type Condition = RawBuilder<SqlBool>
-/** Tables that name a record by `entity_type` and `entity_id`, and an event by `event_id`. */
+/** Tables whose rows name a record by `entity_type` and `entity_id`, and an event by `event_id`. */
 type Table = 'webhook_deliveries' | 'workflow_runs'
 
 export async function visibleReferences(ctx: Context, table: Table): Promise<Condition> {
@@ -19,7 +20,10 @@ export async function visibleReferences(ctx: Context, table: Table): Promise<Con
   return conditions.length === 0 ? never : sql<SqlBool>`(${sql.join(conditions, sql` or `)})`
 }
 
-/** Returns the condition for one entity, or null when all its records are visible. */
+/**
+ * Returns the condition for rows about one entity. Returns null when the caller sees all records of
+ * the entity.
+ */
 async function scopeWithin(ctx: Context, type: string, records: Records, about: Table): Promise<Condition | null> {
   const seen = await scopeOf(ctx, records)
   if (seen === null) return null

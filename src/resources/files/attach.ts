@@ -1,5 +1,5 @@
-// Files of records, for all slices: checks of ids in bodies, attaching, and releasing. An attached
-// file is a child of its record and has no events of its own.
+// Checks, attaches and releases the files of records, for all slices. An attached file belongs to
+// one record and has no events of its own.
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context, now } from '../../kernel/context.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
@@ -12,26 +12,32 @@ export type { FileOwner as Owner } from './rows.ts'
 
 /** The limits of a field that accepts files. */
 export interface FileLimits {
-  /** Media types as detected from the content. */
+  /** The allowed media types. They are compared with the type detected from the file content. */
   types?: readonly string[]
   maxBytes?: number
 }
 
 type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
 
-/** The id in a value that is an id or a FileRef (DOMAIN 3.4). */
+/**
+ * Returns the id in a value that is an id or a FileRef (DOMAIN 3.4). Returns null and undefined
+ * unchanged.
+ */
 export function acceptFileRef<Empty extends null | undefined>(sent: number | { id: number } | Empty): number | Empty {
   return typeof sent === 'object' && sent !== null ? sent.id : sent
 }
 
-/** FileRefs by id, without a visibility check: a user who sees the record sees its files. */
+/**
+ * Returns a map from file id to FileRef. Visibility is not checked, because a user who sees a
+ * record also sees its files.
+ */
 export async function fileRefs(ctx: Context, ids: readonly number[]): Promise<Map<number, Schema<'FileRef'>>> {
   return new Map((await fileRows(ctx, ids)).map((row) => [row.id, presentRef(ctx, row)]))
 }
 
 /**
- * Reports a file that does not exist, is not visible or exceeds the limits of the field. Null
- * passes.
+ * Adds an error when the file does not exist, is not visible to the caller, or exceeds the limits
+ * of the field. An id of null or undefined adds no error.
  */
 export async function checkFileReference(
   { ctx, found }: Finding,
@@ -45,7 +51,7 @@ export async function checkFileReference(
   else checkFileLimits(found, field, { size: row.size, contentType: row.content_type }, limits)
 }
 
-/** Reports an upload that exceeds the limits of the field. */
+/** Adds an error when the type or the size of an upload is not allowed for the field. */
 export function checkFileLimits(
   found: Finding['found'],
   field: string,
@@ -58,7 +64,7 @@ export function checkFileLimits(
     found.invalid(field, `Must have at most ${Math.floor(maxBytes / 1024 / 1024)} MiB.`)
 }
 
-/** Stores an upload, in the transaction of the write; returns the id of its file. */
+/** Stores an upload and returns the id of its file. Must run in the transaction of the write. */
 export async function addFile(ctx: Context, upload: Upload, owner: FileOwner | null): Promise<number> {
   if (owner === null) await checkUploadQuota(ctx, upload.size)
   await storeUpload(ctx, upload)
@@ -67,9 +73,9 @@ export async function addFile(ctx: Context, upload: Upload, owner: FileOwner | n
 }
 
 /**
- * Attaches a file that `checkFileReference` accepted, in the transaction of the write. A file
- * belongs to one record, so another record's file is copied; copies share their bytes. Returns the
- * id of the attached file.
+ * Attaches a file to a record and returns the id of the attached file. `checkFileReference` must
+ * have accepted the file. A file belongs to one record, so the file of another record is copied.
+ * The copy shares the stored bytes. Must run in the transaction of the write.
  */
 export async function attachFile(ctx: Context, id: number, owner: FileOwner): Promise<number> {
   const row = await ctx.db.selectFrom('files').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
@@ -83,7 +89,8 @@ export async function attachFile(ctx: Context, id: number, owner: FileOwner): Pr
 }
 
 /**
- * Deletes all or some files of a record. The next clean-up deletes bytes that no other file shares.
+ * Deletes the files of a record: all files, or only those with the given ids. The next clean-up
+ * deletes the bytes that no other file shares.
  */
 export async function releaseFiles(ctx: Context, owner: FileOwner, ids?: readonly number[]): Promise<void> {
   if (ids?.length === 0) return

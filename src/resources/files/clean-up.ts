@@ -1,5 +1,6 @@
-// The clean-up of files (DOMAIN 16): uploads not attached within a day, files of records that
-// cannot be restored any more, and bytes without a row. Bytes go to a trash folder first.
+// Deletes files that are no longer needed (DOMAIN 16): uploads not attached within a day, files of
+// records that cannot be restored any more, and stored bytes without a file row. Such bytes are
+// first moved to a trash folder.
 import { sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { restoreDays } from '../../kernel/history/archive.ts'
@@ -8,33 +9,40 @@ import { longTransaction, transaction } from '../../kernel/write/write.ts'
 import { removeFile } from './handlers.ts'
 import { type FileRow, fileRows } from './rows.ts'
 
-/** Newer bytes may belong to an uncommitted row of another process. */
+/**
+ * The age in milliseconds from which bytes without a row are removed. Newer bytes may belong to a
+ * row that another process has not committed yet.
+ */
 const settleMs = 60 * 60 * 1000
 const atOnce = 100
 /**
- * At most this share of all files, or `minLimit`, is moved per run. More suggests that the wrong
- * database is open.
+ * The largest share of all stored files that one run moves to the trash without having deleted the
+ * file row. If a larger share lacks a row, probably the wrong database is open, and these files
+ * stay in place. Up to `minLimit` files are always moved.
  */
 const maxShare = 0.1
 const minLimit = 10
-/** Bytes stay in the trash for this long. */
+/** The number of days for which bytes stay in the trash. */
 export const trashDays = 7
 
 export interface CleanResult {
-  /** Deleted rows. */
+  /** The number of deleted file rows. */
   files: number
-  /** Files whose bytes were moved to the trash. */
+  /** The number of files whose bytes were moved to the trash. */
   bytes: number
-  /** Files whose bytes have no row but stayed, because there were too many. */
+  /**
+   * The number of files whose bytes have no row but were not moved, because there were too many.
+   */
   left: number
-  /** Files deleted from the trash, and files restored from it because a row refers to them. */
+  /** The number of files deleted from the trash. */
   deleted: number
+  /** The number of files taken out of the trash because a restored file row refers to them. */
   broughtBack: number
 }
 
 /**
- * Cleans up, with the events of each file. Bytes without a row that this run did not delete stay
- * when they are more than a tenth of all; `all` moves them too.
+ * Runs the clean-up and writes the events of each deleted file. Bytes stay in place when more than
+ * a tenth of all stored files lack a row that this run did not delete. `all` removes this limit.
  */
 export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<CleanResult> {
   const { files: bytes, log } = ctx.services
@@ -57,12 +65,15 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
   return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
 }
 
-/** Returns the hashes of the bytes. */
+/**
+ * Deletes the rows of expired uploads and orphaned files. Returns the SHA-256 hashes of these
+ * files.
+ */
 async function deleteRows(ctx: Context): Promise<string[]> {
   const removed: string[] = []
   for (const row of [...(await expiredUploads(ctx)), ...(await orphanedFiles(ctx))]) {
     await transaction(ctx, async (ctx) => {
-      // The file may have been attached meanwhile.
+      // The file may have been attached after the query above selected it.
       const [now] = await fileRows(ctx, [row.id])
       if (now?.owner_type !== row.owner_type) return
       await removeFile(ctx, row)
@@ -72,7 +83,10 @@ async function deleteRows(ctx: Context): Promise<string[]> {
   return removed
 }
 
-/** Bytes without a row: `known` had a row that this run deleted. */
+/**
+ * Returns the SHA-256 hashes of stored bytes without a file row. `known` are the hashes whose row
+ * this run deleted, and `others` are all other hashes.
+ */
 async function unusedBytes(
   { db, time, services }: Context,
   removed: ReadonlySet<string>,
@@ -92,7 +106,7 @@ async function unusedBytes(
   return { known, others }
 }
 
-/** Restores bytes from the trash that a restored row refers to. */
+/** Takes bytes out of the trash that a restored file row refers to. Returns the number of files. */
 async function restoreFromTrash({ db, services }: Context): Promise<number> {
   const all = await services.files.inTrash()
   let count = 0
@@ -125,7 +139,7 @@ const expiredUploads = (ctx: Context): Promise<FileRow[]> =>
     .orderBy('id')
     .execute()
 
-/** Files of deleted records whose time for a restore has passed. */
+/** Returns the files of deleted records that can no longer be restored. */
 async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
   const types = await ctx.db.selectFrom('files').select('owner_type').distinct().execute()
   const found: FileRow[] = []
@@ -143,8 +157,9 @@ async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
 }
 
 /**
- * Removes the bytes that no file row refers to. It runs in its own transaction: none can add a row
- * meanwhile, and a rollback of the caller's could bring rows back but not bytes.
+ * Removes the bytes to which no file row refers. Returns the number of removed files. The function
+ * uses its own transaction, so that no row can be added meanwhile. A rollback of the caller's
+ * transaction could restore a deleted row, but not the removed bytes.
  */
 export async function sweepFiles(
   ctx: Context,

@@ -1,4 +1,5 @@
-// Uploads, downloads and deletes files (DOMAIN 16). attach.ts attaches them to records.
+// Handlers that upload, read, download and delete files (DOMAIN 16). attach.ts attaches files to
+// records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, notFound } from '../../kernel/errors.ts'
@@ -13,7 +14,7 @@ import { addFile } from './attach.ts'
 import { type FileRow, fileRows, findFile, presentFile } from './rows.ts'
 import { checkSignature } from './signed-links.ts'
 
-/** For paths below a file. */
+/** The existence check that every operation on the path of a file runs first. */
 export const files = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await findFile(ctx, id)
@@ -47,12 +48,16 @@ const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
       { entity_type: row.owner_type, id: row.owner_id, field: null },
     ])
   await removeFile(ctx, row)
-  // Deleted at once: waiting for the clean-up, bytes could exceed the limit of uploads.
+  // Deletes the bytes now and not in the next clean-up. Otherwise the bytes of deleted uploads,
+  // which no longer count toward the upload quota, could fill the disk.
   if (!ctx.dryRun) await bestEffort(() => ctx.services.sweepFiles(ctx, [row.sha256]))
   return { message: 'File deleted.' }
 }
 
-/** Deletes the row of a file. The caller deletes the bytes, which other files may share. */
+/**
+ * Deletes the row of a file, with the events of a deletion. The bytes remain, because other files
+ * may share them; the calling function must remove unused bytes.
+ */
 export async function removeFile(ctx: Context, row: FileRow): Promise<void> {
   const before: Snapshot = { ...presentFile(ctx, row) }
   await write(ctx, 'files.delete', { entity: 'files', input: {}, id: row.id, before }, async (ctx) => {
@@ -71,7 +76,10 @@ const downloadSignedFile: Handler<'downloadSignedFile'> = async (ctx, { params, 
   return downloadBytes(ctx, row)
 }
 
-/** A download of a file that the caller may see. */
+/**
+ * Returns the download of a file. Does not check whether the caller may see the file. Throws 404
+ * when the stored bytes are missing.
+ */
 export async function downloadBytes(
   ctx: Context,
   row: Pick<FileRow, 'id' | 'name' | 'content_type' | 'sha256'>,
@@ -91,7 +99,7 @@ export async function downloadBytes(
     etag: `"${sha256}"`,
     headers: {
       'cache-control': 'private, no-cache',
-      // The sandbox would break the browser's PDF viewer, which runs scripts.
+      // A PDF gets no sandbox, because the PDF viewer of the browser runs scripts.
       ...(content_type !== 'application/pdf' && { 'content-security-policy': "default-src 'none'; sandbox" }),
     },
   })

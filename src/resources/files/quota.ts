@@ -1,15 +1,18 @@
-// Limits for uploads not yet attached to a record, per user and in total. The clean-up deletes them
-// after a day.
+// Limits the total size of uploads that are not attached to a record, for each user and for all
+// users together. The clean-up deletes such uploads after a day.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
-/** Smaller files count as this size, which also limits their number. */
+/**
+ * Each upload counts with at least this size in bytes. So the limits also restrict the number of
+ * small files.
+ */
 const minCountedBytes = 16 * 1024
 const mib = 1024 * 1024
 
 /**
- * Throws 413 for an upload beyond the limits. Must run in the transaction that adds it, so that
- * concurrent uploads count.
+ * Throws 413 when an upload of `size` bytes exceeds a limit. Must run in the transaction that adds
+ * the upload, so that concurrent uploads count, too.
  */
 export async function checkUploadQuota(ctx: Context, size: number): Promise<void> {
   const { uploadLimitMb, uploadUserLimitMb } = ctx.services.config

@@ -1,5 +1,6 @@
-// Files as rows and replies, and their visibility (DOMAIN 16). An unattached upload is visible to
-// its uploader, an attached file to all who see its record.
+// Reads files, converts them to replies, and decides who sees them (DOMAIN 16). An unattached
+// upload is visible to the user who uploaded it. An attached file is visible to everyone who sees
+// its record.
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -12,7 +13,7 @@ import type { Rows } from '../../kernel/query/page.ts'
 
 export type FileRow = Selectable<Tables['files']>
 
-/** The record of a file, such as `activities`, 7. */
+/** The record that a file is attached to, such as `{ type: 'activities', id: 7 }`. */
 export interface FileOwner {
   type: string
   id: number
@@ -48,7 +49,10 @@ export async function fileRows(ctx: Context, ids: readonly number[]): Promise<Fi
     .execute()
 }
 
-/** Events of a file are visible to callers who see it; after its deletion, to its uploader. */
+/**
+ * Visibility rule for the events of files. A caller who sees a file also sees its events. The
+ * events of a deleted file are visible to the user who uploaded the file.
+ */
 export const fileSight: Sight = {
   lists: operations.getFile,
   records: {
@@ -73,7 +77,7 @@ export const fileSight: Sight = {
   },
 }
 
-/** The visible files, with one query per entity. */
+/** Returns those of the files that the caller may see. Uses one query per entity, not per file. */
 export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
   if (ctx.user === null) return [...rows]
   const { id: caller } = ctx.user
@@ -89,11 +93,12 @@ export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Prom
 }
 
 /**
- * The records of an entity that the caller may see, by permission, ability and visibility, as a
- * query of their ids.
+ * Returns a query of the ids of an entity's records whose files the caller may see. Permission,
+ * ability and visibility decide. Returns 'all' or 'none' when no query is necessary.
  */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
-  // Every reply may name users with their picture, so no permission is needed (DOMAIN 7.4).
+  // The file of a user is the user's picture. Any reply may contain this picture, so no permission
+  // is needed (DOMAIN 7.4).
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)
@@ -101,7 +106,7 @@ async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none'
   return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
 }
 
-/** The visible records among these ids. */
+/** Returns those of the record ids whose files the caller may see. */
 async function visibleOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const owners = await ownersInSight(ctx, type)
   if (owners === 'none') return new Set()
@@ -112,7 +117,10 @@ async function visibleOwners(ctx: Context, type: string, ids: readonly number[])
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Throws 404 for a file that does not exist or is not visible. */
+/**
+ * Returns the row of a file. Throws 404 when the file does not exist or is not visible to the
+ * caller.
+ */
 export async function findFile(ctx: Context, id: number): Promise<FileRow> {
   const [row] = await visibleFiles(ctx, await fileRows(ctx, [id]))
   if (!row) throw notFound('file', id)

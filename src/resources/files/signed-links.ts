@@ -1,5 +1,6 @@
-// Links that work without a token for five minutes, because browsers fetch pictures in rendered
-// e-mails without one. The signature covers file and time, so neither can be changed.
+// Links to files that work without a token for five minutes. The pictures in rendered e-mails use
+// such links, because browsers fetch pictures without a token. The signature covers the file id and
+// the expiry time, so neither can be changed.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
@@ -13,7 +14,9 @@ const secondsOf = (ctx: Context): number => Math.floor(ctx.time.getTime() / 1000
 export const signatureOf = ({ seal }: Services, id: number, expires: number): string =>
   seal.hmac(`file:${id}:${expires}`)
 
-/** Only for HTML shown to a caller who sees the file. */
+/**
+ * Returns a signed link to a file. Use the link only in HTML shown to a caller who sees the file.
+ */
 export function signedUrl(ctx: Context, id: number): string {
   const expires = secondsOf(ctx) + validSeconds
   const path = pathTo(operations.downloadSignedFile, id)

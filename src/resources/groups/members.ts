@@ -1,9 +1,12 @@
-// Membership of users in groups: one link table, written from groups (`user_ids`) and from users
-// (`group_ids`).
+// Reads and writes the membership of users in groups. Groups (`user_ids`) and users (`group_ids`)
+// both write the link table user_groups.
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 
-/** Ids of the visible members, by group, in ascending order. */
+/**
+ * Returns a map from group id to the ids of the group's members, in ascending order. Contains only
+ * members visible to the caller.
+ */
 export async function membersOf(ctx: Context, groupIds: readonly number[]): Promise<Map<number, number[]>> {
   const found = new Map<number, number[]>()
   if (groupIds.length === 0) return found
@@ -19,7 +22,7 @@ export async function membersOf(ctx: Context, groupIds: readonly number[]): Prom
   return found
 }
 
-/** The groups of each user, sorted by name. */
+/** Returns a map from user id to the groups of the user, sorted by name. */
 export async function groupsOf(
   ctx: Context,
   userIds: readonly number[],
@@ -38,8 +41,8 @@ export async function groupsOf(
 }
 
 /**
- * Makes `ids` the complete set of members of a group, or of groups of a user. Members the caller
- * cannot see stay; undefined changes nothing.
+ * Makes `ids` the complete list of a group's members, or of a user's groups. Members that the
+ * caller may not see stay in the group. Undefined `ids` change nothing.
  */
 export async function setMembers(
   ctx: Context,

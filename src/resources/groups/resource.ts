@@ -1,4 +1,4 @@
-// Teams of users (DOMAIN 15.3): a user with the view permission `group` sees the records of all
+// Groups of users (DOMAIN 15.3). A user with the view permission `group` sees the records of all
 // members of the user's groups.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
@@ -71,7 +71,8 @@ export const groups = defineResource({
     )
     for (const reply of replies) reply.users = reply.user_ids.flatMap((id) => full.get(id) ?? [])
   },
-  // The writer saw members that the reader may not see.
+  // Removes members that the reader of an event may not see. The user whose change wrote the
+  // snapshot may see more members.
   asRead: (ctx, snapshot) => ({
     ...snapshot,
     ...(Array.isArray(snapshot.user_ids) && { user_ids: snapshot.user_ids.filter((id) => canSeeOwner(ctx, id)) }),
@@ -89,14 +90,20 @@ export const groups = defineResource({
   },
 })
 
-/** The users resource by entity: its slice imports this one. */
+/**
+ * Returns the users resource. The resource is not imported, because the users slice imports this
+ * file.
+ */
 const usersIn = ({ services }: Context) => services.resources.get('users') as Resource<Schema<'User'>, never>
 
-/** SQL for the members of a group that the caller sees, from the keyword `from` on. */
+/**
+ * Returns the SQL, from the keyword `from` on, for the visible members of a group. The surrounding
+ * query must select from `groups`.
+ */
 const members = (ctx: Context) =>
   sql`from user_groups join users on users.id = user_groups.user_id where user_groups.group_id = groups.id and ${visible(ctx, 'users.id')}`
 
-/** All members, including those the caller cannot see. */
+/** Returns the ids of all members of a group, including members that the caller may not see. */
 const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
   (
     await ctx.db
@@ -107,7 +114,10 @@ const allMembers = async (ctx: Context, groupId: number): Promise<number[]> =>
       .execute()
   ).map(({ user_id }) => user_id)
 
-/** Present members pass; only new ones must be visible (DOMAIN 3.4). */
+/**
+ * Returns a function that filters user ids. Present members pass without a check, and new members
+ * pass only when they are visible to the caller (DOMAIN 3.4).
+ */
 const acceptPresent =
   (present: readonly number[]) =>
   async (ctx: Context, ids: readonly number[]): Promise<Set<number>> =>

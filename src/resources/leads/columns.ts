@@ -1,4 +1,4 @@
-// The columns of leads in a CSV file (DOMAIN 21.2).
+// The columns of the CSV export of leads (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
@@ -13,7 +13,7 @@ export const leadColumns = async (ctx: Context): Promise<Columns<Lead>> => [
   { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },
   ...plain('lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'),
   tagNames,
-  // The CSV import uses the same column name.
+  // The column name is `product`, because the CSV import reads product lines from that column.
   listColumn('product', ({ lead_products: lines }) =>
     lines.map(({ product_id: id, price, quantity }) => line({ id, price, quantity })),
   ),

@@ -1,5 +1,5 @@
-// Handlers of leads besides the standard ones: move, mass operations, product lines, tags, export,
-// and the lists of the leads of a person or organization.
+// Handlers of leads besides list, get, create, update and delete: move, mass operations, product
+// lines, tags, export, and the lists of the leads of a person or organization.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -21,8 +21,8 @@ const tagged = createTagHandlers('leads', leads)
 type LineBody = { quantity?: number; price?: number }
 
 /**
- * Moves a lead to a stage of its own pipeline (DOMAIN 9.2). The mass update uses this function,
- * too.
+ * Moves a lead to another stage of the lead's pipeline (DOMAIN 9.2). Throws 422 for a stage of
+ * another pipeline. The mass update also calls this function.
  */
 async function move(ctx: Context, id: number, body: Schema<'LeadMove'>): Promise<Schema<'Lead'>> {
   return transaction(ctx, async (ctx) => {
@@ -57,7 +57,10 @@ export async function assertProductLine(ctx: Context, leadId: number, productId:
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
 
-/** Writes one product line as a separate change, with the events of lead products. */
+/**
+ * Adds or changes the product line of one product. The write emits `leads.product.create` or
+ * `leads.product.update`. Unchanged values write nothing.
+ */
 async function putLine(
   ctx: Context,
   leadId: number,
@@ -131,8 +134,8 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers = {
   kanbanLeads,
-  // In a mass update, `value` is a stage of the lead's pipeline, and `changes` is an ordinary
-  // update.
+  // The `value` of a mass update is the id of a stage to which each lead moves. The `changes` of a
+  // mass update are applied to each lead as an ordinary update.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),
@@ -149,7 +152,10 @@ export const handlers = {
   detachLeadTag: tagged.detach,
 } satisfies Partial<Handlers>
 
-/** Lists of the leads of another record, which must be visible to the caller (DOMAIN 7.3). */
+/**
+ * Handlers that list the leads of a person or organization. That record must be visible to the
+ * caller (DOMAIN 7.3).
+ */
 export const subLists = {
   listPersonLeads: async (ctx, { params, query }) => {
     await persons.assertVisible(ctx, params.id)

@@ -1,5 +1,5 @@
-// The board of a pipeline (DOMAIN 9.7): its stages with their totals and the first leads of each.
-// The number of statements does not depend on the number of stages or leads.
+// Returns the board of a pipeline (DOMAIN 9.7): its stages, and for each stage the totals and one
+// page of leads. The number of SQL statements does not grow with the number of stages or leads.
 import { sql } from 'kysely'
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -25,8 +25,8 @@ interface Page {
 }
 
 /**
- * Returns the pipeline and the stages of the board. Throws 422 for an unknown pipeline, and for a
- * stage of another pipeline.
+ * Returns the pipeline of the board and its stages, or only the stage that the query names. Throws
+ * 422 for an unknown pipeline and for a stage that the pipeline does not have.
  */
 async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
   const { pipeline_id: pipelineId, pipeline_stage_id: stageId } = query
@@ -43,14 +43,14 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
 }
 
 /**
- * The stage column as an expression, so that SQLite does not use its index. All stages of a board
- * hold nearly all leads, so another index is faster.
+ * The stage of a lead as an SQL expression, so that SQLite does not use the index on stages. The
+ * stages of a board contain nearly all leads, so another index is faster.
  */
 const stageWithoutIndex = sql<number>`(leads.lead_pipeline_stage_id + 0)`
 
 /**
- * Returns the count and the exact sum of each stage. Reads the totals that triggers maintain when
- * these can answer the filters, else the matching leads.
+ * Returns the number of leads and the exact sum of their values, by stage. Reads the table
+ * lead_totals when it supports the filters of the query. Otherwise counts the matching leads.
  */
 async function sumsOf(
   ctx: Context,
@@ -69,12 +69,13 @@ async function sumsOf(
   return new Map(sums.map(({ stage, count, sum }) => [stage, { count: Number(count), scaled: scaledSum(sum) }]))
 }
 
-/** Matches the sort keys that have a database index of their own. */
+/** Matches the sort keys that have a database index. */
 const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
 
 /**
- * Returns whether the index of the sort key finds the first leads of a stage sooner than sorting
- * the stage. Without filters, the counts show how many index entries fill a page.
+ * Returns whether reading leads in the order of the sort index finds a page of the stage sooner
+ * than sorting all leads of the stage. The estimate uses the counts of the stages. With filters or
+ * limited visibility there is no estimate, and the result is false.
  */
 function isSortIndexFaster(
   ctx: Context,
@@ -89,9 +90,9 @@ function isSortIndexFaster(
 }
 
 /**
- * Returns the ids of one page of every column, with one statement. Each SELECT of its UNION reads
- * the stage index or the sort index. Each SELECT repeats all filters, so very long filters need
- * several statements.
+ * Returns the lead ids of one page of every stage. The statement is a UNION with one SELECT per
+ * stage, which uses the stage index or the sort index. Each SELECT repeats all filters. So filters
+ * with many values need several statements, because a statement has a maximum number of parameters.
  */
 async function idsOnPage(
   ctx: Context,
@@ -182,7 +183,10 @@ export const kanbanLeads: Handler<'kanbanLeads'> = async (ctx, { query }) => {
   }
 }
 
-/** Returns the leads with these ids in the order of the query, because a UNION does not keep it. */
+/**
+ * Returns the leads with these ids in the order of the query. The ids are unordered, because a
+ * UNION does not keep the order.
+ */
 async function leadsInOrder(ctx: Context, query: object, ids: readonly number[]): Promise<Schema<'Lead'>[]> {
   const all = { ...query, page: 1, per_page: ids.length, count: 'none' }
   const { data } = await leads.list(ctx, all, (rows) => rows.where('leads.id', 'in', ids))

@@ -1,11 +1,12 @@
-// Moves the leads of a stage or pipeline that is deleted (DOMAIN 15.1). app.ts passes this function
-// to the pipelines, which may not import leads.
+// Moves leads to another stage when their stage or pipeline is deleted (DOMAIN 15.1). The pipelines
+// slice may not import leads, so app.ts passes this function to that slice.
 import type { Context } from '../../kernel/context.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import { leads } from './resource.ts'
 
 /**
- * Moves every lead of a stage, also those that the caller may not see, with one `lead.update` each.
+ * Moves every lead of a stage, including leads that the caller may not see. Each lead is a separate
+ * update with its own `lead.update` events.
  */
 export async function moveLeads(ctx: Context, from: { stageId: number }, to: { stageId: number }): Promise<void> {
   const all: Context = withoutVisibility(ctx)

@@ -1,4 +1,5 @@
-// The person of a lead (DOMAIN 9.4): given by id, or inline and created with the lead.
+// The person of a lead (DOMAIN 9.4). A request names an existing person by id, or contains a new
+// person that is created together with the lead.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -11,8 +12,9 @@ import { checkPerson, persons } from '../persons/resource.ts'
 type Body = Pick<Schema<'LeadUpdate'>, 'person' | 'person_id'>
 
 /**
- * Returns the condition that the word matches an e-mail address the caller may read. The first
- * address is in every reference; the others count only when the caller sees the person.
+ * Returns the condition that an e-mail address of the lead's person matches the word. The first
+ * address always counts, because every reference to a person shows it. All other addresses count
+ * only when the caller may see the person.
  */
 export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Context): RawBuilder<SqlBool> {
   const first = dialect.jsonPointMatches('persons.emails', 'first', word)
@@ -23,8 +25,8 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
 }
 
 /**
- * Returns the leads whose person has an address that the caller may not read. The search index
- * contains these addresses, too.
+ * Returns those of the leads whose person has an address that the caller may not read. The search
+ * index contains such addresses, but a search must not find a lead by an unreadable address.
  */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)
@@ -41,8 +43,8 @@ export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly n
 }
 
 /**
- * Returns the `person_id` to store, or undefined when it stays. Errors of an inline person are
- * reported below `person.`.
+ * Returns the `person_id` to store, or undefined when the stored id does not change. Errors of a
+ * new person are added to fields that begin with `person.`.
  */
 export async function resolvePersonId(
   writing: Writing<{ person_id: number | null }>,
@@ -55,8 +57,8 @@ export async function resolvePersonId(
   }
   const inlineId = person === null ? null : person.id
   if (inlineId === undefined || (person !== null && inlineId === null)) return create(writing, person, person_id)
-  // A client that sends back a fetched lead sends the old reference beside the changed one; the
-  // changed one wins.
+  // A client may send back a fetched lead after changing only `person` or only `person_id`. The
+  // changed field wins over the unchanged field.
   if (person_id !== undefined && person_id !== inlineId) {
     if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
     if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')

@@ -1,6 +1,6 @@
-// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one per product, with the product's
-// name and SKU at the time it was added. Planning is pure; `saveProductLines` stores the plan in
-// the transaction of the lead.
+// The product lines of a lead (DOMAIN 9.1 LeadProduct): at most one line per product. A line keeps
+// the name and SKU that the product had when the line was added. The functions that plan lines
+// write nothing. `saveProductLines` stores the plan in the transaction of the lead.
 import { sql } from 'kysely'
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -44,8 +44,8 @@ export const loadProductLines = (ctx: Context, leadIds: readonly number[]) =>
   queryByIds(ctx, 'lines of leads', leadIds, (ids) => lines(ctx.db).where('lead_products.lead_id', 'in', ids))
 
 /**
- * Returns the column for a query of leads that holds the product lines as JSON, for
- * `parseProductLines`.
+ * Returns a column for queries of leads: the product lines as JSON text, which `parseProductLines`
+ * reads.
  */
 export const productLinesColumn = ({ db, services }: Context) =>
   services.store.dialect
@@ -55,8 +55,8 @@ export const productLinesColumn = ({ db, services }: Context) =>
 export const parseProductLines = (stored: string): ProductLineWithProduct[] => JSON.parse(stored)
 
 /**
- * Plans one line; `present` is the stored line. Adds an error for an unknown product and for an
- * amount that is too large.
+ * Returns the product line to store. `present` is the stored line, or undefined for a new line.
+ * Adds an error for an unknown product and for an amount that is too large.
  */
 export function planProductLine(
   present: ProductLine | undefined,
@@ -85,7 +85,10 @@ export function planProductLine(
   }
 }
 
-/** Plans all lines of a body. Saving the plan deletes stored lines that the body omits. */
+/**
+ * Returns the product lines to store for a request body. `saveProductLines` deletes the stored
+ * lines that the body omits.
+ */
 export function planProductLines(
   present: readonly ProductLine[],
   inputs: readonly Input[],
@@ -113,7 +116,7 @@ export function planProductLines(
   })
 }
 
-/** Stores one planned line. An unchanged line keeps its updated_at. */
+/** Inserts or updates one planned line. An unchanged line keeps its `updated_at`. */
 export async function saveProductLine(
   ctx: Context,
   leadId: number,

@@ -1,5 +1,5 @@
-// The quotes of a lead: their number, and `include=quotes`. Quotes import leads, so leads reach
-// quotes through the services.
+// The quotes of a lead: the column `quotes_count`, and `include=quotes`. The quotes slice imports
+// leads, so this file gets the quotes resource from the services.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -7,8 +7,8 @@ import { visible } from '../../kernel/query/visibility.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 
 /**
- * Fills in `include=quotes` for a page of leads: one query for the links, then the queries for the
- * quotes.
+ * Adds the quotes of a page of leads, for `include=quotes`. One query loads the links for all
+ * leads.
  */
 export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead'>[]): Promise<void> {
   const rows = await ctx.db
@@ -28,7 +28,9 @@ export async function includeQuotes(ctx: Context, replies: readonly Schema<'Lead
   if (quotes) await expandReferences(ctx, replies, ['quotes'], { quotes: () => quotes })
 }
 
-/** Returns the column for a query of leads that counts the lead's quotes visible to the caller. */
+/**
+ * Returns a column for queries of leads: the number of the lead's quotes that the caller may see.
+ */
 export const quotesCount = (ctx: Context) =>
   sql<number>`(select count(*) from lead_quotes as link join quotes on quotes.id = link.quote_id where link.lead_id = leads.id and ${visible(ctx, 'quotes.user_id')})`.as(
     'quotes_count',

@@ -1,5 +1,5 @@
-// Leads: opportunities that move through a pipeline (DOMAIN 9). stages.ts has the rules of moving,
-// product-lines.ts the product lines, person.ts the inline person.
+// Leads: sales opportunities that move through a pipeline (DOMAIN 9). stages.ts has the rules for
+// stage changes, product-lines.ts the product lines, and person.ts the person of a lead.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
@@ -48,8 +48,8 @@ export const leads = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('leads')
-        // Left joins, although the first four rows always exist: SQLite then reads leads first in
-        // every plan.
+        // The joins are left joins so that SQLite reads the table leads first in every query plan.
+        // The first four joined rows always exist.
         .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
         .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
         .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')
@@ -82,8 +82,8 @@ export const leads = defineResource(
         .$narrowType<{ source_name: string; type_name: string; pipeline_name: string; rotten_days: number }>()
         .$narrowType<{ stage_code: string; stage_name: string; stage_probability: number; stage_sort_order: number }>()
         .select(quotesCount(ctx))
-        // Counts all linked activities: an activity linked to a visible lead is visible (DOMAIN
-        // 7.4).
+        // Counts all linked activities without a visibility check, because an activity linked to a
+        // visible lead is visible (DOMAIN 7.4).
         .select(
           sql<number>`(select count(*) from lead_activities as link where link.lead_id = leads.id)`.as(
             'activities_count',
@@ -119,7 +119,7 @@ export const leads = defineResource(
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: money('leads.lead_value'),
-      // Compared as a date; only timestamps compare as instants.
+      // The column is a date without a time of day, so `value` is used and not `time`.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
       stage_changed_at: time('leads.stage_changed_at'),
@@ -163,7 +163,8 @@ export const leads = defineResource(
         lead_type_id: type ?? (current ? undefined : await defaultVocabularyId(ctx, 'lead_types', 'New Business')),
         user_id,
         ...moved,
-        // This call comes last, because it may create a person.
+        // This call comes last, because it creates a new person unless an earlier check added an
+        // error.
         person_id: await resolvePersonId(writing, body),
       }
     },
@@ -208,8 +209,8 @@ export const leads = defineResource(
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        // 1 when the lead has e-mails, else 0; `countEmails` replaces it by the number the caller
-        // sees.
+        // 1 when the lead has e-mails, else 0. `countEmails` replaces a 1 by the number of e-mails
+        // that the caller may see.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
         created_at: row.created_at,

@@ -1,5 +1,6 @@
-// Decides when an open lead is rotten (DOMAIN 9.1): computed from its age, for one lead and as a
-// filter.
+// Decides when an open lead is rotten: at least one day older than the rotten days of its pipeline
+// (DOMAIN 9.1). The age is computed from the creation time, for one lead and for the filter
+// `is_rotten`.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'
@@ -7,8 +8,8 @@ import { daysMs, stamp } from '../../kernel/runtime/clock.ts'
 import { leadStatus } from './stages.ts'
 
 /**
- * Returns the filter `is_rotten`: open leads older than the rotten days of their pipeline plus one
- * day.
+ * Returns the filter `is_rotten`, which selects the rotten leads with one SQL condition. Returns no
+ * filter when the query does not use `is_rotten`.
  */
 export async function rottenFilter(ctx: Context, query: Record<string, unknown>) {
   if (query.is_rotten === undefined && query['is_rotten[not]'] === undefined) return {}

@@ -1,5 +1,5 @@
-// The stage of a lead: loads the stages that stages.ts decides about, and the defaults of a new
-// lead (DOMAIN 9.1, 9.2).
+// Plans stage changes of leads (DOMAIN 9.1, 9.2). Loads the stages from which stages.ts chooses,
+// finds the default source and type of a new lead, and repairs restored leads.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
 import type { Mend } from '../../kernel/history/restore.ts'
@@ -11,15 +11,15 @@ import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
 /**
- * Returns the columns that a stage change sets; none when the body has neither a stage nor a
- * closing time nor a reason.
+ * Returns the columns that a stage change sets. Returns no columns for an update without pipeline,
+ * stage, closing time and lost reason.
  */
 export async function planStageChange({ ctx, current, found }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
-  // A closing time and a reason depend on the stage, so no other error is reported beside a refused
-  // stage.
+  // Closing time and lost reason are checked against the stage, so these checks are skipped when
+  // the stage or pipeline is refused.
   if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
   const name = 'leads: stages'
@@ -29,7 +29,10 @@ export async function planStageChange({ ctx, current, found }: Writing<LeadState
   return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
 }
 
-/** Returns the id of the source or type with this name, else the lowest id (DOMAIN 9.1). */
+/**
+ * Returns the id of the lead source or type with this name. If none has the name, returns the
+ * lowest id (DOMAIN 9.1).
+ */
 export async function defaultVocabularyId(
   ctx: Context,
   table: 'lead_sources' | 'lead_types',
@@ -44,9 +47,10 @@ export async function defaultVocabularyId(
 }
 
 /**
- * Replaces references of a restored lead to deleted records. Source and type get the defaults of a
- * new lead. The stage becomes the one with the same code, else `new`, in the remaining or default
- * pipeline (DOMAIN 15.1). So the lead stays won or lost.
+ * Replaces references to deleted records in a restored lead. Source and type become the defaults of
+ * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, else
+ * the code `new`. The new stage belongs to the lead's pipeline, or to the default pipeline when the
+ * lead's pipeline is deleted (DOMAIN 15.1).
  */
 export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   const mended: Awaited<ReturnType<Mend>> = {}
@@ -74,7 +78,8 @@ export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
 }
 
 /**
- * Fills in `include=stage`. Stages have no path of their own, so they come from their pipelines.
+ * Replaces each stage reference by the complete stage, for `include=stage`. Stages have no path of
+ * their own, so the complete stages come from their pipelines.
  */
 export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
   if (!canCall(ctx, pipelines.getOperation)) return

@@ -1,5 +1,6 @@
-// Counts and values of the leads per stage, from the totals that triggers maintain
-// (db/migrations/0021). The totals can answer only filters by owner, stage and status.
+// Returns the number and total value of leads per stage. Reads the table lead_totals, which
+// triggers maintain (db/migrations/0021). The table supports only filters by owner, stage and
+// status.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -7,14 +8,14 @@ import { visible } from '../../kernel/query/visibility.ts'
 export interface StageTotal {
   stage: number
   count: number
-  /** The sum as text, in the form that `sumOf` returns. */
+  /** The sum of the lead values as text, in the format `units|parts` of `sumOf`. */
   sum: string
 }
 
 const columns = { user_id: 'owner_id', lead_pipeline_stage_id: 'stage_id', status: 'status' } as const
 /**
- * Query parameters that do not filter leads. The stages of a board are passed as a separate
- * argument.
+ * Query parameters that do not restrict the leads. The stages of a board are not filters here,
+ * because `loadStageTotals` gets them as a separate argument.
  */
 const nonFilters = new Set([
   'pipeline_id',
@@ -28,8 +29,8 @@ const nonFilters = new Set([
 ])
 
 /**
- * Converts the filters to conditions on the totals. Returns null when the totals cannot answer a
- * filter.
+ * Returns the filters of the query as columns of lead_totals with their accepted values. Returns
+ * null when the table does not support one of the filters.
  */
 function totalFilters(query: object): [column: string, values: number[]][] | null {
   const found: [string, number[]][] = []
@@ -43,11 +44,12 @@ function totalFilters(query: object): [column: string, values: number[]][] | nul
   return found
 }
 
-/** Returns whether the query filters leads. */
+/** Returns whether the query has a parameter that restricts the leads. */
 export const filtersLeads = (query: object): boolean => totalFilters(query)?.length !== 0
 
 /**
- * Returns the totals of the stages that have leads, or null when the totals cannot answer a filter.
+ * Returns the totals of those stages that have matching leads. Returns null when lead_totals does
+ * not support a filter of the query.
  */
 export async function loadStageTotals(
   ctx: Context,

@@ -1,6 +1,6 @@
-// Rules of moving a lead: which stage a body chooses (DOMAIN 9.2), and how entering a stage changes
-// status, closing time and reason (9.3). Create, update, move, mass update and stage removal all
-// use them. Pure.
+// Rules for stage changes of leads. `chooseStage` finds the stage that a request names (DOMAIN
+// 9.2). `enterStage` derives status, closing time and lost reason from the new stage (9.3). Every
+// write that changes a stage uses these rules. The functions read no database.
 import type { EventBase } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
@@ -27,7 +27,7 @@ export interface StageChange {
   lost_reason?: string | null | undefined
 }
 
-/** The stored status of a lead. */
+/** The numbers in the column `status` of a lead. */
 export const leadStatus = { open: 1, won: 2, lost: 3 } as const
 
 export const statusOfStage = (code: string): number =>
@@ -39,13 +39,17 @@ const outcomeByStatus: Record<number, EventBase> = {
   [leadStatus.lost]: 'lead.lost',
 }
 
-/** Returns the additional events of an update that changes the status (DOMAIN 17.2). */
+/**
+ * Returns the additional event of an update that changes the status of a lead, else none (DOMAIN
+ * 17.2).
+ */
 export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
 /**
- * Returns the stage that a body chooses. When it chooses no valid stage, adds an error and returns
- * undefined.
+ * Returns the stage that the request `move` names by stage id or pipeline id. Without an id,
+ * returns the current stage, or for a new lead the first stage of the default pipeline. Adds an
+ * error and returns undefined for an invalid id.
  */
 export function chooseStage(
   stages: readonly Stage[],
@@ -64,8 +68,8 @@ export function chooseStage(
   if (stageId !== undefined) {
     const stage = stages.find(({ id }) => id === stageId)
     if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
-    // A client that sends back a fetched lead sends the old stage beside a new pipeline; the
-    // changed value wins.
+    // A client may send back a fetched lead after changing only the pipeline or only the stage. The
+    // changed field wins over the unchanged field.
     else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
       if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
       if (current && pipeline === current.lead_pipeline_id) return stage
@@ -80,9 +84,9 @@ export function chooseStage(
 }
 
 /**
- * Returns the columns after the lead enters `stage`. A value equal to the stored one counts as not
- * sent, so that a client can change only the stage of a lead it sends back. `latest` is the last
- * allowed closing time.
+ * Returns the columns of a lead that enters `stage` at the time `at`. A value equal to the stored
+ * value counts as not sent, so that a client can send back a fetched lead with only another stage.
+ * `latest` is the latest allowed closing time.
  */
 export function enterStage(
   stage: Stage,

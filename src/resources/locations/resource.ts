@@ -60,7 +60,10 @@ export const locations = defineResource({
   },
 })
 
-/** Adds an error when another location of the warehouse has the name. */
+/**
+ * Adds an error when another location of the same warehouse has this name. `key` is the folded
+ * name.
+ */
 async function checkName(
   { ctx, current, found }: Writing<Row>,
   key: string | undefined,

@@ -1,5 +1,5 @@
-// Campaigns (DOMAIN 20.1): their settings. A campaign sends an e-mail to all persons on the date of
-// an event; run.ts decides which e-mails to send.
+// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to all persons on the date of
+// its event. run.ts starts the runs of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flag, text, value } from '../../kernel/query/filter.ts'
@@ -67,7 +67,8 @@ export const campaigns = defineResource({
       marketing_event_id: event,
     }
   },
-  // Sends the e-mails that were queued before the campaign was switched off.
+  // Resumes sending after activation, because e-mails may have been queued before the campaign was
+  // deactivated.
   afterSave: async (ctx, id, { status }) => {
     if (status === true && (await hasQueued(ctx, id))) await scheduleSending(ctx)
   },

@@ -1,12 +1,12 @@
-// The e-mail of a campaign to one person: subject and template filled in (DOMAIN 18.4, 20.2) and
-// sanitized like every e-mail. An unsubscribe link follows at the end, unless the template contains
-// one.
+// Builds the e-mail of a campaign to one person (DOMAIN 18.4, 20.2). Fills in the placeholders of
+// subject and template, and sanitizes the HTML like that of every e-mail. Appends an unsubscribe
+// link unless the filled content already contains the link.
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'
 import { fillIn, maxFilledLength, type Placeholders } from '../email-templates/placeholders.ts'
 
-/** The subject of a campaign with the content of its template. */
+/** The subject of a campaign and the content of its template, before placeholders are filled in. */
 export interface CampaignDraft {
   subject: string
   content: string
@@ -16,7 +16,10 @@ export interface FilledCampaign extends CampaignDraft {
   unknown: string[]
 }
 
-/** Returns the e-mail, or a sentence that says why it cannot be made. */
+/**
+ * Returns the filled e-mail, or an error message when the subject or the content becomes too long.
+ * `url` is the unsubscribe link.
+ */
 export function fillCampaign(
   ctx: Context,
   draft: CampaignDraft,
@@ -40,5 +43,5 @@ export function fillCampaign(
 const footer = ({ services: { config } }: Context, url: string): string =>
   `<p style="font-size:small">You get this from ${escapeHtml(config.appName)}. <a href="${escapeHtml(url)}" rel="noopener noreferrer" target="_blank">Unsubscribe</a></p>`
 
-/** Returns the plain-text alternative, which contains the unsubscribe link as text. */
+/** Returns the plain-text version of an e-mail, followed by the unsubscribe link. */
 export const campaignText = (content: string, url: string): string => `${plainText(content)}\n\nUnsubscribe: ${url}`

@@ -1,4 +1,5 @@
-// Clears the template of inactive campaigns when the template is deleted (DOMAIN 23).
+// Removes a deleted e-mail template from the campaigns that refer to it (DOMAIN 23). These
+// campaigns are inactive, because the template of an active campaign cannot be deleted.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { write } from '../../kernel/write/write.ts'
 import { campaigns } from './campaigns.ts'

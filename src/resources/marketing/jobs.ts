@@ -1,5 +1,5 @@
 // Background jobs of marketing: the daily run of the campaigns, and the jobs that queue and send
-// their e-mails.
+// campaign e-mails.
 import { defineJob } from '../../jobs/queue.ts'
 import type { Schedule } from '../../jobs/schedules.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -8,7 +8,10 @@ import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'
 import { sendMails } from './sending.ts'
 
-/** Runs the campaigns of today. Campaigns of missed days do not run, because they are too late. */
+/**
+ * Starts the campaigns of the current day. A campaign whose day was missed does not run, because
+ * its e-mails would arrive too late.
+ */
 export const processCampaigns = defineJob<{ due: string }>({
   kind: 'campaigns.process',
   async run(job) {

@@ -1,5 +1,5 @@
-// Previews a campaign (DOMAIN 20.2): returns its e-mail for one person visible to the caller, and
-// the number of addresses that the next run would reach among all persons.
+// Previews a campaign (DOMAIN 20.2). Returns the e-mail for one person visible to the caller. Also
+// returns the number of addresses that the next run would reach among all persons.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -48,8 +48,9 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
 }
 
 /**
- * Returns the person with this id, else the first visible one with an address. Null when the caller
- * may not read persons. Throws 422 for an unknown id.
+ * Returns the id of the person for the preview: the given id, else the first visible person with an
+ * e-mail address. Returns null when there is no such person or the caller may not read persons.
+ * Throws 422 for an unknown or invisible id.
  */
 async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
   const mayRead = canCall(ctx, persons.getOperation)
@@ -70,7 +71,10 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
   return first?.id ?? null
 }
 
-/** Counts the addresses of all persons in batches. Yields to other requests between batches. */
+/**
+ * Counts how many addresses the next run would reach and how many it would skip, for each reason.
+ * Reads all persons in batches, and yields to other requests between batches.
+ */
 async function reach(ctx: Context, id: number, occurrence: string) {
   const counts = { recipients: 0, suppressed: 0, already_sent: 0, without_address: 0 }
   const counted = new Set<string>()
@@ -101,8 +105,8 @@ async function reach(ctx: Context, id: number, occurrence: string) {
 }
 
 /**
- * Returns the next day on which the daily run includes the campaign. Null when the campaign is
- * inactive or its day has passed.
+ * Returns the next day (YYYY-MM-DD) on which the daily run includes the campaign. Returns null when
+ * the campaign is inactive, has no template, or is past its day.
  */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
   if (!campaign.status || campaign.marketing_template_id === null) return null

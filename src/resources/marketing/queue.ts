@@ -1,6 +1,6 @@
-// Queues the e-mails of a campaign run as rows of the ledger, the table campaign_sends (DOMAIN
-// 20.2): one e-mail per address of each person. The ledger is also the progress: an interrupted run
-// continues, and a repeated run adds only new addresses.
+// Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person gets one row in
+// the ledger, the table campaign_sends. An address with a row is skipped. So an interrupted run can
+// continue, and a repeated run adds only new addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -34,7 +34,10 @@ interface Recipient {
 /** The number of persons per query, of addresses per lookup, and of e-mails per transaction. */
 const atOnce = 100
 
-/** Returns the addresses of stored contact points in the form in which addresses are compared. */
+/**
+ * Returns the distinct e-mail addresses in stored contact points (JSON text). The addresses are
+ * folded, because addresses are stored and compared in that form.
+ */
 export const addressesIn = (emails: string): string[] => [
   ...new Set((JSON.parse(emails) as { value: string }[]).map(({ value }) => fold(value))),
 ]
@@ -48,7 +51,10 @@ export const queueMails = defineJob<CampaignRun>({
   },
 })
 
-/** Queues all e-mails of a run. Returns false when the signal aborted it before the end. */
+/**
+ * Queues all e-mails of a run. Returns false when the signal aborts the function before the last
+ * e-mail.
+ */
 export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
@@ -74,7 +80,8 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
 }
 
 /**
- * Returns the content of the campaign, or null when the campaign or its template has been deleted.
+ * Returns the subject of the campaign and the content of its template. Returns null when the
+ * campaign or the template has been deleted.
  */
 async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
   const row = await db
@@ -86,7 +93,7 @@ async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | nul
   return row ?? null
 }
 
-/** Returns each address once, with the first person that has it. */
+/** Returns each address once, with the first person who has the address. */
 function recipientsIn(people: readonly Person[]): Recipient[] {
   const found = new Map<string, Recipient>()
   for (const person of people)
@@ -94,7 +101,9 @@ function recipientsIn(people: readonly Person[]): Recipient[] {
   return [...found.values()]
 }
 
-/** Returns the recipients whose address has no ledger row for this occurrence. */
+/**
+ * Returns those of the recipients whose address has no ledger row for this campaign and occurrence.
+ */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
@@ -104,7 +113,7 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
   return recipients.filter(({ address }) => !known.has(address))
 }
 
-/** Returns the addresses that have a ledger row for this occurrence. */
+/** Returns those of the addresses that have a ledger row for this campaign and occurrence. */
 export async function addressesInLedger(
   { db }: Context,
   run: CampaignRun,
@@ -125,8 +134,8 @@ export async function addressesInLedger(
 }
 
 /**
- * Queues some e-mails. Fills them in before the transaction, because a transaction blocks other
- * writers.
+ * Queues the e-mails to the recipients `some`. Placeholders are filled in before the transaction
+ * begins, because a transaction blocks other writers.
  */
 async function queueSome(
   ctx: Context,
@@ -160,7 +169,7 @@ async function queueSome(
   })
 }
 
-/** Returns the ids of the recipients' persons that still exist. */
+/** Returns the ids of those recipients' persons that still exist. */
 async function peopleThere({ db }: Context, recipients: readonly Recipient[]): Promise<ReadonlySet<number>> {
   const ids = [...new Set(recipients.map(({ person }) => person.id))]
   const rows = ids.length === 0 ? [] : await db.selectFrom('persons').select('id').where('id', 'in', ids).execute()
@@ -189,7 +198,8 @@ const leaveOut = (
     .execute()
 
 /**
- * Queues one e-mail. When a listener vetoes it, this e-mail is not stored and the others continue.
+ * Queues one e-mail. When a listener vetoes the e-mail, it is not stored, and the run continues
+ * with the next recipient.
  */
 async function queueOne(
   ctx: Context,

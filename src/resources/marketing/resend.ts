@@ -1,5 +1,5 @@
-// Sends an uncertain e-mail of a campaign again (DOMAIN 20.2). Only a user decides this, because
-// the first copy may have arrived.
+// Queues an uncertain e-mail of a campaign again (DOMAIN 20.2). Only a user can decide this,
+// because the recipient may have received the first copy.
 import { now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'

@@ -1,6 +1,6 @@
-// Starts campaign runs (DOMAIN 20.2). The daily run includes the campaigns whose event is on that
-// day and those without an event; a user can also start one. queue.ts queues the e-mails,
-// sending.ts sends them.
+// Starts campaign runs (DOMAIN 20.2). The daily run starts the campaigns whose event is on that
+// day, and the campaigns without an event. A user can also start a single campaign. queue.ts queues
+// the e-mails, and sending.ts sends them.
 import { enqueue } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -15,7 +15,8 @@ import { scheduleSending } from './sending.ts'
 const keyOf = (run: CampaignRun): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
 /**
- * Milliseconds in which a command queues the e-mails itself, before a worker of the server does it.
+ * The delay in milliseconds of the queue job when a command starts the campaigns. In this time the
+ * command queues the e-mails itself.
  */
 const headStartMs = 60_000
 
@@ -36,8 +37,9 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
 }
 
 /**
- * Starts every active campaign of the day in one transaction, and returns the runs. A campaign that
- * a listener vetoes is skipped. Repeating a run is safe: an address gets each occurrence once.
+ * Starts every active campaign of the day in one transaction, and returns the runs. A campaign is
+ * skipped when a listener vetoes its run or fails. A second call on the same day sends nothing
+ * twice, because an address gets each occurrence once.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {
@@ -73,8 +75,8 @@ interface Counts {
 }
 
 /**
- * Runs the campaigns of the day and queues their e-mails. Returns how many e-mails were queued, and
- * how many will not be sent.
+ * Starts the campaigns of the day and queues their e-mails. Returns the number of runs, of queued
+ * e-mails, and of e-mails that will not be sent (`suppressed`, `failed`).
  */
 export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const { db } = ctx
@@ -86,7 +88,8 @@ export async function processNow(ctx: Context, date: string): Promise<Counts> {
   const counts: Counts = { runs: runs.length, queued: 0, suppressed: 0, failed: 0 }
   for (const run of runs) {
     await queueAll(ctx, run)
-    // Counted in the database, because a worker of the server may have queued some of the e-mails.
+    // The e-mails are counted in the database, because a worker of the server may have queued some
+    // of them.
     const rows = await db
       .selectFrom('campaign_sends')
       .select(({ fn }) => ['state', fn.countAll<number>().as('count')])

@@ -1,7 +1,7 @@
-// Sends the queued e-mails of all campaigns one after the other, at most ACCORD_CAMPAIGN_RATE per
-// minute over all workers. The ledger holds the count, so a restart keeps it. An e-mail is sent at
-// most once: its claim is committed before the handover to the mail server. A claim without a
-// result becomes `uncertain`, and only a user sends such an e-mail again (resend.ts).
+// Sends the queued e-mails of all campaigns one by one, at most ACCORD_CAMPAIGN_RATE per minute
+// over all workers. The rate is counted in the ledger, so a restart does not reset it. A claim is
+// committed before the handover to the mail server, so an e-mail is sent at most once. An e-mail
+// without a result becomes `uncertain`, and only a user can send it again (resend.ts).
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -18,21 +18,21 @@ import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
 /**
- * Seconds to wait after each temporary failure of an e-mail. After one more failure the e-mail has
- * failed for good.
+ * Seconds to wait after the first, second, third and fourth temporary failure of an e-mail. The
+ * fifth failure is final.
  */
 const ladder = [60, 300, 1800, 7200]
 /**
- * The most e-mails per job. The job queue counts crashes per job, so a long list of e-mails does
- * not use up the attempts of one job.
+ * The maximum number of e-mails per job. The job queue stops a job after several crashes in a row,
+ * so a long list of e-mails is divided among many jobs.
  */
 const maxMails = 250
 const minuteMs = 60_000
 
 /**
- * Makes sure that a job sends e-mails at the given time. At most one such job waits, and jobs of
- * one sequence never run at once. A running job has released its deduplication key, so the next job
- * sends the e-mails that are queued while it ends.
+ * Schedules a job that sends e-mails at the given time, or moves the waiting job to an earlier
+ * time. At most one such job waits, and two such jobs never run at the same time. A running job has
+ * released its deduplication key, so the next job can be scheduled while a job ends.
  */
 export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -62,16 +62,16 @@ export const sendMails = defineJob<Record<string, never>>({
     }
     await scheduleSending(current())
   },
-  // After a job is buried, a new one sends the remaining e-mails.
+  // A buried job does not run again, so a new job must send the remaining e-mails.
   onBuried: (ctx) => scheduleSending(ctx),
-  // A revived job sends all e-mails that are due, so nothing needs to be restored.
+  // A revived job reads the due e-mails from the ledger, so nothing needs to be restored.
   revive: async () => undefined,
 })
 
 /**
- * Marks e-mails without a result of their handover as uncertain: their worker died or lost its
- * lease, and the mail server may have accepted them. A worker that is still alive stores its result
- * later (see `hand`).
+ * Marks claimed e-mails without a result as uncertain. Their worker died or lost its lease, and the
+ * mail server may have accepted the e-mail. A worker that is still alive stores its result later
+ * (see `hand`).
  */
 async function recover(ctx: Context): Promise<void> {
   const left = await ctx.db
@@ -88,7 +88,7 @@ async function recover(ctx: Context): Promise<void> {
   )
 }
 
-/** Returns the time at which the rate limit allows the next e-mail. */
+/** Returns the earliest time at which the rate limit allows the next e-mail. */
 async function freeAt(ctx: Context): Promise<Date> {
   const row = await ctx.db
     .selectFrom('campaign_sends')
@@ -102,8 +102,8 @@ async function freeAt(ctx: Context): Promise<Date> {
 }
 
 /**
- * Selects the next due e-mail of each active campaign, earliest first. E-mails of inactive
- * campaigns are not read, because there may be many.
+ * Selects the queued e-mail with the earliest `run_at` among the active campaigns. The query begins
+ * with the active campaigns, because inactive campaigns may have many queued e-mails.
  */
 const queued = ({ db }: Context) =>
   db
@@ -131,9 +131,9 @@ async function nextDue(ctx: Context): Promise<Date | null> {
 }
 
 /**
- * Returns whether the campaign was inactive on the day of this e-mail and became active later. An
- * e-mail queued on its day is sent however late, and so is an e-mail of a run that was started
- * after its day (DOMAIN 20.2).
+ * Returns whether the day of the e-mail passed while its campaign was inactive. The e-mail of a
+ * continuously active campaign is sent however late. So is the e-mail of a run that a user started
+ * after the day (DOMAIN 20.2).
  */
 function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
   if (occurrence === undatedOccurrence) return false
@@ -142,8 +142,8 @@ function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send 
 }
 
 /**
- * Claims the next due e-mail. Returns null when none is due, and 'skipped' when that e-mail must
- * not be sent.
+ * Claims and returns the next due e-mail. Returns null when no e-mail is due. Returns 'skipped'
+ * when the next e-mail must not be sent.
  */
 const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
   transaction(ctx, async (ctx) => {
@@ -166,7 +166,8 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
 /**
- * A finished e-mail loses its text. An uncertain one keeps it, because a user may send it again.
+ * The columns of a finished e-mail, whose text is deleted. An uncertain e-mail keeps its text,
+ * because a user may send the e-mail again.
  */
 const ended = { subject: null, content: null, run_at: null }
 const hasEnded = ({ state }: Change): boolean => state !== undefined && state !== 'uncertain'
@@ -181,8 +182,8 @@ async function skip(ctx: Context, { id }: Send, change: Change): Promise<'skippe
 }
 
 /**
- * Hands one e-mail to the mail server and stores the result, unless another worker has claimed the
- * e-mail since.
+ * Hands one e-mail to the mail server and stores the result. If another worker has claimed the
+ * e-mail since, the result is discarded.
  */
 async function hand(current: () => Context, mail: Send, late: AbortSignal): Promise<void> {
   const ctx = current()
@@ -190,7 +191,8 @@ async function hand(current: () => Context, mail: Send, late: AbortSignal): Prom
     const ctx = current()
     await ctx.db
       .updateTable('campaign_sends')
-      // The state may be `uncertain` by now: another worker may have considered this worker dead.
+      // The row may have the state `uncertain`, because another worker considered this worker dead.
+      // The result replaces that state.
       .set({ state: 'queued', ...(hasEnded(change) && ended), error: null, ...change, updated_at: now(ctx) })
       .where('id', '=', mail.id)
       .where('claim', '=', mail.claim)
@@ -213,8 +215,8 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
     log.warn({ sends: [id], count: 1 }, 'The mail server did not confirm an e-mail of a campaign. It is uncertain.')
     return { state: 'uncertain', error: `${cause.message} It may have arrived.` }
   }
-  // An unexpected error happens before the handover: the mailer reports errors after it as
-  // MailDeferred.
+  // An unexpected error means that the mail server did not get the e-mail. The mailer reports all
+  // errors after the handover as MailDeferred.
   if (!isKnown) log.error({ err: cause, send: id }, 'An e-mail of a campaign failed unexpectedly.')
   // An attempt that a server shutdown aborted does not count.
   if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }

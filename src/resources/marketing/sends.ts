@@ -1,6 +1,6 @@
-// The ledger of campaign e-mails (DOMAIN 20.2): one row per campaign, occurrence and address, so
-// that no address gets the same e-mail twice. A caller sees the rows of visible persons. Only
-// callers who see all records see rows of deleted persons.
+// The ledger of campaign e-mails (DOMAIN 20.2). It has one row per campaign, occurrence and
+// address, so no address gets the same e-mail twice. A caller sees the rows of persons that the
+// caller may see. Rows of deleted persons are visible only to callers who see all records.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -61,8 +61,8 @@ const rowsInSight = (ctx: Context) =>
     .where(visible(ctx, 'persons.user_id'))
 
 /**
- * A caller who sees a ledger row sees its events. After the campaign is deleted, only callers who
- * see all records see them.
+ * Visibility rule for the events of ledger rows. A caller who sees a row also sees its events.
+ * Deleting a campaign deletes its rows; then only callers who see all records see the events.
  */
 export const sendSight: Sight = {
   lists: operations.listCampaignSends,
@@ -97,7 +97,10 @@ export const listCampaignSends: Handler<'listCampaignSends'> = async (ctx, { par
   })
 }
 
-/** Returns one ledger row. Throws 404 when it does not exist or the caller may not see it. */
+/**
+ * Returns one ledger row as a reply. Throws 404 when the row does not exist or the caller may not
+ * see it.
+ */
 export async function loadSend(ctx: Context, campaign: number, id: number): Promise<Schema<'CampaignSend'>> {
   const row = await sendsOf(ctx, campaign).where('campaign_sends.id', '=', id).executeTakeFirst()
   if (!row) throw notFound('e-mail of this campaign', id)

@@ -1,5 +1,5 @@
-// Suppressed addresses, which get no campaigns (DOMAIN 20.2). Each address is stored once, in the
-// form in which addresses are compared.
+// Suppressed e-mail addresses, to which no campaign sends (DOMAIN 20.2). Each address is stored
+// once, in folded form for comparisons.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -20,8 +20,8 @@ type NewSuppression = Pick<Schema<'Suppression'>, 'address' | 'reason'>
 const entity = 'suppressions'
 
 /**
- * Every caller who may list suppressions sees all of them, because an address has no owner (DOMAIN
- * 7.4).
+ * Visibility rule for the events of suppressions. Every caller who may list suppressions sees all
+ * of these events, because an address has no owner (DOMAIN 7.4).
  */
 export const suppressionSight: Sight = {
   lists: operations.listSuppressions,
@@ -51,8 +51,7 @@ export async function suppressedAddresses({ db }: Context, addresses: readonly s
 }
 
 /**
- * Suppresses an address. Returns null when it is already suppressed, for the same or another
- * reason.
+ * Suppresses an address. Returns null when the address is already suppressed, whatever the reason.
  */
 export const suppress = (
   ctx: Context,

@@ -1,6 +1,6 @@
 // The unsubscribe link of every campaign e-mail (RFC 8058). The link contains the encrypted
-// address, so it needs no login, never expires, and works after the campaign is deleted. Opening it
-// changes nothing, because mail programs open links on their own.
+// address. So the link needs no login, never expires, and works after the campaign is deleted.
+// Opening the link changes nothing, because mail programs open links automatically.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
@@ -23,15 +23,16 @@ export const unsubscribeUrl = (ctx: Context, address: string): string =>
   urlWith(ctx, unsubscribeToken(ctx.services, address))
 
 /**
- * Returns a link without effect for previews, because the reader of a preview is not the recipient.
+ * Returns an unsubscribe link without effect, for previews. The reader of a preview is not the
+ * recipient and must not unsubscribe the recipient.
  */
 export const exampleUrl = (ctx: Context): string => urlWith(ctx, 'example')
 
 const urlWith = (ctx: Context, token: string): string => `${ctx.baseUrl}${pathTo(operations.unsubscribe, token)}`
 
 /**
- * Returns the address in a token. Throws 404 for any other text. The authentication tag is compared
- * in constant time.
+ * Returns the address in an unsubscribe token. Throws 404 for any other text. Decryption compares
+ * the authentication tag in constant time.
  */
 function addressIn({ services: { seal } }: Context, token: string): string {
   const bytes = Buffer.from(token, 'base64url')
@@ -55,7 +56,10 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas
 main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-wrap:anywhere}
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
-/** The HTML form posts to the URL of its own page, with the same body that mail programs send. */
+/**
+ * Returns the page content that asks for confirmation. The form posts to the URL of the page. Its
+ * body is the body that mail programs send (RFC 8058).
+ */
 const question = (address: string, app: string): string => `
 <h1>Unsubscribe</h1>
 <p>Should <strong>${address}</strong> no longer receive mailings from ${app}?</p>
@@ -87,13 +91,16 @@ function page({ services: { config } }: Context, address: string, main: typeof q
 }
 
 /**
- * Calls per minute from one IP address. The limit is high because a mail service calls for many
- * users.
+ * The maximum number of calls per minute from one IP address. The limit is high, because a mail
+ * service calls for many recipients.
  */
 const maxCalls = 120
 const minuteMs = 60_000
 
-/** Throws 404 for an invalid link and 429 beyond the rate limit. Runs before the body is read. */
+/**
+ * Throws 404 for an invalid link, and 429 beyond the rate limit. Runs before the request body is
+ * read.
+ */
 async function admit(ctx: Context): Promise<void> {
   addressIn(ctx, ctx.path.split('/').at(-1) ?? '')
   await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)

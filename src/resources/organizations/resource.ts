@@ -1,5 +1,5 @@
-// Organizations: companies and institutions (DOMAIN 10.2). The lists of an organization's persons
-// and leads are in persons/ and leads/.
+// Organizations: companies and institutions (DOMAIN 10.2). The handlers that list an organization's
+// persons and leads are in persons/ and leads/.
 import { type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -53,8 +53,8 @@ export const organizations = defineResource(
       user_id: value('organizations.user_id'),
       country: exists((wanted) => {
         const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
-        // A missing country counts as empty, so that the negated filter `[not]` includes
-        // organizations without one.
+        // A missing country counts as an empty text, because SQL would exclude NULL from the
+        // negated filter `country[not]`.
         return sql<SqlBool>`coalesce(${country}, '') in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`
       }),
       tag_id: linked('organization_tags', 'organizations.id', 'organization_id', 'tag_id'),

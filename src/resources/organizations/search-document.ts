@@ -1,4 +1,4 @@
-// The texts of an organization that `q` and the search match (DOMAIN 5.4).
+// Builds the text of an organization that the parameter `q` and the search match (DOMAIN 5.4).
 import { joinLine, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -1,5 +1,5 @@
-// Contact points of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3). Input is cleaned. The
-// table unique_values keeps them unique among records of the same entity.
+// E-mail addresses and phone numbers of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3). The
+// table unique_values keeps the values unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -23,8 +23,8 @@ type Owner = 'persons' | 'warehouses'
 const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 
 /**
- * Returns the entries that have a value, with the label `work` where none was sent. Adds an error
- * for each duplicate value.
+ * Returns the entries with a value. An entry without a label gets the label `work`. Adds an error
+ * for each duplicate value, and for a required field without values.
  */
 export function cleanContactPoints(
   field: ContactField,
@@ -45,8 +45,8 @@ export const personRef = (id: number, name: string, emails: string): Schema<'Per
 })
 
 /**
- * Returns the built-in attribute of a contact field, which defines whether the values are unique
- * (DOMAIN 8.1).
+ * Returns the built-in attribute of a contact field. The attribute defines whether the values must
+ * be unique (DOMAIN 8.1).
  */
 async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Promise<Attribute> {
   const found = (await attributeSet(ctx)).system.get(owner)?.find(({ code }) => code === field)
@@ -55,8 +55,8 @@ async function attributeOf(ctx: Context, owner: Owner, field: ContactField): Pro
 }
 
 /**
- * Adds an error for each value that another record has. The error contains the id of that record
- * only if the caller may see the record.
+ * Adds an error for each value that another record already has. The error contains the id of the
+ * other record only if the caller may see that record.
  */
 export async function checkUniquePoints(
   ctx: Context,
@@ -76,7 +76,10 @@ const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] 
     value === null ? [] : [{ key: contactFields[field](value), at: `${index}.value` }],
   )
 
-/** Replaces the rows of a record in unique_values. */
+/**
+ * Replaces the rows of a record in unique_values by the sent values. Without sent values, the rows
+ * stay.
+ */
 export async function saveUniquePoints(
   ctx: Context,
   owner: Owner,
@@ -91,8 +94,8 @@ export async function saveUniquePoints(
 }
 
 /**
- * Checks the unique values of a restored person. Throws 422 when another person has one of them by
- * now (DOMAIN 17.4).
+ * Checks and stores the unique values of a restored person. Throws 422 when another person has
+ * taken a value in the meantime (DOMAIN 17.4).
  */
 export const mendPerson: Mend = async (ctx, { row }) => {
   const id = Number(row.id)
@@ -109,8 +112,8 @@ export const mendPerson: Mend = async (ctx, { row }) => {
 const parameters = { email: 'emails', phone: 'contact_numbers' } as const
 
 /**
- * Returns the filters `email=` and `phone=` if the query has them. They look up whole values in a
- * database index, unless addresses are not unique.
+ * Returns the filters `email=` and `phone=` if the query uses these parameters. The filters compare
+ * whole values. `email=` uses a database index only while e-mail addresses must be unique.
  */
 export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
   const { dialect } = ctx.services.store

@@ -1,5 +1,6 @@
-// The e-mail that a new record is created from (`email_id`, DOMAIN 9.1, 10.1), and the e-mail
-// counts of leads. The e-mails resource imports persons, so persons reach it through the services.
+// Links a new record to the e-mail from which it is created (`email_id`, DOMAIN 9.1, 10.1), and
+// counts the e-mails of leads. The e-mails slice imports persons, so this file gets the e-mails
+// resource from the services.
 import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { pruneJoins } from '../../kernel/query/join-pruning.ts'
@@ -16,8 +17,8 @@ function emailsOf({ services }: Context): Resource<unknown, Link> {
 }
 
 /**
- * Adds an error for an e-mail that does not exist or is not visible. Throws 403 when the caller may
- * not change e-mails.
+ * Adds an error when the e-mail does not exist or is not visible to the caller. Throws 403 when the
+ * caller may not change e-mails, because the link changes the e-mail.
  */
 export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
   if (id === undefined) return
@@ -25,14 +26,17 @@ export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | 
   else found.invalid('email_id', `No e-mail has id ${id}.`)
 }
 
-/** Links the e-mail to the new record. The change emits the usual events of the e-mail. */
+/**
+ * Links the e-mail to the new lead or person. The link is an update of the e-mail with the usual
+ * events.
+ */
 export async function linkEmail(ctx: Context, id: number | undefined, link: Link): Promise<void> {
   if (id !== undefined) await emailsOf(ctx).update({ ...ctx, ifMatch: null }, id, link)
 }
 
 /**
- * Replaces `emails_count` of a page of leads by the number of visible e-mails, with one query. A
- * count of 0 stays.
+ * Sets `emails_count` of a page of leads to the number of e-mails visible to the caller, with one
+ * query. Leads with the count 0 are skipped.
  */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {

@@ -1,5 +1,5 @@
-// Handlers of persons besides the standard ones: mass operations, export, tags, and the list of an
-// organization's persons.
+// Handlers of persons besides list, get, create, update and delete: mass operations, export, tags,
+// and the list of an organization's persons.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'

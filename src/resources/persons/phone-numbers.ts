@@ -1,10 +1,13 @@
-// Finds persons by phone number (DOMAIN 10.1). Several persons may share a number, and numbers
-// compare by their digits.
+// Stores the phone numbers of persons and finds persons by number (DOMAIN 10.1). Numbers are
+// compared by their digits only. Several persons may have the same number.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { phoneKey } from '../../kernel/values/format.ts'
 
-/** Replaces the stored numbers of a person. */
+/**
+ * Replaces the stored numbers of a person by the sent numbers. Without sent numbers, nothing
+ * changes.
+ */
 export async function savePhoneNumbers(
   { db }: Context,
   id: number,
@@ -20,16 +23,19 @@ export async function savePhoneNumbers(
     .execute()
 }
 
-/** Returns the condition that a person has one of these normalized numbers. */
+/**
+ * Returns the condition that a person has one of the numbers. `keys` are numbers normalized by
+ * `phoneKey`.
+ */
 export const hasPhoneNumber = (keys: readonly string[]): RawBuilder<SqlBool> =>
   sql<SqlBool>`persons.id in (select stored.person_id from person_numbers as stored where stored.number in (${sql.join(keys)}))`
 
-/** A shorter sequence of digits is not compared with phone numbers. */
+/** The minimum number of digits that are searched in phone numbers. */
 const minDigits = 3
 
 /**
- * Returns the condition that a phone number of the person contains the searched digits. Null when
- * the text cannot be a phone number.
+ * Returns the condition that a phone number of the person contains the digits of the search text.
+ * Returns null when the text cannot be a phone number.
  */
 export function hasPhoneNumberLike(search: string): RawBuilder<SqlBool> | null {
   const digits = phoneKey(search)

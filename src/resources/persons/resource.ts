@@ -26,9 +26,9 @@ type Row = { id: number; organization_id: number | null; user_id: number | null 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * Returns the organization to store: an id, or the name of one to create. The name of any existing
- * organization becomes its id. An unchanged id counts as not sent, so that a client can send a new
- * name with a person it has read.
+ * Returns the organization to store: an id, or the name of an organization to create. A name that
+ * an organization already has becomes the id of that organization. An unchanged id counts as not
+ * sent, so that a client can send back a fetched person with a new name.
  */
 async function organizationOf(
   writing: Writing<Row>,
@@ -59,8 +59,8 @@ async function organizationOf(
 }
 
 /**
- * Plans a person without writing: returns the columns and the organization still to create, and
- * adds all errors to `found`.
+ * Returns the columns of a person and the organization to store or create. Adds all errors to
+ * `found` and writes nothing.
  */
 async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, found } = writing
@@ -116,8 +116,8 @@ export const persons = defineResource(
           sql<number>`(select count(*) from quotes where quotes.person_id = persons.id and ${visible(ctx, 'quotes.user_id')})`.as(
             'quotes_count',
           ),
-          // Counts all linked activities: an activity linked to a visible person is visible (DOMAIN
-          // 7.4).
+          // Counts all linked activities without a visibility check, because an activity linked to
+          // a visible person is visible (DOMAIN 7.4).
           sql<number>`(select count(*) from person_activities as link where link.person_id = persons.id)`.as(
             'activities_count',
           ),
@@ -172,8 +172,8 @@ export const persons = defineResource(
             : {
                 id: row.organization_id,
                 name: row.organization_name ?? '',
-                // A reference to a record that the caller may not read contains only its id and
-                // name (DOMAIN 3.5).
+                // An organization that the caller may not read is shown only with its id and name
+                // (DOMAIN 3.5).
                 address: isAddressShown ? readAddress(row.organization_address) : null,
               },
         user_id: row.user_id,
@@ -215,8 +215,8 @@ export const persons = defineResource(
 )
 
 /**
- * Returns the first records that refer to a person. An entry has an id only where the caller may
- * see the record.
+ * Returns the first 20 leads or quotes that refer to a person. The id is null where the caller may
+ * not see the record.
  */
 async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
   const rows = await ctx.db
@@ -234,8 +234,8 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
 }
 
 /**
- * Adds the errors of a person that another record creates inline. The contract cannot require
- * fields there.
+ * Adds the errors of a new person in the body of another record. The schema of such a person has no
+ * required fields, so this function checks the name.
  */
 export async function checkPerson(ctx: Context, body: Body, found: ValidationErrors): Promise<void> {
   if (body.name === undefined) found.invalid('name', 'The field is required.')

@@ -1,4 +1,4 @@
-// The texts of a person that `q` and the search match (DOMAIN 5.4).
+// Builds the text of a person that the parameter `q` and the search match (DOMAIN 5.4).
 import {
   joinLine,
   joinText,

@@ -1,5 +1,5 @@
-// `unsubscribed_at` of a person (DOMAIN 10.1): when the first of the person's addresses was
-// suppressed. It is computed from the suppressions and not stored.
+// Computes `unsubscribed_at` of persons (DOMAIN 10.1): the time at which the first of a person's
+// addresses was suppressed. The value is computed from the suppressions and not stored.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
@@ -8,7 +8,7 @@ import { contactFilters } from './contacts.ts'
 
 type Person = Pick<Schema<'Person'>, 'emails' | 'unsubscribed_at'>
 
-/** Fills in `unsubscribed_at` of a page of persons with one query. */
+/** Sets `unsubscribed_at` of a page of persons, with one query. */
 export async function loadUnsubscribedAt({ db }: Context, people: readonly Person[]): Promise<void> {
   const addresses = [...new Set(people.flatMap(({ emails }) => emails.map(({ value }) => fold(value))))]
   if (addresses.length === 0) return
@@ -23,8 +23,8 @@ export async function loadUnsubscribedAt({ db }: Context, people: readonly Perso
 }
 
 /**
- * Raises the version of persons with the address, because suppressing it changes their
- * `unsubscribed_at`.
+ * Raises the version of the persons who have the address. Suppressing the address, or ending the
+ * suppression, changes `unsubscribed_at` of these persons.
  */
 export async function touchPersonsWithAddress(ctx: Context, address: string): Promise<void> {
   const query = { email: [address] }

@@ -1,5 +1,5 @@
-// Pipelines with their stages (DOMAIN 15.1). Exactly one is the default. Leads of a removed stage
-// or pipeline move to another one.
+// Pipelines and their stages (DOMAIN 15.1). Exactly one pipeline is the default. When a stage or
+// pipeline is removed, its leads move to another stage.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -19,7 +19,10 @@ import { isFixedStage, planStages, type StagePlan, type StageRow } from './stage
 
 declare module '../../kernel/context.ts' {
   interface SliceFunctions {
-    /** Moves every lead of a stage to another one, with one event each. */
+    /**
+     * Moves every lead of a stage to another stage. Each lead is a separate update with its own
+     * events.
+     */
     moveLeads: (ctx: Context, from: { stageId: number }, to: { stageId: number }) => Promise<void>
   }
 }
@@ -32,7 +35,9 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
     .orderBy('sort_order')
     .execute()
 
-/** Returns the id of the pipeline for leads whose request names none. */
+/**
+ * Returns the id of the default pipeline, which a new lead gets when its request names no pipeline.
+ */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
   // `is_default` is compared with a literal, so that the database can use its partial
   // index.
@@ -45,7 +50,8 @@ export async function defaultPipelineId(ctx: Context): Promise<number> {
 }
 
 /**
- * Returns the stages of several pipelines in order, with the totals of their leads, in two queries.
+ * Returns the stages of each pipeline in order, with the totals of the leads visible to the caller.
+ * Runs two queries, however many pipelines there are.
  */
 async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
   const rows = await ctx.db
@@ -101,8 +107,8 @@ async function saveStages(
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
-  // Stages may swap names. Renamed stages first get a placeholder in name_key, so that no two have
-  // the same.
+  // The names of a pipeline's stages are unique, and two stages may swap names. So all renamed
+  // stages first get a placeholder in name_key.
   for (const { id, name } of plan.stages) {
     if (id !== null && present.get(id)?.name !== name) {
       await ctx.db
@@ -204,8 +210,8 @@ export const pipelines = defineResource({
     )
     for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
   },
-  // The totals in the event count the leads that its author saw. Readers with a limited view may
-  // see fewer, so they get no totals.
+  // Removes the totals of the stages for a reader with limited visibility. The totals in the event
+  // include all leads that the writer saw.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   afterSave: async (ctx, id, body) =>
@@ -233,7 +239,9 @@ function withoutSums(stages: unknown): unknown {
   )
 }
 
-/** Clears the flag of the current default pipeline, as a separate change with its own events. */
+/**
+ * Makes the current default pipeline an ordinary pipeline, as a separate write with its own events.
+ */
 async function clearDefault(ctx: Context): Promise<void> {
   const holder = await ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1).executeTakeFirst()
   if (!holder) return

@@ -1,5 +1,6 @@
-// Rules for the stages of a pipeline (DOMAIN 15.1), as a plan computed from the stored and the sent
-// stages. Pure. The plan is computed twice, for validation and for saving.
+// Rules for the stages of a pipeline (DOMAIN 15.1). The functions compute a plan from the stored
+// and the sent stages, and write nothing. The plan is computed twice: for validation and for
+// saving.
 import type { Schema } from '../../contract/types.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { fold, slug } from '../../kernel/values/format.ts'
@@ -24,7 +25,7 @@ export interface StagePlan {
 
 type StageInput = Schema<'StageInput'>
 
-/** The stages of a new pipeline when the body has none. */
+/** The stages of a new pipeline whose request contains no stages. */
 const defaultStages: readonly StageInput[] = [
   { code: 'new', name: 'New', probability: 10 },
   { code: 'follow-up', name: 'Follow Up', probability: 25 },
@@ -44,8 +45,8 @@ const maxStages = 50
 export const isFixedStage = (code: string): boolean => fixed.has(code)
 
 /**
- * Plans the stages of a pipeline. Without `sent`, stored stages stay, and a new pipeline gets the
- * default ones.
+ * Returns the planned and the removed stages of a pipeline. Without `sent`, stored stages stay
+ * unchanged, and a new pipeline gets the default stages. Adds errors to `found`.
  */
 export function planStages(
   present: readonly StageRow[],
@@ -103,8 +104,8 @@ function addFixed(planned: PlannedStage[]): void {
 }
 
 /**
- * Adds an error for each duplicate code or name. The error is on the field that was sent, because a
- * code may be derived from the name.
+ * Adds an error for each duplicate code or name. A code may be derived from the name, so the error
+ * of a duplicate code is on `code`, `name` or `id`, whichever the client sent.
  */
 function refuseDuplicates(
   planned: readonly PlannedStage[],
@@ -124,8 +125,9 @@ function refuseDuplicates(
 }
 
 /**
- * Sorts the stages: `new` first, `won` and `lost` last, the others by sort_order and position.
- * Numbers them without gaps.
+ * Returns the stages in order, with sort_order 1, 2, 3 and so on. `new` is first; `won` and `lost`
+ * are last. The stages between are sorted by the planned sort_order, and stages with equal
+ * sort_order by their position in the list.
  */
 function sortStages(planned: readonly PlannedStage[]): PlannedStage[] {
   const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1

@@ -1,5 +1,5 @@
-// Handlers of products besides the standard ones: mass deletion, export, tags, and inventories
-// (DOMAIN 11.2).
+// Handlers of products besides list, get, create, update and delete: mass deletion, export, tags,
+// and inventories (DOMAIN 11.2).
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
@@ -33,7 +33,8 @@ const updateProductInventories: Handler<'updateProductInventories'> = (ctx, { pa
   })
 
 /**
- * Lists the products of a warehouse. Their quantities are those in the warehouse, not the totals.
+ * Lists the products of a warehouse. The quantities of each product are its quantities in this
+ * warehouse, not its totals.
  */
 const listWarehouseProducts: Handler<'listWarehouseProducts'> = async (ctx, { params, query }) => {
   await warehouses.assertVisible(ctx, params.id)

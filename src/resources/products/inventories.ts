@@ -1,5 +1,6 @@
-// Inventories (DOMAIN 11.2): one row per product and location. The product row holds the sums, so
-// that lists can filter and sort by them. Only this file writes inventories.
+// Inventories (DOMAIN 11.2): the stock of a product at a storage location, one row per product and
+// location. The product row stores the sums, so that lists can filter and sort by stock. Only the
+// functions here and in stock-plan.ts write inventories.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -15,7 +16,10 @@ interface Where {
   locationId?: number
 }
 
-/** Returns inventories with their warehouse and location, sorted by the names of both. */
+/**
+ * Returns inventories with their warehouse and location, sorted by warehouse name and then by
+ * location name.
+ */
 export async function loadInventories(ctx: Context, where: Where): Promise<Inventory[]> {
   if (where.productIds?.length === 0 || where.warehouseIds?.length === 0) return []
   let rows = ctx.db
@@ -60,7 +64,10 @@ export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'Pro
   return [...found.values()]
 }
 
-/** Changes the inventories of a product and writes one event, or none when nothing changed. */
+/**
+ * Runs `work`, which changes the inventories of a product, and writes one pair of events. Writes no
+ * event when nothing changed.
+ */
 export async function writeInventories(
   ctx: Context,
   productId: number,
@@ -81,7 +88,7 @@ export async function writeInventories(
   })
 }
 
-/** Updates the sums in the product row, and raises its version. */
+/** Updates the inventory sums in the product row, and raises the version of the product. */
 async function recount(ctx: Context, productId: number): Promise<void> {
   const sum = (column: string) =>
     sql<number>`(select coalesce(sum(${sql.raw(column)}), 0) from product_inventories where product_id = ${productId})`
@@ -98,7 +105,10 @@ async function recount(ctx: Context, productId: number): Promise<void> {
     .execute()
 }
 
-/** Deletes the inventories of a deleted location or warehouse, with one event per product. */
+/**
+ * Deletes the inventories of a location or warehouse that is being deleted. Each affected product
+ * gets its own pair of events.
+ */
 export async function clearInventories(
   ctx: Context,
   where: { locationId: number } | { warehouseId: number },

@@ -1,4 +1,4 @@
-// Loads the name, SKU and price of products that product lines and quote items copy.
+// Loads the name, SKU and price of products, which product lines of leads and items of quotes copy.
 import type { Context } from '../../kernel/context.ts'
 
 export interface PricedProduct {
@@ -9,8 +9,8 @@ export interface PricedProduct {
 }
 
 /**
- * Returns the products of these lines by id, with one query. A caller who may edit leads or quotes
- * may use any product.
+ * Returns a map from product id to product for the given lines, with one query. Permission is not
+ * checked, because a caller who may edit leads or quotes may use any product.
  */
 export async function loadPricedProducts(
   ctx: Context,

@@ -1,5 +1,5 @@
-// Plans a new list of inventories (DOMAIN 11.2): which rows to change, add and delete. The plan is
-// stored in one write.
+// Replaces the inventories of a product (DOMAIN 11.2). `planStock` computes which rows to change,
+// add and delete, and `applyStockPlan` stores the plan within one write.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem, ValidationErrors } from '../../kernel/errors.ts'
@@ -16,8 +16,8 @@ interface Planned {
 }
 
 /**
- * Plans all rows of a body; `present` are the stored rows that the body replaces. Throws 422 for
- * invalid rows, and 409 when the stock has changed meanwhile.
+ * Returns the planned rows of a request body. `present` are the stored rows that the body replaces.
+ * Throws 422 for invalid rows. Throws 409 when a stored stock differs from `expected_in_stock`.
  */
 export async function planStock(
   ctx: Context,
@@ -64,7 +64,7 @@ export async function planStock(
   return plan
 }
 
-/** Stores the plan, and deletes stored rows that the plan does not contain. */
+/** Stores the planned rows, and deletes the rows of `present` that the plan does not contain. */
 export async function applyStockPlan(
   ctx: Context,
   productId: number,
@@ -75,8 +75,8 @@ export async function applyStockPlan(
   const gone = present.filter(({ id }) => !kept.has(id)).map(({ id }) => id)
   if (gone.length > 0) await ctx.db.deleteFrom('product_inventories').where('id', 'in', gone).execute()
   const at = now(ctx)
-  // Rows may swap locations. Moved rows are deleted and inserted again, so that no two have the
-  // same location.
+  // A product has at most one row per location, and two rows may swap locations. So all moved rows
+  // are deleted first and then inserted again.
   const moving = plan.filter(({ row, ...to }) => row && row.warehouse_location_id !== to.warehouse_location_id)
   if (moving.length > 0)
     await ctx.db
@@ -110,7 +110,7 @@ export async function applyStockPlan(
   }
 }
 
-/** Maps the id of each location in the rows to its warehouse id. */
+/** Returns a map from location id to warehouse id, for the locations that the rows name. */
 async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise<Map<number, number>> {
   const ids = inventories.flatMap(({ warehouse_location_id: id }) => id ?? [])
   if (ids.length === 0) return new Map()

@@ -1,4 +1,4 @@
-// The columns of quotes in a CSV file (DOMAIN 21.2).
+// The columns of the CSV export of quotes (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressColumns, bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
@@ -13,7 +13,7 @@ export const quoteColumns = async (ctx: Context): Promise<Columns<Quote>> => [
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
   ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
   ...plain('sub_total', 'discount_amount', 'tax_amount', 'grand_total'),
-  // The cell has the same format as the product lines of leads.
+  // A cell lists the items in the same format as the column `product` of leads.
   listColumn('items', ({ items }) =>
     items.map(({ product_id: id, price, quantity, discount_amount, tax_amount }) =>
       line({ id, price, quantity, discount_amount, tax_amount }),

@@ -1,5 +1,6 @@
-// The layout of a printed quote. Pure. `Typesetter` (typeset.ts) sets texts from users and settings
-// in fonts that have glyphs for them. Labels are English.
+// The layout of a printed quote as a pdfmake document, with English labels. All texts from users
+// and settings pass through the `Typesetter` (typeset.ts), which chooses fonts with the needed
+// glyphs. The functions read and write no files.
 import type { Content, ContentTable, TableCell, TDocumentDefinitions } from 'pdfmake/interfaces.js'
 import type { Config } from '../../config/config.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -14,7 +15,7 @@ export interface PrintedQuote {
   /** The creation date of the quote, YYYY-MM-DD. */
   date: string
   seller: Company
-  /** The name of the customer's organization. Null when the person has none. */
+  /** The name of the customer's organization. Null when the person belongs to no organization. */
   organization: string | null
   config: Settings
 }
@@ -23,7 +24,10 @@ const ink = '#1f2937'
 const pale = '#6b7280'
 const rule = '#d1d5db'
 
-/** Countries whose printouts use the Letter format; all others use A4. */
+/**
+ * The regions of a locale for which a quote is printed in Letter format. Quotes for all other
+ * regions use A4.
+ */
 const letterRegions = new Set(['US', 'CA', 'MX', 'PH', 'CL', 'CO', 'CR', 'GT', 'NI', 'PA', 'PR', 'SV', 'VE', 'DO'])
 
 export function quoteDocument(printed: PrintedQuote, type: Typesetter): TDocumentDefinitions {
@@ -76,12 +80,14 @@ function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter) 
   return { stack }
 }
 
-/** Aligns a text left below its label, even a right-to-left text. */
+/** Left alignment for a text below a label, which also applies to right-to-left text. */
 const atLeft = { alignment: 'left' } as const
 
 type Margin = [number, number, number, number]
 
-/** Returns the description of the quote, line by line, or nothing when it is empty. */
+/**
+ * Returns the description of the quote as printed terms, or nothing when the description is empty.
+ */
 function terms({ description }: Quote, type: Typesetter): Content[] {
   const lines = (description ?? '').split('\n')
   if (lines.every((line) => line.trim() === '')) return []
@@ -93,7 +99,10 @@ function terms({ description }: Quote, type: Typesetter): Content[] {
   ]
 }
 
-/** Splits a long paragraph, because the time of pdfmake grows with the square of the length. */
+/**
+ * Splits a paragraph into parts of at most 1500 characters. The layout time of pdfmake grows with
+ * the square of the length of a paragraph.
+ */
 const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
 
 function facts({ quote, date, organization }: PrintedQuote, type: Typesetter, write: Writers): Content {
@@ -165,7 +174,7 @@ function items({ items }: Quote, type: Typesetter, write: Writers): Content {
     right(write.money(item.total)),
   ])
   const none: TableCell[] = [{ text: 'No items.', colSpan: 6, style: 'small' }, '', '', '', '', '']
-  // Amounts do not wrap, so very long ones get a smaller font.
+  // Amounts do not wrap, so a table with very long amounts gets a smaller font.
   const longest = Math.max(
     0,
     ...items.flatMap(({ price, total }) => [write.price(price).length, write.money(total).length]),
@@ -227,8 +236,8 @@ type Writers = ReturnType<typeof writers>
 
 /**
  * Returns functions that format numbers and dates for the locale, with Latin digits. Amounts have
- * the decimals of the currency. A unit price may have more, so that readers can recompute the
- * printed amount.
+ * the decimals of the currency. A unit price may have more decimals, so that readers can recompute
+ * the amounts.
  */
 function writers({ locale, currency }: Settings, type: Typesetter) {
   const digits = { numberingSystem: 'latn', maximumFractionDigits: 4 }

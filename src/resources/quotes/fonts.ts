@@ -1,6 +1,6 @@
-// The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic. Arabic and
-// Hebrew have one font each. Each Chinese, Japanese or Korean font is split into about a hundred
-// slices, and only the needed slices are read.
+// The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic characters.
+// Arabic and Hebrew have one font each. Each Chinese, Japanese or Korean font is split into about a
+// hundred slices, of which only the necessary slices are read.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -25,7 +25,10 @@ export type Dictionary = Record<string, Faces>
 
 /** Chooses the font of each character. */
 export interface Fonts {
-  /** Returns the name of the font for a character: `current` if that font has the character. */
+  /**
+   * Returns the name of a font for the character (a code point). Prefers the font `current` if that
+   * font has the character.
+   */
   of(point: number, current?: string): string
   has(text: string): boolean
   dictionary: Dictionary
@@ -36,7 +39,10 @@ export const latin = 'Roboto'
 const placeOf = (path: string): string => require.resolve(path)
 const roboto = (style: string): string =>
   join(dirname(placeOf('pdfmake/package.json')), 'fonts', 'Roboto', `Roboto-${style}.ttf`)
-/** The packages export only code, so the path to their fonts is relative to the code. */
+/**
+ * Returns the path of a font file for a style. The font packages export only code, so the path is
+ * relative to their code.
+ */
 const script = (name: string, family: string) => (style: string) =>
   join(dirname(placeOf(`@embedpdf/fonts-${name}`)), '..', 'fonts', `${family}-${style}.ttf`)
 
@@ -60,8 +66,8 @@ function openedAt(path: string): Font {
 }
 
 /**
- * The font families that are split into slices. `slicesOf` maps each character to the slice that
- * may have it.
+ * The font families that are split into slices: simplified and traditional Chinese, Japanese,
+ * Korean.
  */
 type Family = 'sc' | 'tc' | 'jp' | 'kr'
 const slicesOf = new Map<Family, Map<number, string>>()
@@ -83,8 +89,9 @@ function slices(family: Family): Map<number, string> {
 }
 
 /**
- * Returns the families in order of preference, because they draw many characters differently. The
- * locale's language decides, else the script of the other characters.
+ * Returns the font families in order of preference, because the families draw many characters
+ * differently. The language of the locale decides which family is first. For other languages, the
+ * Japanese or Korean characters among `points` decide.
  */
 function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()
@@ -122,9 +129,9 @@ function slice(virtual: VirtualFileSystem, family: Family, name: string, weight:
 }
 
 /**
- * Stores a slice in the virtual file system that pdfmake reads. PDF readers distinguish fonts by
- * PostScript name, and all slices of a family share one, so each stored slice gets a name of its
- * own.
+ * Stores a font slice in the virtual file system from which pdfmake reads. All slices of a family
+ * have the same PostScript name, but PDF readers distinguish fonts by that name. So each stored
+ * slice gets a unique name.
  */
 async function load(virtual: VirtualFileSystem, family: Family, slice: string, weight: Weight): Promise<Slice> {
   const path = placeOf(`@fontsource-variable/noto-sans-${family}/files/noto-sans-${family}-${slice}-wght-normal.woff2`)
@@ -139,7 +146,10 @@ async function load(virtual: VirtualFileSystem, family: Family, slice: string, w
   return { font: fontkit.create(bytes), file }
 }
 
-/** Returns a copy of the font whose PostScript name ends in `mark`. The name keeps its length. */
+/**
+ * Returns a copy of the font file in which the end of the PostScript name is overwritten by `mark`.
+ * The name keeps its length, so the file structure stays valid.
+ */
 function renamed(font: Buffer, mark: string): Buffer {
   const copy = Buffer.from(font)
   const tables = Array.from({ length: copy.readUInt16BE(4) }, (_, index) => 12 + 16 * index)
@@ -150,7 +160,8 @@ function renamed(font: Buffer, mark: string): Buffer {
   for (let index = 0; index < copy.readUInt16BE(start + 2); index++) {
     const at = start + 6 + 12 * index
     if (copy.readUInt16BE(at + 6) !== postScriptName) continue
-    // In a font's name table, only the Macintosh platform uses one byte per character.
+    // In the name table of a font, names for the Macintosh platform have one byte per character,
+    // and names for all other platforms two.
     const wide = copy.readUInt16BE(at) !== macintosh
     const bytes = Buffer.from(mark, wide ? 'utf16le' : 'latin1')
     if (wide) bytes.swap16()
@@ -161,13 +172,16 @@ function renamed(font: Buffer, mark: string): Buffer {
 const postScriptName = 6
 const macintosh = 1
 
-/** The code points of a document. `bold` are those that are also set in bold. */
+/**
+ * The code points of the characters in a document. `bold` are the code points that are also printed
+ * in bold.
+ */
 export interface CharacterSets {
   all: Set<number>
   bold: Set<number>
 }
 
-/** Loads the fonts that these characters need. */
+/** Loads the fonts that have glyphs for the given characters. */
 export async function loadFonts(
   virtual: VirtualFileSystem,
   { all: points, bold }: CharacterSets,

@@ -1,5 +1,5 @@
-// Handlers of quotes besides the standard ones: mass deletion, export, tags, links to leads, the
-// PDF, and the lists of a lead's or person's quotes.
+// Handlers of quotes besides list, get, create, update and delete: mass deletion, export, tags,
+// links to leads, the PDF, and the lists of the quotes of a lead or person.
 
 import type { Handlers } from '../../kernel/handler.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -24,7 +24,10 @@ export const handlers = {
   ...linkHandlers,
 } satisfies Partial<Handlers>
 
-/** Lists of the quotes of another record, which must be visible to the caller (DOMAIN 7.3). */
+/**
+ * Handlers that list the quotes of a lead or person. That record must be visible to the caller
+ * (DOMAIN 7.3).
+ */
 export const subLists = {
   listLeadQuotes: async (ctx, { params, query }) => {
     await leads.assertVisible(ctx, params.id)

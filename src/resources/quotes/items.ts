@@ -1,6 +1,6 @@
-// The items of a quote (DOMAIN 12.1). An item keeps the SKU, name and price at the time it was
-// written. The plan is computed twice: for validation, and for saving in the transaction of the
-// quote.
+// The items of a quote (DOMAIN 12.1). An item stores the SKU, name and price that its product had
+// when the item was written. The plan of the items is computed twice: for validation, and for
+// saving in the transaction of the quote.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
@@ -29,7 +29,7 @@ export interface PlannedItem {
 
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
-/** Returns the items of these quotes in the order of the quote. */
+/** Returns the items of the given quotes in the order in which a quote shows its items. */
 export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
   ctx.db
     .selectFrom('quote_items')
@@ -41,7 +41,10 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
     .orderBy('quote_items.id')
     .execute()
 
-/** Plans all items of a body. Saving the plan deletes stored items that the body omits. */
+/**
+ * Returns the items to store for a request body. `saveItems` deletes the stored items that the body
+ * omits. Adds errors to `found`.
+ */
 export async function planItems(
   ctx: Context,
   quoteId: number | null,
@@ -91,7 +94,10 @@ function planItem(
   return { ...planned, ...totalsOf(planned, found) }
 }
 
-/** Returns the stored fixed amount, or 0 when the stored amount was computed from a percentage. */
+/**
+ * Returns the stored discount or tax amount if it is a fixed amount. Returns 0 when the stored
+ * amount was computed from a percentage.
+ */
 const fixedAmount = (row: Item | undefined, what: 'discount' | 'tax'): number =>
   row && row[`${what}_percent`] === 0 ? row[`${what}_amount`] : 0
 
@@ -115,7 +121,10 @@ function totalsOf(
   return { total: Number(total), discount_amount: Number(discount_amount), tax_amount: Number(tax_amount) }
 }
 
-/** Replaces the stored items by the planned ones. An unchanged item keeps its updated_at. */
+/**
+ * Replaces the stored items of a quote by the planned items. An unchanged item keeps its
+ * `updated_at`.
+ */
 export async function saveItems(ctx: Context, quoteId: number, planned: readonly PlannedItem[]): Promise<void> {
   const present = new Map((await loadItems(ctx, [quoteId])).map((item) => [item.id, item]))
   const gone = [...present.keys()].filter((id) => !planned.some((item) => item.id === id))

@@ -1,5 +1,5 @@
-// Links between leads and quotes (DOMAIN 9.5, 12.3). A link emits the same pair of events whether
-// it is made from the lead or from the quote, and it changes both records.
+// Links between leads and quotes (DOMAIN 9.5, 12.3). A link can be made from the lead or from the
+// quote. Both ways emit the same pair of events and raise the version of both records.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { write } from '../../kernel/write/write.ts'
@@ -31,7 +31,7 @@ export async function describeLink(ctx: Context, { leadId, quoteId }: LeadQuote)
 }
 
 /**
- * Links a lead and a quote and raises the version of the lead. The calling function raises the
+ * Links a lead and a quote, and raises the version of the lead. The calling function must raise the
  * version of the quote. Returns whether the link is new.
  */
 export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Promise<boolean> {
@@ -46,8 +46,8 @@ export async function linkLead(ctx: Context, { leadId, quoteId }: LeadQuote): Pr
 }
 
 /**
- * Fills in `leads` of a page of quotes with one query. The caller gets the references also of leads
- * that it may not see.
+ * Sets `leads` of a page of quotes, with one query. The references include leads that the caller
+ * may not see, because a reference shows only id and title.
  */
 export async function loadLeadRefs(ctx: Context, replies: readonly Schema<'Quote'>[]): Promise<void> {
   const rows = await ctx.db

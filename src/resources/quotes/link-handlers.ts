@@ -1,5 +1,5 @@
-// Handlers of the links between quotes and leads (DOMAIN 9.5): attach and detach from both sides,
-// and the list of a quote's leads.
+// Handlers of the links between quotes and leads (DOMAIN 9.5). A link can be added and removed from
+// the quote and from the lead. Also lists the leads of a quote.
 import type { Context } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
@@ -10,8 +10,8 @@ import { describeLink, isLinked, type LeadQuote, linkLead } from './lead-links.t
 import { quotes } from './resource.ts'
 
 /**
- * Removes a link and raises the version of both records. Throws `missing` unless the link exists
- * and the caller sees both records (DOMAIN 9.5).
+ * Removes a link and raises the version of the lead and the quote. Throws the error `missing` when
+ * the link does not exist or the caller may not see both records (DOMAIN 9.5).
  */
 async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Error): Promise<void> {
   if (!(await isLinked(ctx, { leadId, quoteId }))) throw missing
@@ -27,8 +27,8 @@ async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Err
 }
 
 /**
- * Links a lead and a quote unless they are linked. The caller must see the record that the body
- * names.
+ * Links a lead and a quote, unless the link exists. `named` is the body field with the id of the
+ * linked record. Throws 422 when the caller may not see that record.
  */
 async function attach(ctx: Context, link: LeadQuote, named: 'lead_id' | 'quote_id'): Promise<void> {
   if (await isLinked(ctx, link)) return

@@ -1,16 +1,19 @@
-// Checks the seller's logo before it is drawn, because a damaged or huge picture must not prevent
-// printing.
+// Checks whether the logo of the seller can be drawn, because a damaged or huge image must not
+// prevent printing.
 import { inflateSync } from 'node:zlib'
 
-/** The most pixels of a logo. A decoded pixel takes at most eight bytes. */
+/**
+ * The maximum number of pixels of a logo. The limit bounds the memory, because a decoded pixel
+ * takes up to eight bytes.
+ */
 const maxPixels = 4_000_000
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 /** The number of samples per pixel for each PNG color type. */
 const samples: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
 /**
- * Returns true for a PNG that contains all its pixels, and for every JPEG. A JPEG needs no further
- * check, because the PDF embeds its bytes unchanged.
+ * Returns whether the image can be drawn. A PNG must be complete, not interlaced, and have at most
+ * `maxPixels` pixels. A JPEG needs no further check, because the PDF contains its bytes unchanged.
  */
 export function isDrawable(bytes: Uint8Array): boolean {
   const png = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

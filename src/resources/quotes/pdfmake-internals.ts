@@ -1,4 +1,5 @@
-// Types of pdfmake internals that its own types lack.
+// Types of internal pdfmake objects, which the published types of pdfmake lack, and a hook into the
+// line layout of pdfmake.
 import { createRequire } from 'node:module'
 
 export interface VirtualFileSystem {
@@ -12,7 +13,8 @@ export interface PdfInline {
   trailingCut: number
   leadingCut: number
   /**
-   * The direction level of the text (even: left to right, odd: right to left), set by typeset.ts.
+   * The direction level of the text: even for left to right, odd for right to left. Set by
+   * typeset.ts.
    */
   level?: number
 }
@@ -29,8 +31,8 @@ interface Builder {
 }
 
 /**
- * Calls `order` on each line that pdfmake has filled, because pdfmake itself lays out only left to
- * right.
+ * Makes pdfmake call `order` for each line that it has filled. pdfmake itself lays out text only
+ * from left to right.
  */
 export function afterEachLine(order: (line: PdfLine) => void): void {
   const module = createRequire(import.meta.url)('pdfmake/js/LayoutBuilder.js') as { default: Builder }

@@ -1,5 +1,6 @@
-// Draws a quote as a PDF in a subprocess (kernel/runtime/offload.ts), because the PDF libraries are
-// large. The libraries may read only the fonts in their packages.
+// Draws a quote as a PDF in a subprocess (kernel/runtime/offload.ts), so that the server does not
+// load the large PDF libraries. The access policies allow the libraries to read only the fonts in
+// their packages.
 import { createRequire } from 'node:module'
 import { dirname, resolve, sep } from 'node:path'
 import pdfmake from 'pdfmake'
@@ -25,7 +26,8 @@ export async function run(given: PrintedQuote): Promise<Buffer> {
   try {
     return await drawn(printed)
   } catch (error) {
-    // The logo may be a file that only looks like a JPEG, so a second attempt prints without it.
+    // A file that begins like a JPEG may still be no valid image, so a second attempt prints
+    // without the logo.
     if (printed.seller.logo === null) throw error
     return drawn({ ...printed, seller: { ...printed.seller, logo: null } })
   }

@@ -1,5 +1,5 @@
-// Prints a quote as a PDF (DOMAIN 12.3). document.ts has the layout; print.entry.ts draws it in a
-// subprocess.
+// Prints a quote as a PDF (DOMAIN 12.3). document.ts has the layout, and print.entry.ts draws the
+// PDF in a subprocess.
 import type { Context } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
 import { draw } from '../../kernel/files/drawing.ts'
@@ -12,7 +12,7 @@ import { quotes } from './resource.ts'
 
 const print = programAt<typeof Entry>(import.meta.url, './print.entry')
 
-/** The most bytes of the quote's subject in the file name of the PDF. */
+/** The maximum number of bytes of the quote's subject in the file name of the PDF. */
 const maxSubjectLength = 200
 
 export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
@@ -26,8 +26,8 @@ export const printQuote: Handler<'printQuote'> = async (ctx, { params }) => {
 }
 
 /**
- * Returns the name of the customer's organization. A reference shows the name whether or not the
- * caller sees the organization.
+ * Returns the name of the customer's organization, or null without an organization. Visibility is
+ * not checked, because every reference to an organization shows its name.
  */
 async function organizationOf({ db }: Context, personId: number): Promise<string | null> {
   const row = await db

@@ -1,5 +1,5 @@
-// Quotes: offers to persons (DOMAIN 12). items.ts has the items, totals.ts the totals,
-// lead-links.ts the links to leads, print.ts the PDF.
+// Quotes: offers to persons (DOMAIN 12). items.ts has the items of a quote, totals.ts its totals,
+// lead-links.ts its links to leads, and print.ts its PDF.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -39,7 +39,10 @@ interface Row {
 
 const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.timezone)
 
-/** Returns the owner to store. A quote has an owner until the owner's account is deleted. */
+/**
+ * Returns the owner to store. Adds an error for null, unless the stored owner is null already. A
+ * quote always has an owner, except after the account of the owner is deleted.
+ */
 async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
   if (sent !== null) return resolveOwnerId(writing, sent)
   if (writing.current?.user_id !== null) writing.found.invalid('user_id', 'The field must not be null.')
@@ -47,7 +50,7 @@ async function ownerColumn(writing: Writing<Row>, sent: number | null | undefine
 }
 
 /**
- * Returns the address columns. Adds an error unless the billing address is complete; the shipping
+ * Returns the address columns. Adds an error unless the billing address is complete. The shipping
  * address may be incomplete or missing.
  */
 function addresses({ billing_address, shipping_address }: Body, { current, found }: Writing<Row>) {
@@ -62,7 +65,10 @@ function addresses({ billing_address, shipping_address }: Body, { current, found
   }
 }
 
-/** Returns the columns of all totals, or none when the body changes none of their inputs. */
+/**
+ * Returns the columns of discount, adjustment and totals. Returns no columns when an update
+ * contains neither items nor discount nor adjustment.
+ */
 async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
   if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
@@ -78,7 +84,7 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
     tax_amount: BigInt(tax_amount),
   }))
   const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
-  // Totals are not checked while one of their inputs has errors.
+  // The totals are not checked when items, discount or adjustment have errors.
   const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => found.isRefused(each))
   if (!isRefused && found.size === before) checkTotals(totals, BigInt(adjustment), found)
   return {
@@ -136,8 +142,8 @@ export const quotes = defineResource(
     rows: (ctx, db) =>
       db
         .selectFrom('quotes')
-        // A left join, although the person always exists: SQLite then reads quotes first in every
-        // plan.
+        // The join is a left join so that SQLite reads the table quotes first in every query plan.
+        // The person always exists.
         .leftJoin('persons', 'persons.id', 'quotes.person_id')
         .leftJoin('users', 'users.id', 'quotes.user_id')
         .selectAll('quotes')

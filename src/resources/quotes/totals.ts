@@ -1,10 +1,10 @@
-// Computes the totals of a quote (DOMAIN 12.2). Pure. Amounts are integers in ten-thousandths. Each
-// step is exact and rounded once to 4 decimals, half away from zero.
+// Computes the totals of a quote (DOMAIN 12.2) without reading the database. Amounts are integers
+// in ten-thousandths. Each step is exact and rounded once to an integer, half away from zero.
 import { divided } from '../../kernel/values/money.ts'
 
 /**
- * All values in ten-thousandths, as stored. A fixed amount counts only while the percentage beside
- * it is zero.
+ * One line of a quote, with all values in ten-thousandths. A fixed discount or tax amount is used
+ * only when the corresponding percentage is zero.
  */
 export interface QuoteLine {
   price: bigint
@@ -20,7 +20,7 @@ export type Totals = Record<'sub_total' | 'discount_amount' | 'tax_amount' | 'gr
 
 const one = 10_000n
 
-/** Returns the percentage of an amount. */
+/** Returns `percent` percent of an amount. Both arguments and the result are in ten-thousandths. */
 const share = (amount: bigint, percent: bigint): bigint => divided(amount * percent, 100n * one)
 
 export function lineTotals(line: QuoteLine): LineTotals {
@@ -31,8 +31,8 @@ export function lineTotals(line: QuoteLine): LineTotals {
 }
 
 /**
- * Returns the totals of a quote. The quote's discount applies to the subtotal after the line
- * discounts. It does not reduce the tax.
+ * Returns the totals of a quote. `discountPercent` applies to the subtotal after the line
+ * discounts, and does not reduce the tax.
  */
 export function quoteTotals(lines: readonly LineTotals[], discountPercent: bigint, adjustment: bigint): Totals {
   const sum = (name: keyof LineTotals): bigint => lines.reduce((all, line) => all + line[name], 0n)

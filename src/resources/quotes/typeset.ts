@@ -1,5 +1,6 @@
-// Prepares text for pdfmake: splits it into pieces of one font and one direction (Unicode
-// Bidirectional Algorithm). When pdfmake has filled a line, the pieces are put in visual order.
+// Prepares text for pdfmake. Splits a text into pieces with one font and one direction each
+// (Unicode Bidirectional Algorithm). When pdfmake has filled a line, puts the pieces of the line in
+// visual order.
 import { createRequire } from 'node:module'
 import type { Content } from 'pdfmake/interfaces.js'
 import type { CharacterSets, Fonts } from './fonts.ts'
@@ -12,14 +13,14 @@ interface Bidi {
 const bidi = (createRequire(import.meta.url)('bidi-js') as () => Bidi)()
 
 export interface Typesetter {
-  /** Returns whether each character of the text has a glyph in one of the fonts. */
+  /** Returns whether the loaded fonts have a glyph for each character of the text. */
   has(text: string): boolean
   /**
-   * Sets one paragraph. A word of at least `longest` characters may break anywhere. Chinese,
-   * Japanese and Korean text can already do so.
+   * Returns one paragraph as pdfmake content. A word of at least `longest` characters may break
+   * anywhere. Chinese, Japanese and Korean text may always do so.
    */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
-  /** Sets one paragraph in bold. */
+  /** Returns one paragraph in bold as pdfmake content. */
   setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
 }
 
@@ -29,14 +30,17 @@ interface Piece {
   level: number
 }
 
-/** Returns a typesetter that only collects characters, so that the fonts for them can be loaded. */
+/**
+ * Returns a typesetter that only collects the characters of all texts. The fonts for these
+ * characters are loaded before the real layout.
+ */
 export function createCharacterCollector({ all, bold }: CharacterSets): Typesetter {
   const note = (text: string, into = all): void => {
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
   return {
-    // Returns false so that the layout also sets its alternative text, whose characters are needed,
-    // too.
+    // Returns false so that the layout also tries its alternative texts, whose characters are
+    // collected, too.
     has: (text) => {
       note(text)
       return false
@@ -80,12 +84,12 @@ function levelsOf(text: string): { levels: Uint8Array; isRightToLeft: boolean } 
   return { levels, isRightToLeft: (paragraphs[0]?.level ?? 0) % 2 === 1 }
 }
 
-/** Direction marks and variation selectors, which have no glyph. */
+/** Matches direction marks, variation selectors and zero-width characters, which have no glyph. */
 const invisible = /\p{Bidi_Control}|\p{Variation_Selector}|[\u200b\u2060\ufeff]/gu
 
 /**
- * Returns the characters of a text that are drawn. Unusual spaces, minus signs and yen signs become
- * those that Roboto has.
+ * Returns the characters of a text that are drawn. Unusual spaces, minus signs and yen signs are
+ * replaced by similar characters that Roboto has.
  */
 const shown = (text: string): string =>
   text
@@ -104,11 +108,11 @@ function piecesOf(text: string, levels: Uint8Array, fonts: Fonts): Piece[] {
     const drawn = shown(character)
     if (drawn === '') continue
     const point = drawn.codePointAt(0) ?? 0
-    // Marks and punctuation outside ASCII keep the font of the text before them, if it has them.
-    // Letters use the font of their script.
+    // Marks and punctuation outside ASCII keep the font of the preceding text if that font has
+    // them. Letters use the font of their script.
     const font = fonts.of(point, last && neutral.test(drawn) && point >= 0x80 ? last.font : undefined)
-    // Pieces are drawn left to right, so in right-to-left text each word and space is its own
-    // piece.
+    // pdfmake draws the pieces of a line left to right. Right-to-left text needs one piece per word
+    // and per space, so that `reorderLine` can reverse their order.
     const isWord = level % 2 === 0 || (drawn !== ' ' && last?.text !== ' ')
     if (last?.font === font && last.level === level && isWord) last.text += drawn
     else {
@@ -126,8 +130,8 @@ const isLong = (text: string, longest: number): boolean =>
 const ideographic = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
 /**
- * fontkit reverses a text whose first letter is right-to-left, and it never mirrors brackets. This
- * function returns the text for which fontkit draws the right result.
+ * Returns the text for which fontkit draws the piece correctly. fontkit reverses a text whose first
+ * letter is right-to-left, and never mirrors brackets.
  */
 function toDrawnOrder(text: string, level: number): string {
   const isOdd = level % 2 === 1
@@ -138,8 +142,8 @@ function toDrawnOrder(text: string, level: number): string {
 }
 
 /**
- * Puts the pieces of a line in visual order (rules L1 and L2 of the Unicode Bidirectional
- * Algorithm).
+ * Puts the pieces of a line in visual order, by the rules L1 and L2 of the Unicode Bidirectional
+ * Algorithm.
  */
 export function reorderLine(line: PdfLine): void {
   const levels = line.inlines.map(({ level = 0 }) => level)
@@ -163,7 +167,7 @@ export function reorderLine(line: PdfLine): void {
   }
 }
 
-/** Removes the width of the trailing space of a line. */
+/** Removes the trailing space of a line and its width. */
 function trimEnd(line: PdfLine): void {
   const last: PdfInline | undefined = line.inlines.at(-1)
   if (!last || last.trailingCut === 0) return

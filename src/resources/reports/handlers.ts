@@ -1,5 +1,5 @@
-// Reports (DOMAIN 22.2): one function reads the period and computes the figures. It returns them as
-// JSON, or as a chart for a caller that prefers an image.
+// Handlers of reports (DOMAIN 22.2), made by the function `report`. A handler reads the period and
+// computes the metrics of the report. The reply is JSON, or a chart for a client that prefers SVG.
 import type { Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
@@ -44,8 +44,9 @@ const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.en
 const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 
 /**
- * Returns the handler of a report. `present` reduces the figures to the JSON reply, for reports
- * whose chart needs more.
+ * Returns the handler of a report. `present` converts the metrics to the statistics of the JSON
+ * reply, because some charts need more metrics than the reply contains. `describeRange` returns the
+ * `date_range` of the reply.
  */
 const report =
   <Figures, Statistics, Range = Schema<'ReportRange'>>(
@@ -67,8 +68,8 @@ const report =
       name: `${wanted.name}.svg`,
       disposition: 'inline',
       etag: textTag(body),
-      // The SVG contains names of records. If a name were ever interpreted as markup, this policy
-      // would keep scripts from running.
+      // The SVG contains names of records. If a browser interpreted such a name as markup, this
+      // policy would keep scripts from running.
       headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" },
     })
   }

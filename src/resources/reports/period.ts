@@ -1,6 +1,6 @@
-// The period of a report (DOMAIN 22.2): its default, its limits, the preceding period, and its
-// division into days, weeks or months. Days are those of the installation's time zone. Instants
-// have the stored form. Pure.
+// The period of a report (DOMAIN 22.2): its default and limits, the period before it, and its
+// division into days, weeks or months. Days begin and end in the time zone of the installation.
+// Instants are UTC timestamps as stored in the database. The functions read no database.
 import { DateTime } from 'luxon'
 import { dayBoundary, hasBoundaries } from '../../contract/input/formats.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -16,7 +16,7 @@ export interface Period {
   /** The number of days in the period. */
   days: number
   zone: string
-  /** True when the query names no period, so that the report covers everything. */
+  /** True when the query names no period and the report therefore covers all records. */
   isAll?: boolean
 }
 
@@ -30,22 +30,27 @@ const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
 /**
- * Returns the period of the query, by default the last 30 days. Throws 422 for an invalid period.
+ * Returns the period that the query names, by default the 30 days up to today. Throws 422 for an
+ * invalid period.
  */
 export function readPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const end = query.end ?? today
   return checked(query, query.start ?? textOf(dayOf(end).minus({ days: defaultDays - 1 })), end, zone)
 }
 
-/** Like `readPeriod`, but without a period in the query the report covers everything. */
+/**
+ * Returns the period that the query names. Without a period in the query, `isAll` is true and the
+ * report covers all records.
+ */
 export const readOptionalPeriod = (query: PeriodQuery, today: string, zone: string): Period => ({
   ...readPeriod(query, today, zone),
   isAll: query.start === undefined && query.end === undefined,
 })
 
 /**
- * Like `readPeriod`, but the default end is a year after the start in the query, else a year after
- * today.
+ * Returns the period of a forecast. The default start is 29 days before today, or before an end
+ * that is earlier than today. The default end is a year after the start in the query, or a year
+ * after today. Throws 422 for an invalid period.
  */
 export function readForecastPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const from = query.end !== undefined && query.end < today ? query.end : today
@@ -54,7 +59,10 @@ export function readForecastPeriod(query: PeriodQuery, today: string, zone: stri
   return checked(query, start, end, zone)
 }
 
-/** Returns the day a year later, but at most the last representable day in the time zone. */
+/**
+ * Returns the same day of the next year. Returns the last day that can be stored in the time zone
+ * when the next year is after 9999.
+ */
 function yearAfter(day: string, zone: string): string {
   const later = dayOf(day).plus({ years: 1 })
   const days = later.year <= 9999 ? [textOf(later)] : ['9999-12-31']
@@ -81,13 +89,13 @@ function checked(query: PeriodQuery, start: string, end: string, zone: string): 
   return { range, days, zone }
 }
 
-/** Returns the first and the last instant of the period, in stored form. */
+/** Returns the first and the last instant of the period, as stored timestamps. */
 export const periodBounds = ({ range, zone }: Period): [string, string] => [
   dayBoundary(range.start, zone, false),
   dayBoundary(range.end, zone, true),
 ]
 
-/** Returns the first instant of the preceding period. */
+/** Returns the first instant of the preceding period, as a stored timestamp. */
 export const previousStart = ({ range, zone }: Period): string => dayBoundary(range.previous_start, zone, false)
 
 export type BucketUnit = 'day' | 'week' | 'month'
@@ -98,8 +106,8 @@ export const bucketUnit = ({ days }: Period): BucketUnit =>
 const labels: Record<BucketUnit, string> = { day: 'yyyy-MM-dd', week: "kkkk-'W'WW", month: 'yyyy-MM' }
 
 /**
- * Returns the days, ISO weeks or months of the period in order. The first and the last one may be
- * incomplete.
+ * Returns the days, ISO weeks or months of the period in ascending order. `from` is the first
+ * instant of a day, week or month. The first and the last week or month may be incomplete.
  */
 export function splitPeriod({ range, zone }: Period, unit: BucketUnit): { label: string; from: string }[] {
   const last = dayOf(range.end)

@@ -1,4 +1,5 @@
-// Rankings of won leads (DOMAIN 22.2) by the records they refer to, largest first.
+// Ranks sources, types, products and persons by the revenue from won leads (DOMAIN 22.2). The
+// highest revenue comes first.
 import { sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -10,7 +11,7 @@ import { type Period, periodBounds } from './period.ts'
 
 const maxRanked = 5
 
-/** Returns the won revenue by source or by type. */
+/** Returns the revenue from won leads for each lead source or each lead type. */
 export async function revenueBy(
   ctx: Context,
   period: Period,
@@ -20,7 +21,8 @@ export async function revenueBy(
   const column = by === 'lead_sources' ? 'leads.lead_source_id' : 'leads.lead_type_id'
   const [units, rest] = sumOrder('leads.lead_value')
   const rows = await wonLeads(ctx, filters, periodBounds(period))
-    // The cast names only one of the two tables, but both have the selected columns.
+    // `by` may name either of two tables. The cast to one table is safe, because both tables have
+    // the columns `id` and `name`.
     .innerJoin(`${by as 'lead_sources'} as named`, 'named.id', column)
     .select(['named.id', 'named.name', sumOf('leads.lead_value').as('sum')])
     .groupBy(['named.id', 'named.name'])
@@ -81,8 +83,8 @@ export async function topPersons(
     .execute()
   return rows.map(({ id, name, emails, user_id, sum }) => {
     const all = JSON.parse(emails) as Schema<'ContactPoint'>[]
-    // A caller who may not read the person gets only the first address, as in every reference
-    // (DOMAIN 3.5).
+    // A caller who may not read the person gets only the person's first address, as in every
+    // reference (DOMAIN 3.5).
     const isRead = canSeeOwner(ctx, user_id) && canCall(ctx, operations.getPerson)
     return { id, name, emails: isRead ? all : all.slice(0, 1), revenue: fromSum(sum) }
   })

@@ -1,5 +1,5 @@
-// Figures and series of reports (DOMAIN 22.2): one function per report, with a fixed number of
-// statements.
+// Computes the metrics and time series of reports (DOMAIN 22.2). Each report has one function,
+// which runs a fixed number of SQL statements.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { visible } from '../../kernel/query/visibility.ts'
@@ -21,14 +21,20 @@ interface Counted {
   count: number
 }
 
-/** Returns the counts of the preceding period and of the period. */
+/**
+ * Returns the counts of the preceding period (section 0) and of the period (section 1), in
+ * ten-thousandths.
+ */
 const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
   [0, 1].map((section) => scaledCount(Number(found.find((each) => each.section === section)?.count ?? 0))) as [
     bigint,
     bigint,
   ]
 
-/** Returns how many records were created in the preceding period and in the period. */
+/**
+ * Returns how many visible records were created in the preceding period and in the period, in
+ * ten-thousandths.
+ */
 async function created(
   ctx: Context,
   table: 'quotes' | 'persons' | 'organizations',
@@ -83,7 +89,10 @@ export async function overAll(
   }
 }
 
-/** Selects the counts and sums of won and lost leads by section of time. */
+/**
+ * Returns the counts and value sums of won and lost leads for each section of time. `begins` are
+ * the first instants of the sections, and `to` is the last instant.
+ */
 const closed = (ctx: Context, filters: ReportFilters, begins: readonly string[], to: string) =>
   filteredLeads(ctx, filters)
     .select((eb) => [
@@ -145,7 +154,10 @@ export async function totalLeads(
   }
 }
 
-/** A stage with its pipeline, because stages of several pipelines may share a name. */
+/**
+ * The open leads of a stage, with the name of the pipeline. Stages of several pipelines may have
+ * the same name.
+ */
 export interface StageShare extends Schema<'ReportStage'> {
   pipeline: string
 }

@@ -1,5 +1,5 @@
-// Builds the chart of each report with its description in words. vega-specs.ts defines the chart
-// shapes, draw.ts draws them.
+// Builds the chart of each report, with a description in words. vega-specs.ts defines the shapes of
+// charts, and draw.ts draws a chart.
 import type { Schema } from '../../../contract/types.ts'
 import { toScaled, totalOf } from '../../../kernel/values/money.ts'
 import type { Period } from '../period.ts'
@@ -26,8 +26,8 @@ export interface ChartContext {
 }
 
 /**
- * Returns a chart with title, subtitle and summary. `empty` is the sentence to show instead when
- * there is no data, else null.
+ * Returns a chart. `words` are sentences that describe the chart for screen readers. `empty` is the
+ * sentence to show instead of the chart when there is no data, else null.
  */
 function chart(
   { period, tongue }: ChartContext,
@@ -43,7 +43,10 @@ function chart(
 
 const maxBars = 24
 const emptyIf = (isEmpty: boolean, sentence: string): string | null => (isEmpty ? sentence : null)
-/** Returns at most `maxBars` bars. `joinRest` makes one bar of the items that do not fit. */
+/**
+ * Returns one bar per item, at most `maxBars` bars. `joinRest` returns a single bar for all items
+ * that do not fit.
+ */
 function capped<Item>(
   items: readonly Item[],
   present: (item: Item) => Bar,

@@ -1,11 +1,11 @@
-// Formats numbers and dates of charts in the installation's locale and currency. Also estimates
-// text widths, because a server cannot measure text.
+// Formats the numbers and dates in charts for the locale and currency of the installation. Also
+// estimates text widths, because a server has no canvas to measure text.
 import type { Config } from '../../../config/config.ts'
 import type { BucketUnit } from '../period.ts'
 
 export type ChartLocale = Pick<Config, 'locale' | 'currency'>
 
-/** Returns the amount beside a bar, with decimals only for fractional amounts below 10,000. */
+/** Returns an amount as shown beside a bar. Only fractional amounts below 10,000 have decimals. */
 export const moneyText = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
@@ -13,7 +13,7 @@ export const moneyText = (value: number, { locale, currency }: ChartLocale): str
     ...((Number.isInteger(value) || Math.abs(value) >= 10_000) && { maximumFractionDigits: 0 }),
   }).format(value)
 
-/** Returns an amount for an axis, in short form such as `1.2M`. */
+/** Returns an amount as shown on an axis, in a short form such as `$1.2M`. */
 export const shortMoney = (value: number, { locale, currency }: ChartLocale): string =>
   new Intl.NumberFormat(locale, {
     style: 'currency',
@@ -28,7 +28,10 @@ export const countText = (value: number, { locale }: Pick<ChartLocale, 'locale'>
 export const shortCount = (value: number, { locale }: Pick<ChartLocale, 'locale'>): string =>
   new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value)
 
-/** Returns a change such as `+25%`, or a dash for null, when the previous value is zero. */
+/**
+ * Returns a change in percent such as `+25%`. Returns a dash for null, which means that the
+ * previous value is zero.
+ */
 export const progressText = (percent: number | null, { locale }: Pick<ChartLocale, 'locale'>): string =>
   percent === null
     ? '–'
@@ -46,7 +49,7 @@ export function rangeText(
   return format.formatRange(new Date(start), new Date(end))
 }
 
-/** Returns the label of a day, week or month on an axis. */
+/** Returns the axis label of a day, week or month. */
 export function bucketText(label: string, unit: BucketUnit, { locale }: Pick<ChartLocale, 'locale'>): string {
   if (unit === 'week') return label
   const parts =
@@ -55,7 +58,8 @@ export function bucketText(label: string, unit: BucketUnit, { locale }: Pick<Cha
 }
 
 /**
- * Character widths in hundredths of the font size, from the wider of the common sans-serif fonts.
+ * Character widths in hundredths of the font size. The widths come from the wider common sans-serif
+ * fonts, so that an estimate is rarely too small.
  */
 const widths: [RegExp, number][] = [
   [/[iljI.,:;'|!]/, 32],

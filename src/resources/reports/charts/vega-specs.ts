@@ -1,8 +1,11 @@
-// Chart shapes as Vega-Lite specifications. They are plain data: names of records appear as values,
-// never in expressions.
+// Vega-Lite specifications of the chart shapes. Names of records appear only as data values and
+// never in expressions, so that Vega cannot execute a name.
 import { type ChartLocale, countText, moneyText, textWidth } from './texts.ts'
 
-/** These colors can be distinguished with color blindness and in grayscale. */
+/**
+ * The colors of bars and lines. People with color blindness can distinguish these colors, and so
+ * can readers of a grayscale print.
+ */
 export const colors = { plain: '#2f6fb2', won: '#1b9e77', lost: '#d9663a', before: '#8496a9', weighted: '#17406b' }
 
 const plotWidth = 720
@@ -12,7 +15,7 @@ export type Measure = 'money' | 'count'
 export const measureText = (value: number, measure: Measure, tongue: ChartLocale): string =>
   measure === 'money' ? moneyText(value, tongue) : countText(value, tongue)
 
-/** Returns an axis of amounts or of counts. */
+/** Returns the axis for amounts of money or for counts. */
 export const valueAxis = (title: string, measure: Measure, { locale, currency }: ChartLocale): object => ({
   title: measure === 'money' ? `${title} (${currency})` : title,
   labelExpr:
@@ -25,8 +28,8 @@ export const valueAxis = (title: string, measure: Measure, { locale, currency }:
 })
 
 /**
- * Names at the positions 0, 1, 2 … of an axis. Names alone cannot be positions, because two records
- * may share one.
+ * An axis that shows the name of each bar at the positions 0, 1, 2 and so on. Names cannot be
+ * positions, because two records may have the same name.
  */
 const nameAxis = { title: null, labelExpr: 'names[datum.value]', ticks: false, domain: false, labelPadding: 8 }
 
@@ -36,7 +39,10 @@ export interface Bar {
   text: string
 }
 
-/** Returns one horizontal bar per name in the given order, with its text at the end of the bar. */
+/**
+ * Returns a chart with one horizontal bar per entry, in the given order. The text of an entry is at
+ * the end of its bar.
+ */
 export const barChart = (all: readonly Bar[], axis: object): object => ({
   params: [{ name: 'names', value: all.map(({ name }) => name) }],
   data: { values: all.map((bar, place) => ({ place, value: bar.value, text: bar.text })) },
@@ -73,7 +79,10 @@ const placeAxis = {
   grid: false,
 }
 
-/** Keeps every n-th label, so that the labels fit into the width, and empties the others. */
+/**
+ * Returns the labels with all but every n-th label emptied, so that the remaining labels fit into
+ * the width (in pixels).
+ */
 function thinned(names: readonly string[], width: number): string[] {
   const widest = Math.max(...names.map((name) => textWidth(name, 12, false)))
   const step = Math.ceil(((widest + 14) * names.length) / width)
@@ -93,7 +102,10 @@ const colorEncoding = (series: readonly Series[]): object => ({
 
 const shapes = ['circle', 'square', 'triangle-up']
 
-/** Returns line charts over the same positions, one panel below the other, with one legend. */
+/**
+ * Returns one line chart per panel, stacked vertically. All panels share the positions on the
+ * x-axis and one legend.
+ */
 export const lineChart = (
   names: readonly string[],
   panels: readonly { series: readonly Series[]; axis: object }[],
@@ -119,7 +131,10 @@ export const lineChart = (
   })),
 })
 
-/** Returns grouped bars at each position. */
+/**
+ * Returns a chart with a group of bars at each position, one bar per series. `written` returns the
+ * text above a bar.
+ */
 export const groupedBarChart = (
   names: readonly string[],
   series: readonly Series[],
@@ -155,7 +170,7 @@ export const groupedBarChart = (
 
 export interface Panel {
   name: string
-  /** The change between the two values as text. */
+  /** The change from `previous` to `current`, as text. */
   change: string
   previous: number
   current: number
@@ -164,7 +179,10 @@ export interface Panel {
 
 const periods = ['Before', 'Period']
 
-/** Returns small pairs of bars, each pair with its own scale, for figures of different kinds. */
+/**
+ * Returns one small chart per panel with a bar for the previous and the current value. Each panel
+ * has its own scale, because the metrics have different units.
+ */
 export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): object => ({
   columns: 3,
   spacing: { row: 30, column: 48 },
@@ -199,7 +217,8 @@ export const pairedBars = (panels: readonly Panel[], tongue: ChartLocale): objec
         field: 'value',
         type: 'quantitative',
         axis: null,
-        // Leaves room for the numbers, also when both values are zero.
+        // The factor leaves room for the numbers above the bars. Without `|| 1`, the scale would be
+        // empty when both values are zero.
         scale: { domain: [0, Math.max(previous, current) * 1.2 || 1] },
       },
     },
