@@ -261,7 +261,7 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
     })
     .where('id', '=', row.id)
     .where('state', '=', row.state)
-    .where('held_by', 'is', row.held_by)
+    .where('held_by', 'is not distinct from', row.held_by)
     .executeTakeFirst()
   if (numUpdatedRows === 0n) throw inFlight()
 }

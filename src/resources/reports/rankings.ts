@@ -75,7 +75,7 @@ export async function topPersons(
   const rows = await wonLeads(ctx, filters, periodBounds(period))
     .innerJoin('persons', 'persons.id', 'leads.person_id')
     .select(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id', sumOf('leads.lead_value').as('sum')])
-    .groupBy(['persons.id', 'persons.name', 'persons.emails', 'persons.user_id'])
+    .groupBy('persons.id')
     .orderBy(units, 'desc')
     .orderBy(rest, 'desc')
     .orderBy('persons.id')

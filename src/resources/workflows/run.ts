@@ -224,7 +224,7 @@ async function conclude(
     })
     .where('id', '=', run.id)
     .where('state', '=', run.state)
-    .where('actions', '=', run.actions)
+    .where((eb) => eb(eb.cast('actions', 'text'), '=', run.actions))
     .executeTakeFirstOrThrow()
   // Another worker has changed the run meanwhile. The error rolls back the transaction, so that the
   // action is not performed twice.
