@@ -1,0 +1,148 @@
+// Transactions on PostgreSQL: conflicts run again and leave no trace, and lost connections are
+// answered with 503 until the server is back.
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openStore, type Store } from '../../db/store.ts'
+import { seededImage, startServer, type TestServer } from '../support/app.ts'
+import { openImage } from '../support/engine.ts'
+import { until } from '../support/until.ts'
+
+let database: Store
+let server: TestServer
+/** How many of the next commits fail with a serialization failure. */
+let conflicts = 0
+
+class SerializationFailure extends Error {
+  code = '40001'
+  severity = 'ERROR'
+}
+
+beforeEach(async () => {
+  conflicts = 0
+  database = await openImage(await seededImage())
+  const beforeCommit = () => {
+    if (conflicts > 0) {
+      conflicts -= 1
+      throw new SerializationFailure('could not serialize access')
+    }
+  }
+  server = await startServer({ open: () => openStore(database.url, { postgres: { max: 8, beforeCommit } }) })
+})
+afterEach(async () => {
+  await server.close()
+  await database.close()
+})
+
+const createSource = (name: string) => server.admin.post('/settings/sources', { name })
+const countSources = async (name: string): Promise<number> => {
+  const rows = await server.store.db.selectFrom('lead_sources').select('id').where('name', '=', name).execute()
+  return rows.length
+}
+
+describe('a transaction that conflicts with another one', () => {
+  it('runs again and has one row, one pair of events and one row in the event log', async () => {
+    conflicts = 3
+    const reply = await createSource('Fair')
+    expect(reply.status, reply.text).toBe(201)
+    expect(server.events()).toEqual([
+      // The before listener is asked each time, because each time it may refuse.
+      ...['settings.source.create.before', 'settings.source.create.before', 'settings.source.create.before'],
+      ...['settings.source.create.before', 'settings.source.create.after'],
+    ])
+    expect(await countSources('Fair')).toBe(1)
+    const logged = await server.store.db
+      .selectFrom('events')
+      .select('id')
+      .where('entity_type', '=', 'sources')
+      .execute()
+    expect(logged).toHaveLength(1)
+    expect(server.store.retries()).toBe(3)
+  })
+
+  it('that never ends is answered with 503 and Retry-After, and leaves nothing', async () => {
+    conflicts = 1_000
+    const reply = await createSource('Fair')
+    conflicts = 0
+    expect([reply.status, reply.headers['retry-after'], reply.body.code]).toEqual([503, '1', 'unavailable'])
+    expect(await countSources('Fair')).toBe(0)
+    expect((await createSource('Fair')).status).toBe(201)
+  })
+
+  it('counts every one of 64 changes of one lead, in some order', async () => {
+    const { body } = await server.admin.post('/leads', {
+      ...{ title: 'Deal', lead_value: 1, lead_source_id: 1, lead_type_id: 1 },
+      person: { name: 'Ann', emails: [{ value: 'ann@example.com', label: 'work' }] },
+    })
+    const { id, version } = body.data
+    const replies = await Promise.all(
+      Array.from({ length: 64 }, (_, index) => server.admin.put(`/leads/${id}`, { lead_value: index + 2 })),
+    )
+    // The server may refuse some under this load; it then says so, and changed nothing.
+    const done = replies.filter(({ status }) => status === 200)
+    expect(replies.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
+    expect(done.length).toBeGreaterThan(0)
+    const lead = (await server.admin.get(`/leads/${id}`)).body.data
+    expect(lead.version).toBe(version + done.length)
+    expect(done.map((reply) => reply.body.data.version).sort((one, other) => one - other)).toEqual(
+      done.map((_, index) => version + index + 1),
+    )
+    const last = done.find((reply) => reply.body.data.version === lead.version)
+    expect(lead.lead_value).toBe(last?.body.data.lead_value)
+  })
+
+  it('never leaves a pipeline without a default when two pipelines become the default at once', async () => {
+    const stages = [
+      { code: 'new', name: 'New', probability: 10 },
+      { code: 'won', name: 'Won', probability: 100 },
+      { code: 'lost', name: 'Lost', probability: 0 },
+    ]
+    const create = (name: string) => server.admin.post('/settings/pipelines', { name, is_default: true, stages })
+    const replies = await Promise.all(['A', 'B', 'C'].map(create))
+    expect(replies.map(({ status }) => status)).toEqual([201, 201, 201])
+    const { rows } = await query('select count(*)::int as count from lead_pipelines where is_default')
+    expect(rows).toEqual([{ count: 1 }])
+  })
+})
+
+describe('a lost connection', () => {
+  it('is answered with 503 and Retry-After at most, and later requests succeed without a restart', async () => {
+    expect((await createSource('Before')).status).toBe(201)
+    await query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'accord'")
+    const first = await server.admin.get('/settings/sources')
+    expect([200, 503]).toContain(first.status)
+    if (first.status === 503) expect(first.headers['retry-after']).toBe('5')
+    await until(async () => (await createSource('After')).status === 201)
+    expect(await countSources('Before')).toBe(1)
+  })
+
+  it('during a write loses nothing that was answered', async () => {
+    const answered: string[] = []
+    let isOver = false
+    const writing = (async () => {
+      for (let index = 0; !isOver && index < 500; index++)
+        if ((await createSource(`Source ${index}`)).status === 201) answered.push(`Source ${index}`)
+    })()
+    for (let round = 0; round < 5; round++) {
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      await query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'accord'")
+    }
+    isOver = true
+    await writing
+    expect(answered.length).toBeGreaterThan(0)
+    const names = new Set(
+      (await server.store.db.selectFrom('lead_sources').select('name').execute()).map(({ name }) => name),
+    )
+    expect(answered.filter((name) => !names.has(name))).toEqual([])
+  })
+})
+
+/** On a connection that the servers do not know. */
+async function query(text: string) {
+  const client = new pg.Client(database.url)
+  await client.connect()
+  try {
+    return await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
