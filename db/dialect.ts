@@ -97,6 +97,9 @@ export interface Dialect {
   /** Returns the value of a JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
+  /** Returns a JSON text as a value of a JSON column, for an expression around the text. */
+  jsonValue(text: string): RawBuilder<string>
+
   /**
    * Returns the rows of a query as JSON text: a list of objects in the order of the query. The
    * query must name its columns. `timestamps` names the columns of that kind.

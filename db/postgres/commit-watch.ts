@@ -15,8 +15,11 @@ export interface CommitWatch {
 /** Caches of committed data are at most this old, so that a revoked token is refused in time. */
 const pollMs = 400
 
+/** Stores opened by this process. Each counts in a range of its own, so no two share a generation. */
+let opened = 0
+
 export function watchCommits(pools: Pools): CommitWatch {
-  let generation = 0
+  let generation = opened++ * 2 ** 32
   let known = ''
   let timer: NodeJS.Timeout | undefined
   let polling: Promise<void> = Promise.resolve()

@@ -93,6 +93,7 @@ export const postgresDialect: Dialect = {
   jsonWithout: (column, key) =>
     sql<string>`(select coalesce(json_object_agg(part.key, part.value order by part.number), '{}')
       from json_each(${sql.ref(column)}) with ordinality as part (key, value, number) where part.key <> ${key})`,
+  jsonValue: (text) => sql<string>`cast(${text} as json)`,
   jsonRows(rows, timestamps = []) {
     // JSON has its own form of timestamps, so these columns are replaced by their text.
     const texts = timestamps.map((name) => sql`${sql.lit(name)}, ${isoText(sql.ref(`part.${name}`))}`)

@@ -163,6 +163,7 @@ export const sqliteDialect: Dialect = {
   jsonHolds: (column, path, numbers) =>
     sql<SqlBool>`exists (select 1 from json_each(${jsonAt(column, path)}) as held where held.value in (${sql.join(numbers)}))`,
   jsonWithout: (column, key) => sql<string>`json_remove(${sql.ref(column)}, ${sql.lit(`$.${plainPath(key)}`)})`,
+  jsonValue: (text) => sql<string>`${text}`,
   jsonRows: (rows) => jsonArrayFrom(rows) as unknown as RawBuilder<string>,
   jsonTexts<A extends string>(column: string, alias: A, key?: string) {
     // `json_each` is joined without a subquery, because a subquery would not see the joined row.

@@ -85,7 +85,8 @@ export async function removeOptions(ctx: Context, attribute: Attribute, optionId
   for (const part of chunks(rows)) {
     const texts = part.map(({ id, custom_attributes }) => {
       const stored = parseStored(custom_attributes)
-      return sql`when ${id} then ${JSON.stringify({ ...stored, [code]: withoutIds(stored[code], gone) })}`
+      const text = JSON.stringify({ ...stored, [code]: withoutIds(stored[code], gone) })
+      return sql`when ${id} then ${dialect.jsonValue(text)}`
     })
     await ctx.db
       .updateTable(attribute.entity)
