@@ -3,11 +3,11 @@
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import Database from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
 import type { Copies } from '../dialect.ts'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
 import { walBytes } from './connection.ts'
+import { Sqlite } from './driver.ts'
 
 /** How many copies made before migrations are kept. */
 const keptAside = 5
@@ -84,13 +84,13 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
  * Returns false while another connection is open. A file that is not a database stays as it is.
  */
 export function checkpointSqliteIfUnused(file: string): boolean {
-  const database = new Database(file, { timeout: 0 })
+  const database = new Sqlite(file, { timeout: 0 })
   try {
     database.pragma('locking_mode = exclusive')
     database.exec('begin exclusive; rollback')
     return true
   } catch (error) {
-    if (error instanceof Database.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false
+    if (error instanceof Sqlite.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false
     return true
   } finally {
     database.close()

@@ -3,13 +3,14 @@
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import type { Dialect } from '../dialect.ts'
 import { caseFold, digitsOf } from '../schema/case-folding.ts'
 import { sqliteCopies } from './backup-copies.ts'
 import { prepareConnection, prepareReader } from './connection.ts'
+import { Sqlite } from './driver.ts'
 import { isForeignKeyViolation, isUniqueViolation, sqliteStorageFault } from './errors.ts'
 import { sqliteFullText } from './full-text.ts'
 import { updatePlannerStatistics } from './maintenance/planner-statistics.ts'
@@ -38,7 +39,7 @@ export function openSqlite(url: string): Database.Database {
     // SQLite gives the files beside it the same permissions.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   }
-  const database = withFunctions(prepareConnection(new Database(file ?? inMemory)))
+  const database = withFunctions(prepareConnection(new Sqlite(file ?? inMemory)))
   // wal-sync.ts syncs commits.
   if (file !== null) database.pragma('synchronous = NORMAL')
   return database
@@ -49,7 +50,7 @@ export function openSqlite(url: string): Database.Database {
  * transaction open.
  */
 export function openSqliteReader(file: string): Database.Database {
-  return withFunctions(prepareReader(new Database(file, { readonly: true })))
+  return withFunctions(prepareReader(new Sqlite(file, { readonly: true })))
 }
 
 /**
@@ -57,12 +58,12 @@ export function openSqliteReader(file: string): Database.Database {
  * how long the call may block while another process recovers the log.
  */
 export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
-  return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: sleepMs })))
+  return asOfNow(withFunctions(new Sqlite(file, { readonly: true, timeout: sleepMs })))
 }
 
 /** The same for a database in memory, as a copy, because no second connection can open it. */
 export function copySqliteSnapshot(database: Database.Database): Database.Database {
-  return asOfNow(withFunctions(new Database(sqliteImage(database))))
+  return asOfNow(withFunctions(new Sqlite(sqliteImage(database))))
 }
 
 /** A transaction sees the data that was committed at its first read. */
@@ -80,7 +81,7 @@ export function eachSqliteRow(
 }
 
 export function openSqliteImage(image: Buffer): Database.Database {
-  return withFunctions(prepareConnection(new Database(image)))
+  return withFunctions(prepareConnection(new Sqlite(image)))
 }
 
 /**

@@ -1,7 +1,7 @@
 // The faults of a database since it was opened: damaged pages, disk errors and failing maintenance.
 // Every connection records here; /readyz, /metrics and the log read it.
 
-import Database from 'better-sqlite3'
+import { Sqlite } from './driver.ts'
 import { sqliteStorageFault } from './errors.ts'
 
 /**
@@ -41,7 +41,7 @@ export const ioQuietMs = 60_000
 /** Maintenance that another process blocks for this long is a fault. */
 export const maxBusyMs = 5 * 60_000
 
-const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : 'ERROR')
+const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError ? error.code : 'ERROR')
 
 function kindOf(error: unknown): 'damaged' | 'io' | null {
   const trouble = sqliteStorageFault(error)

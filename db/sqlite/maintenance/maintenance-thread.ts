@@ -1,10 +1,9 @@
 // A worker thread with a connection of its own to the database file. Its statements do not block
 // the event loop.
 
-import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
 import { maxWalBytes } from '../connection.ts'
+import { Sqlite, sqliteLibrary } from '../driver.ts'
 
 interface Result {
   /** The values of the first row, as pragmas return them. */
@@ -67,7 +66,7 @@ interface Message extends Failed {
 
 /** Restores the error class of SQLite, so that its code is kept. */
 const errorOf = ({ failure = '', code = '' }: Failed): Error =>
-  code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
+  code.startsWith('SQLITE_') ? new Sqlite.SqliteError(failure, code) : new Error(failure)
 
 /**
  * The worker starts with the first statement and ends after `idleMs` without work, because it takes
@@ -83,8 +82,7 @@ export function createMaintenanceThread(
   let idle: NodeJS.Timeout | undefined
 
   function startWorker(): Worker {
-    const library = createRequire(import.meta.url).resolve('better-sqlite3')
-    const workerData = { library, file, longest: maxWalBytes, isReading, isUnsafe }
+    const workerData = { library: sqliteLibrary, file, longest: maxWalBytes, isReading, isUnsafe }
     const made = new Worker(program, { eval: true, workerData, env: {}, execArgv: [], stdin: false })
     // A running statement rejects through its own listener; without one the error does not matter.
     made.on('error', () => undefined)

@@ -2,8 +2,9 @@
 // full-text segments. A thread with its own connection does it, while the process goes on reading.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { checkpointPages, maxWalBytes, walBytes } from '../connection.ts'
+import { Sqlite } from '../driver.ts'
 import type { ExclusiveConnection } from '../group-commit/types.ts'
 import { createMaintenanceThread, type MaintenanceThread } from './maintenance-thread.ts'
 
@@ -67,7 +68,7 @@ interface LogStatus {
 
 function logStatusOf([busy, pages = 0, done = 0]: number[]): LogStatus {
   // Another connection is running a checkpoint.
-  if (busy === 1) throw new Database.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
+  if (busy === 1) throw new Sqlite.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
   return { pages, open: pages - done }
 }
 
