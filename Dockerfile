@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # The first stage builds dist; the image has only dist and the production packages. The data is in
 # the volume /data.
-FROM node:22-bookworm-slim AS build
+FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -11,7 +11,7 @@ COPY db db
 COPY src src
 RUN npm run build && npm prune --omit=dev
 
-FROM node:22-bookworm-slim
+FROM node:24-bookworm-slim
 ENV NODE_ENV=production ACCORD_ENV=production ACCORD_HOST=0.0.0.0 ACCORD_PORT=8000 ACCORD_DATA_DIR=/data
 # Returns the 19 MiB of a password hash to the system. By default glibc raises this threshold after
 # the first such block is freed, and then each thread keeps one.

@@ -24,10 +24,14 @@ describe('the lock file', () => {
 
   it('holds nothing that is no package of a registry', () => {
     const manifest = JSON.parse(read('package.json')) as Record<
-      'dependencies' | 'devDependencies',
+      'dependencies' | 'devDependencies' | 'optionalDependencies',
       Record<string, string>
     >
-    const ranges = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })
+    const ranges = Object.entries({
+      ...manifest.dependencies,
+      ...manifest.devDependencies,
+      ...manifest.optionalDependencies,
+    })
     expect(ranges.filter(([, range]) => !/^(npm:[\w@/-]+@)?[\^~]?\d+(\.\d+){0,2}$/.test(range))).toEqual([])
   })
 })
@@ -40,7 +44,9 @@ describe('installing', () => {
   const native = ['argon2', 'better-sqlite3', 'esbuild']
 
   it('runs code of those packages only that need native code', () => {
-    const running = locked.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => nameOf(path))
+    const running = locked
+      .filter(([, { hasInstallScript }]) => hasInstallScript)
+      .map(([path, { name }]) => name ?? nameOf(path))
     expect(running.sort()).toEqual(native)
     expect(packages['node_modules/esbuild']?.dev).toBe(true)
   })

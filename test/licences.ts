@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 export interface Locked {
+  /** The name in the registry, for a package that has another one in node_modules. */
+  name?: string
   version: string
   dev?: boolean
   optional?: boolean

@@ -1,7 +1,5 @@
-// `npm run test:node [versions] [test files]`: runs the tests of `npm run check` on Node 20 and 22.
-// npm fetches each Node into a temporary folder, where they run on a copy of the sources with
-// better-sqlite3 built for that Node. Node 24.21 aborts when it collects a statement of
-// better-sqlite3 12; version 13 does not, but needs Node 22.
+// `npm run test:node [versions] [test files]`: runs the tests of `npm run check` on Node 20, 22 and
+// 24. npm fetches each Node into a temporary folder, where they run on a copy of the sources.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const isVersion = (argument) => /^\d+(\.\d+)*$/.test(argument)
 const args = process.argv.slice(2)
-const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22']
+const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22', '24']
 const tests = args.filter((argument) => !isVersion(argument))
 const platform = process.platform === 'win32' ? 'win' : process.platform
 
@@ -24,10 +22,10 @@ function fetchNode(version, folder) {
 }
 
 /**
- * The only package with a binary for one Node version: argon2 uses Node-API, esbuild none. It is
- * copied, the other packages are linked.
+ * The only package with a binary for one Node version (db/sqlite/driver.ts). It is copied and, for
+ * Node 20, built again; all other packages are linked.
  */
-const native = 'better-sqlite3'
+const native = 'better-sqlite3-12'
 
 function copyProject(folder) {
   const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: root, maxBuffer: 64 * 1024 * 1024 })
@@ -57,9 +55,11 @@ function testOn(version) {
       PATH: [join(node, 'bin'), dirname(process.execPath), process.env.PATH].join(delimiter),
       npm_config_nodedir: node,
     }
-    run('npm', ['run', 'install'], join(project, 'node_modules', native), env)
+    const program = join(node, 'bin', 'node')
+    const { stdout } = spawnSync(program, ['-p', 'process.versions.napi'])
+    if (Number(stdout) < 10) run('npm', ['run', 'install'], join(project, 'node_modules', native), env)
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts']
-    run(join(node, 'bin', 'node'), [...vitest, '--project', 'inside', '--project', 'replacing', ...tests], project, env)
+    run(program, [...vitest, '--project', 'inside', '--project', 'replacing', ...tests], project, env)
     return true
   } catch (error) {
     console.error(error.message)

@@ -4,11 +4,11 @@
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import Database from 'better-sqlite3'
 import { type Kysely, sql } from 'kysely'
 import type { Copies } from '../dialect.ts'
 import { isFull, noRoomFor, syncPath } from '../disk.ts'
 import { walBytes } from './connection.ts'
+import { Sqlite } from './driver.ts'
 
 /** The number of copies made before migrations that are kept. */
 const keptAside = 5
@@ -90,13 +90,13 @@ async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
  * unchanged.
  */
 export function checkpointSqliteIfUnused(file: string): boolean {
-  const database = new Database(file, { timeout: 0 })
+  const database = new Sqlite(file, { timeout: 0 })
   try {
     database.pragma('locking_mode = exclusive')
     database.exec('begin exclusive; rollback')
     return true
   } catch (error) {
-    if (error instanceof Database.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false
+    if (error instanceof Sqlite.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(error.code)) return false
     return true
   } finally {
     database.close()

@@ -3,13 +3,14 @@
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { jsonArrayFrom } from 'kysely/helpers/sqlite'
 import type { Dialect } from '../dialect.ts'
 import { caseFold, digitsOf } from '../schema/case-folding.ts'
 import { sqliteCopies } from './backup-copies.ts'
 import { prepareConnection, prepareReader } from './connection.ts'
+import { Sqlite } from './driver.ts'
 import { isForeignKeyViolation, isUniqueViolation, sqliteStorageFault } from './errors.ts'
 import { sqliteFullText } from './full-text.ts'
 import { updatePlannerStatistics } from './maintenance/planner-statistics.ts'
@@ -41,7 +42,7 @@ export function openSqlite(url: string): Database.Database {
     // same mode.
     if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600))
   }
-  const database = withFunctions(prepareConnection(new Database(file ?? inMemory)))
+  const database = withFunctions(prepareConnection(new Sqlite(file ?? inMemory)))
   // With NORMAL, a commit does not sync the log. wal-sync.ts does that off the event loop.
   if (file !== null) database.pragma('synchronous = NORMAL')
   return database
@@ -52,7 +53,7 @@ export function openSqlite(url: string): Database.Database {
  * connection has an open transaction.
  */
 export function openSqliteReader(file: string): Database.Database {
-  return withFunctions(prepareReader(new Database(file, { readonly: true })))
+  return withFunctions(prepareReader(new Sqlite(file, { readonly: true })))
 }
 
 /**
@@ -60,7 +61,7 @@ export function openSqliteReader(file: string): Database.Database {
  * how long the call may block while another process recovers the log.
  */
 export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
-  return asOfNow(withFunctions(new Database(file, { readonly: true, timeout: sleepMs })))
+  return asOfNow(withFunctions(new Sqlite(file, { readonly: true, timeout: sleepMs })))
 }
 
 /**
@@ -68,7 +69,7 @@ export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database
  * can open a database in memory.
  */
 export function copySqliteSnapshot(database: Database.Database): Database.Database {
-  return asOfNow(withFunctions(new Database(sqliteImage(database))))
+  return asOfNow(withFunctions(new Sqlite(sqliteImage(database))))
 }
 
 /**
@@ -89,7 +90,7 @@ export function eachSqliteRow(
 }
 
 export function openSqliteImage(image: Buffer): Database.Database {
-  return withFunctions(prepareConnection(new Database(image)))
+  return withFunctions(prepareConnection(new Sqlite(image)))
 }
 
 /**

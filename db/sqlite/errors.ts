@@ -1,11 +1,11 @@
 // Classifies the errors of SQLite: violated constraints and storage faults.
 
-import Database from 'better-sqlite3'
 import type { Dialect, StorageFault } from '../dialect.ts'
+import { Sqlite } from './driver.ts'
 import { DatabaseFilesLostError } from './file-identity.ts'
 import { UnconfirmedCommitError } from './group-commit/wal-sync.ts'
 
-const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : '')
+const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError ? error.code : '')
 
 export const isUniqueViolation = (error: unknown): boolean =>
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
@@ -36,4 +36,4 @@ export const sqliteStorageFault: Dialect['storageFault'] = (error) => {
  * full disk or a lock, do not mean damage.
  */
 export const isDamage = (error: unknown): error is Error =>
-  error instanceof Database.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))
+  error instanceof Sqlite.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))

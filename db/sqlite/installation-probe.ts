@@ -2,7 +2,8 @@
 // file.
 
 import { statSync } from 'node:fs'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
+import { Sqlite } from './driver.ts'
 
 export interface Probe {
   /** Whether the database has its initial rows (seed.ts). */
@@ -23,7 +24,7 @@ export function probeSqlite(file: string, { migrations }: { migrations: number }
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return nothing
   let database: Database.Database | undefined
   try {
-    database = new Database(file, { readonly: true, timeout: busyTimeoutMs })
+    database = new Sqlite(file, { readonly: true, timeout: busyTimeoutMs })
     const has = database.prepare<[string], number>("select 1 from sqlite_schema where type = 'table' and name = ?")
     const applied = `select applied_at from migrations order by name limit ${migrations}`
     const migratedAt = has.get('migrations') ? database.prepare<[], string>(applied).pluck().all() : []

@@ -2,7 +2,7 @@
 // maintenance. All connections of a store share one fault log. /readyz, /metrics and the server's
 // log report these faults.
 
-import Database from 'better-sqlite3'
+import { Sqlite } from './driver.ts'
 import { sqliteStorageFault } from './errors.ts'
 
 /**
@@ -45,7 +45,7 @@ export const ioQuietMs = 60_000
 /** The time in milliseconds after which maintenance that another process blocks is a fault. */
 export const maxBusyMs = 5 * 60_000
 
-const codeOf = (error: unknown): string => (error instanceof Database.SqliteError ? error.code : 'ERROR')
+const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError ? error.code : 'ERROR')
 
 function kindOf(error: unknown): 'damaged' | 'io' | null {
   const trouble = sqliteStorageFault(error)

@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import Sqlite from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { migrate } from '../../db/migrate.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { discardSmallTableStatistics } from '../../db/sqlite/maintenance/planner-statistics.ts'
 import { openStore } from '../../db/store.ts'
 import { publishContract } from '../../src/installation/data-folder.ts'
@@ -126,7 +127,7 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
 }
 
 /** The server does this every night. */
-function noteSizes(database: Sqlite.Database): void {
+function noteSizes(database: Database.Database): void {
   for (const text of ['analyze', ...discardSmallTableStatistics]) database.exec(text)
 }
 
@@ -161,7 +162,7 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
  * Drops the indexes that enforce no rule. Creating them again after all rows are inserted costs a
  * fraction.
  */
-function takeIndexes(database: Sqlite.Database): string[] {
+function takeIndexes(database: Database.Database): string[] {
   const found = database
     .prepare(
       `select name, sql from sqlite_schema where type = 'index' and sql is not null and sql not like 'create unique%'`,
@@ -175,7 +176,7 @@ function takeIndexes(database: Sqlite.Database): string[] {
  * Fills the search index as the program would rebuild it: same documents, same full text, but
  * inserted by plain statements.
  */
-async function fillSearch(database: Sqlite.Database, url: string): Promise<void> {
+async function fillSearch(database: Database.Database, url: string): Promise<void> {
   const store = openStore(url)
   const { fullText } = store.dialect
   const untyped = store.db as unknown as Parameters<typeof fullText.drop>[0]

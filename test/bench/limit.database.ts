@@ -1,7 +1,8 @@
 // Opens the database for the limit server: as durable as the program's, with the one SQL function
 // that its tables need.
 import { join } from 'node:path'
-import Sqlite, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { foldText } from './limit.events.ts'
 
 export function openDatabase(folder: string): Database {

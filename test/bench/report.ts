@@ -1,7 +1,7 @@
 // Shows the results of a run as a table for people and as a file for later: one row per kind of
 // request and number of leads.
 import { cpus } from 'node:os'
-import Sqlite from 'better-sqlite3'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import type { Rates } from './group.ts'
 import type { Kind } from './requests.ts'
 import type { Name } from './servers.ts'

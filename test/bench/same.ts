@@ -2,7 +2,7 @@
 // be the same bytes; after writes, so must the rows they leave. Ids, times and secrets that differ
 // by nature are made equal first.
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Answer, type Asked, Connection } from '../support/connection.ts'
 import { isWrite, type Kind, requestOf, type World, walkFrom, walkOn } from './requests.ts'
 import type { Server } from './servers.ts'

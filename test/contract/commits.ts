@@ -1,6 +1,7 @@
 // The database after each commit of a request: the state that a crash there would leave.
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { sqliteImage } from '../../db/sqlite/dialect.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { nameOf, self } from '../../src/kernel/runtime/process-identity.ts'
 import type { TestServer } from '../support/app.ts'
 
@@ -12,9 +13,9 @@ export interface Commits {
 
 /** Watches all databases that are opened from now on, until `stop`. */
 export function watchCommits(): Commits {
-  const { prepare } = Database.prototype
+  const { prepare } = Sqlite.prototype
   let images: Buffer[] | null = null
-  Database.prototype.prepare = function (this: Database.Database, text: string) {
+  Sqlite.prototype.prepare = function (this: Database.Database, text: string) {
     const statement = prepare.call(this, text)
     if (text !== 'commit') return statement as never
     const run = statement.run.bind(statement) as () => Database.RunResult
@@ -37,7 +38,7 @@ export function watchCommits(): Commits {
       return taken
     },
     stop() {
-      Database.prototype.prepare = prepare
+      Sqlite.prototype.prepare = prepare
     },
   }
 }

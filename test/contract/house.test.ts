@@ -277,6 +277,14 @@ describe('db', () => {
   })
 })
 
+describe('SQLite', () => {
+  it('is loaded by one file, which knows the version for this Node', () => {
+    const loads = /^import (?!type\b).*'better-sqlite3|\b(import|require|resolve)\(['"`]better-sqlite3/m
+    const loading = sources.filter(({ text }) => loads.test(code(text))).map(({ path }) => path)
+    expect(loading.map((path) => `${path}: import Sqlite from db/sqlite/driver.ts.`)).toEqual([])
+  })
+})
+
 describe('a tag, its folder and its test have one name', () => {
   const slugs = tags.map(({ slug }) => slug).sort()
 

@@ -1,9 +1,10 @@
 // Work that transactions defer to their shared commit (`Store.deferToCommit`): the search documents
 // of all of them are written at once, just before it, and exist when the transactions are answered.
 // If that fails, none of the transactions has happened.
-import Database from 'better-sqlite3'
+
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Db, openImage, openStore } from '../../db/store.ts'
 import { statementsOf } from '../support/statements.ts'
 import {
@@ -48,7 +49,7 @@ describe('what is put off', () => {
   })
 
   it('is on the disk and found when each of them is answered', async () => {
-    const other = new Database(file, { readonly: true })
+    const other = new Sqlite(file, { readonly: true })
     const indexed = other.prepare<[number], string>('select title from search_index where entity_id = ?').pluck()
     const one = async (word: string) => {
       const id = await write((db) => make(db, word))
@@ -161,7 +162,7 @@ describe('who comes while it is finished', () => {
   it('begins after the commit and sees it', async () => {
     const seen: unknown[] = []
     const look = async (db: Db) => {
-      const other = new Database(file, { readonly: true })
+      const other = new Sqlite(file, { readonly: true })
       seen.push([await titles({ db }), other.prepare('select title from search_index').pluck().all()])
       other.close()
     }

@@ -1,7 +1,8 @@
 // Records with search documents in the database of grouped.ts, and queries that find them.
-import Database from 'better-sqlite3'
+
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import type { Db, RecordRef, Store } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { store } from './grouped.ts'
@@ -58,7 +59,7 @@ export const writesDocuments = (text: string): boolean => text.startsWith('inser
 
 /** Does this once, in the middle of the next finishing. */
 export function whenFinishing(act: () => void): void {
-  const database = new Database(':memory:')
+  const database = new Sqlite(':memory:')
   const statement = Object.getPrototypeOf(database.prepare('select 1')) as { run: (...all: unknown[]) => unknown }
   database.close()
   const { run } = statement

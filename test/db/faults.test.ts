@@ -4,14 +4,14 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { createFaultLog, type FaultKind, ioQuietMs, maxBusyMs } from '../../db/sqlite/storage-faults.ts'
 import { openStore, type RecordedFault, type Store } from '../../db/store.ts'
 import { startServer } from '../support/app.ts'
 
-const error = (code: string) => new Database.SqliteError('fails', code)
+const error = (code: string) => new Sqlite.SqliteError('fails', code)
 const present = (faults: readonly RecordedFault[]): FaultKind[] =>
   faults.flatMap(({ kind, present }) => (present === null ? [] : [kind]))
 
@@ -88,7 +88,7 @@ describe('a store', () => {
       await run(`insert into ${name} (name) values ('one')`)
     }
     await store.close()
-    const before = new Database(file)
+    const before = new Sqlite(file)
     const roots = before.prepare("select rootpage from sqlite_schema where type = 'table'").pluck().all() as number[]
     before.close()
     const handle = openSync(file, 'r+')

@@ -1,10 +1,10 @@
 // `accord search rebuild` while others write: in short transactions, and every earlier fault is
 // repaired.
 import { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { caseFold } from '../../db/schema/case-folding.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import type { Db } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { alone, closeAll, file, openAnew, store } from './grouped.ts'
@@ -35,7 +35,7 @@ const writesAtOnce = 17
  * deleted.
  */
 function otherWriter(): { write: (at: number) => void; close: () => void } {
-  const database = new Database(file)
+  const database = new Sqlite(file)
   database.pragma('synchronous = off')
   database.function('fold', { deterministic: true }, (text) => caseFold(String(text)))
   const statement = (text: string) => database.prepare<unknown[]>(text)
@@ -114,7 +114,7 @@ it('goes on after one that was cut off', async () => {
 it('mends an index that lacks a table of its own', async () => {
   const before = await schema()
   const [words = '', pieces = ''] = store.dialect.fullText.rebuild.indexes('search_index')
-  const raw = new Database(file)
+  const raw = new Sqlite(file)
   raw.unsafeMode()
   raw.exec(`drop table ${words}_idx; drop table ${pieces}_docsize`)
   raw.close()

@@ -3,9 +3,9 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Sqlite, sqliteLibrary } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
 import { add, begin, changes, end, folder, keep, opened, source, url } from './generations.ts'
 
@@ -72,8 +72,8 @@ describe('the generation of a file', () => {
     const other = keep(openStore(url))
     expect(await changes(store, () => add('a', other))).toBe(true)
     const program = `
-      const { default: Database } = await import('better-sqlite3')
-      new Database(${JSON.stringify(join(folder, 'accord.db'))})
+      const { default: Sqlite } = await import(${JSON.stringify(sqliteLibrary)})
+      new Sqlite(${JSON.stringify(join(folder, 'accord.db'))})
         .prepare("insert into lead_sources (name, name_key, created_at, updated_at) values ('b', 'b', 'now', 'now')").run()`
     const run = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', program])
     expect(await changes(store, run)).toBe(true)
@@ -94,7 +94,7 @@ describe('the generation of a file', () => {
 
   it('is that of one moment for all that is read in a turn of the event loop, and a new one after it, `refresh` or a commit', async () => {
     const store = await opened('a file')
-    const other = new Database(join(folder, 'accord.db'))
+    const other = new Sqlite(join(folder, 'accord.db'))
     const added = other.prepare(
       "insert into lead_sources (name, name_key, created_at, updated_at) values (?, ?, 'now', 'now')",
     )
@@ -129,7 +129,7 @@ describe('the generation of a file', () => {
       .execute()
     const all = async () => (await store.db.selectFrom('tags').selectAll().executeTakeFirstOrThrow()) as object
     expect(await all()).toMatchObject({ color: '#123456' })
-    const other = new Database(join(folder, 'accord.db'))
+    const other = new Sqlite(join(folder, 'accord.db'))
     other.exec('alter table tags rename column color to shade')
     other.close()
     store.renewReadTransaction()

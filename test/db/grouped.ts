@@ -2,9 +2,10 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { migrate } from '../../db/migrate.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Db, openStore, type Store } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 
@@ -24,7 +25,7 @@ export async function openAnew(): Promise<void> {
   await migrate(store)
   store.beforeGroupCommit(searchIndex.update)
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
-  other = new Database(file, { readonly: true })
+  other = new Sqlite(file, { readonly: true })
 }
 
 export async function closeAll(): Promise<void> {

@@ -1,10 +1,10 @@
 // Writes that arrive together share one commit, and are on disk when they are answered. Other work
 // waits its turn.
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Db, openStore } from '../../db/store.ts'
 import {
   add,
@@ -192,7 +192,7 @@ describe('what stands in no transaction', () => {
       store.dialect.updateStatistics(store.db),
     ])
     expect(stored().sort()).toEqual(['a', 'b', 'c', 'd'])
-    const copied = new Database(copy, { readonly: true })
+    const copied = new Sqlite(copy, { readonly: true })
     expect(copied.prepare('select name from lead_sources').pluck().all()).toEqual(['a'])
     copied.close()
     expect((await sql`select * from more`.execute(store.db)).rows).toEqual([])

@@ -3,10 +3,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { housekeepingTables } from '../../db/housekeeping-tables.ts'
 import { createForeignCommitCounter } from '../../db/sqlite/connection.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { createReadTransaction } from '../../db/sqlite/read-transaction.ts'
 import type { Store } from '../../db/store.ts'
 import { add, begin, changes, end, folder, opened } from './generations.ts'
@@ -55,7 +56,7 @@ describe('bookkeeping of several processes', () => {
 
   it('hides nothing that is committed just when it is looked whether anything was', async () => {
     await opened('a file')
-    const open = () => new Database(join(folder, 'accord.db'))
+    const open = () => new Sqlite(join(folder, 'accord.db'))
     const [ours, theirs, reader] = [open(), open(), open()]
     const counted = createForeignCommitCounter(ours)
     const work: (() => void)[] = []
@@ -93,7 +94,7 @@ describe('bookkeeping of several processes', () => {
 describe('a look that fails', () => {
   it('loses nothing that others have committed', async () => {
     await opened('a file')
-    const [ours, theirs, reader] = [1, 2, 3].map(() => new Database(join(folder, 'accord.db')))
+    const [ours, theirs, reader] = [1, 2, 3].map(() => new Sqlite(join(folder, 'accord.db')))
     if (!ours || !theirs || !reader) throw new Error('Three were opened.')
     const counted = createForeignCommitCounter(ours)
     let isFailing = false

@@ -1,9 +1,10 @@
 // Deferred work of writes (db/sqlite/maintenance/maintenance.ts): full-text segments are merged
 // while others read and write, whatever gets in the way, and a database closed meanwhile is intact.
-import Database from 'better-sqlite3'
+
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Db, openStore } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { until } from '../support/until.ts'
@@ -125,7 +126,7 @@ describe('what is due', () => {
 
   it('is left alone while another process writes, and done next time', async () => {
     await writeMuch()
-    const other = new Database(file)
+    const other = new Sqlite(file)
     other.exec('begin immediate')
     await expect(store.maintain()).resolves.toBeUndefined()
     expect(Math.min(...pieces())).toBeGreaterThanOrEqual(40)

@@ -1,11 +1,11 @@
 // A database under observation of its maintenance: the tasks of its thread, its WAL and its
 // full-text index.
 import { statSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { type MockInstance, vi } from 'vitest'
+import { Sqlite, sqliteLibrary } from '../../db/sqlite/driver.ts'
 import type { DatabaseSnapshot, RecordRef } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { insert } from './documents.ts'
@@ -15,7 +15,7 @@ export const sources = ({ db }: Pick<DatabaseSnapshot, 'db'>) => db.selectFrom('
 const page = 4096
 export const bytes = (): number => statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0
 const noted = <T>(ask: (other: Database.Database) => T): T => {
-  const other = new Database(file, { readonly: true })
+  const other = new Sqlite(file, { readonly: true })
   try {
     return ask(other)
   } finally {
@@ -88,7 +88,7 @@ export const anotherProcess = (): Worker =>
     {
       eval: true,
       execArgv: [],
-      workerData: { library: createRequire(import.meta.url).resolve('better-sqlite3'), file },
+      workerData: { library: sqliteLibrary, file },
     },
   )
 

@@ -1,8 +1,9 @@
 // The check of the search index: it finds damage while another process holds the write lock, and
 // not on the event loop.
 import { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { searchIndex } from '../../src/operations.ts'
 import { checkSearch } from '../../src/resources/system/housekeeping.ts'
 import { make } from './documents.ts'
@@ -12,7 +13,7 @@ let other: Database.Database
 beforeEach(async () => {
   await openAnew()
   for (const name of ['Anvil', 'Bellows', 'Crucible']) await alone((db) => make(db, name))
-  other = new Database(file).unsafeMode()
+  other = new Sqlite(file).unsafeMode()
 })
 afterEach(async () => {
   vi.restoreAllMocks()
@@ -46,7 +47,7 @@ it.each([
 })
 
 it('checks on a thread, by a connection that cannot write', { timeout: 60_000 }, async () => {
-  const texts = vi.spyOn(Database.prototype, 'prepare')
+  const texts = vi.spyOn(Sqlite.prototype, 'prepare')
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   const before = other.pragma('data_version')
   expect(await searchIndex.findProblem(store.db, store.dialect)).toBeNull()

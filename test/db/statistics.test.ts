@@ -1,8 +1,9 @@
 // Planner statistics must not outlive the sizes of their tables: a table that was nearly empty when
 // it was analyzed grows.
-import Database from 'better-sqlite3'
+
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
@@ -66,7 +67,7 @@ describe('what is noted of sizes', () => {
     )
     const { rows: due } = await sql<{ optimize: string }>`pragma optimize(0xffff)`.execute(db)
     expect(due.flatMap(Object.values)).toContain('ANALYZE "main"."search_index_words_idx"')
-    const prepared = vi.spyOn(Database.prototype, 'prepare')
+    const prepared = vi.spyOn(Sqlite.prototype, 'prepare')
     await dialect.updateStatistics(db)
     const [limit, ...texts] = prepared.mock.calls.map(([text]) => text)
     expect(limit).toBe('pragma analysis_limit = 400')

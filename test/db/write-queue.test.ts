@@ -1,8 +1,8 @@
 // The state machine of the write queue: its README lists the transitions of the code, and random
 // work over a connection that fails at random takes the queue through all of them.
 import { readFileSync } from 'node:fs'
-import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { transitions } from '../../db/sqlite/group-commit/states.ts'
 import type { WriteConnection } from '../../db/sqlite/group-commit/write-connection.ts'
 import { createWriteQueue } from '../../db/sqlite/group-commit/write-queue.ts'
@@ -59,8 +59,8 @@ function failingConnection(random: Random) {
     },
     begin() {
       expectThat(transaction === 'none', 'begin')
-      if (random() < 0.2) throw new Database.SqliteError('busy', 'SQLITE_BUSY')
-      if (random() < 0.02) throw new Database.SqliteError('fails', 'SQLITE_IOERR')
+      if (random() < 0.2) throw new Sqlite.SqliteError('busy', 'SQLITE_BUSY')
+      if (random() < 0.02) throw new Sqlite.SqliteError('fails', 'SQLITE_IOERR')
       transaction = 'open'
     },
     commit() {

@@ -3,8 +3,8 @@
 // the scheduler runs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 import { until } from '../support/until.ts'

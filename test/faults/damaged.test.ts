@@ -3,8 +3,8 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { accord, accordServing, type Serving } from '../support/accord.ts'
 
 const password = 'correct horse battery'
@@ -24,7 +24,7 @@ afterEach(async () => {
 /** Overwrites the first page of a table. */
 function damage(table: string): void {
   const file = join(folder, 'data', 'accord.db')
-  const database = new Database(file, { readonly: true })
+  const database = new Sqlite(file, { readonly: true })
   const page = database.prepare('select rootpage from sqlite_schema where name = ?').pluck().get(table) as number
   const size = database.pragma('page_size', { simple: true }) as number
   database.close()

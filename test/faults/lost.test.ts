@@ -17,9 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
 import { accord, accordKilledAfter, accordServing } from '../support/accord.ts'
 
@@ -94,7 +94,7 @@ const losses: [how: string, lose: () => Promise<void> | void][] = [
     'has no table',
     () => {
       rmSync(inData('accord.db'))
-      const database = new Database(inData('accord.db'))
+      const database = new Sqlite(inData('accord.db'))
       database.pragma('journal_mode = WAL')
       database.close()
     },
@@ -152,7 +152,7 @@ describe('a database that', () => {
 
   it('has lost the rows of its files keeps their bytes', async () => {
     copyTemplate()
-    const database = new Database(inData('accord.db'))
+    const database = new Sqlite(inData('accord.db'))
     database.exec('delete from files')
     database.close()
     const long = new Date(Date.now() - 7_200_000)

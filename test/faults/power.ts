@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import Database from 'better-sqlite3'
 import { caseFold } from '../../db/schema/case-folding.ts'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { accordServing } from '../support/accord.ts'
 import { seeded } from './chance.ts'
 import { Disk } from './power.disk.ts'
@@ -71,7 +71,7 @@ function wrongWith({ acknowledged, database, log }: Cut): string | null {
   rmSync(`${file}-shm`, { force: true })
   writeFileSync(file, database)
   writeFileSync(`${file}-wal`, log)
-  const found = new Database(file)
+  const found = new Sqlite(file)
   try {
     found.function('fold', { deterministic: true }, (text) => caseFold(String(text)))
     const integrity = found.pragma('integrity_check', { simple: true })

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import Database from 'better-sqlite3'
 import { SqliteQueryCompiler } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { processRows } from '../../src/resources/data-transfer/process-rows.ts'
@@ -114,7 +114,7 @@ describe('a batch of an import', () => {
     await post(id, 'validate')
     await own.work()
     await post(id, 'start')
-    const other = new Database(kept, { readonly: true })
+    const other = new Sqlite(kept, { readonly: true })
     const counted = other.prepare<[], number>('select count(*) from import_batches').pluck()
     const batches = (): number => counted.get() ?? 0
     const go = await haltingOnce(() => batches() > 0)

@@ -1,10 +1,10 @@
 // Counts the SQL statements that a piece of work runs, at the engine itself: a statement that
 // Kysely compiles into one counts as one, and a cached statement counts each time it runs.
-import Database from 'better-sqlite3'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 
 type Run = (this: { source: string }, ...parameters: unknown[]) => unknown
 
-const connection = new Database(':memory:')
+const connection = new Sqlite(':memory:')
 const statement = Object.getPrototypeOf(connection.prepare('select 1')) as Record<string, Run>
 connection.close()
 

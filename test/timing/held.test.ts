@@ -3,8 +3,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { environment, isFull } from '../faults/serving.ts'
 import { accordServing, type Serving } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
@@ -47,7 +47,7 @@ it(
     }
     expect((await write('before')).status).toBe(201)
 
-    const holding = new Database(join(folder, 'data', 'accord.db'))
+    const holding = new Sqlite(join(folder, 'data', 'accord.db'))
     holding.exec('begin immediate')
     const until = performance.now() + heldMs
     const longest = { health: 0, read: 0 }

@@ -2,9 +2,10 @@
 // writes wait their turn or are refused in time.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Sqlite } from '../../db/sqlite/driver.ts'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import { openStore, type Store } from '../../db/store.ts'
 import { add, closeAll, failure, file, openAnew, store, stored, write } from '../db/grouped.ts'
@@ -12,7 +13,7 @@ import { add, closeAll, failure, file, openAnew, store, stored, write } from '..
 let holding: Database.Database
 beforeEach(async () => {
   await openAnew()
-  holding = new Database(file)
+  holding = new Sqlite(file)
   holding.exec('begin immediate')
 })
 afterEach(async () => {

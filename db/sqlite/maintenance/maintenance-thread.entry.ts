@@ -1,9 +1,12 @@
 // The thread of maintenance-thread.ts: runs one statement after the other on a connection of its
 // own, and answers each. It opens the file with the first statement.
+import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 
 export interface ThreadDatabase {
+  /** The path of the library that this Node can run (driver.ts). */
+  library: string
   file: string
   maxWalBytes: number
   isReading: boolean
@@ -31,8 +34,9 @@ interface Connection {
   totalChanges: Database.Statement<[], number>
 }
 
-function openDatabase({ file, maxWalBytes, isReading, isUnsafe }: ThreadDatabase): Connection {
-  const database = new Database(file, { timeout: maxLockWaitMs, fileMustExist: true, readonly: isReading })
+function openDatabase({ library, file, maxWalBytes, isReading, isUnsafe }: ThreadDatabase): Connection {
+  const Sqlite = createRequire(import.meta.url)(library) as typeof Database
+  const database = new Sqlite(file, { timeout: maxLockWaitMs, fileMustExist: true, readonly: isReading })
   if (isUnsafe) database.unsafeMode()
   database.pragma('synchronous = FULL')
   database.pragma('wal_autocheckpoint = 0')
@@ -58,8 +62,8 @@ function answerOf(text: string, parameters: readonly unknown[]): ThreadAnswer {
   try {
     return { done: runStatement(text, parameters) }
   } catch (error) {
-    const { message } = error as Error
-    return { failure: message, code: error instanceof Database.SqliteError ? error.code : '' }
+    const { message, code } = error as Error & { code?: unknown }
+    return { failure: message, code: typeof code === 'string' ? code : '' }
   }
 }
 

@@ -2,9 +2,9 @@
 // Its statements do not block the event loop.
 
 import type { Worker } from 'node:worker_threads'
-import Database from 'better-sqlite3'
 import { entryAt, startThread } from '../../entry-file.ts'
 import { maxWalBytes } from '../connection.ts'
+import { Sqlite, sqliteLibrary } from '../driver.ts'
 import type { StatementResult, ThreadAnswer, ThreadDatabase, ThreadTask } from './maintenance-thread.entry.ts'
 
 export interface MaintenanceThread {
@@ -19,7 +19,7 @@ const program = entryAt(import.meta.url, './maintenance-thread.entry')
 
 /** Restores the error class of SQLite, so that its code is kept. */
 const errorOf = ({ failure, code = '' }: { failure: string; code?: string }): Error =>
-  code.startsWith('SQLITE_') ? new Database.SqliteError(failure, code) : new Error(failure)
+  code.startsWith('SQLITE_') ? new Sqlite.SqliteError(failure, code) : new Error(failure)
 
 /**
  * Returns a thread for a database file. The worker starts with the first statement and ends
@@ -35,7 +35,13 @@ export function createMaintenanceThread(
   let idle: NodeJS.Timeout | undefined
 
   function startWorker(): Worker {
-    const made = startThread<ThreadDatabase>(program, { file, maxWalBytes, isReading, isUnsafe })
+    const made = startThread<ThreadDatabase>(program, {
+      library: sqliteLibrary,
+      file,
+      maxWalBytes,
+      isReading,
+      isUnsafe,
+    })
     // A running statement rejects through its own listener; without one the error does not matter.
     made.on('error', () => undefined)
     made.once('exit', () => {

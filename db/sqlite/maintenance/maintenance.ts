@@ -3,8 +3,9 @@
 // meanwhile.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { checkpointPages, maxWalBytes, walBytes } from '../connection.ts'
+import { Sqlite } from '../driver.ts'
 import type { ExclusiveConnection } from '../group-commit/types.ts'
 import { createMaintenanceThread, type MaintenanceThread } from './maintenance-thread.ts'
 
@@ -74,7 +75,7 @@ interface LogStatus {
 
 function logStatusOf([busy, pages = 0, done = 0]: number[]): LogStatus {
   // `busy` is 1 while another connection runs a checkpoint.
-  if (busy === 1) throw new Database.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
+  if (busy === 1) throw new Sqlite.SqliteError('The log is being emptied.', 'SQLITE_BUSY')
   return { pages, open: pages - done }
 }
 

@@ -7,14 +7,10 @@ import { openPublished } from '../../installation/data-folder.ts'
 import { generatedContract, isGeneratedCurrent } from '../../installation/package-info.ts'
 import type { CheckResult } from './check-result.ts'
 
-/**
- * Checks the Node version. Node 24 is excluded: it aborts in better-sqlite3 12 when it collects a
- * prepared statement.
- */
 export function checkNodeVersion(version = process.versions.node): CheckResult {
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const isSupported = (major === 20 && minor >= 19) || (major > 20 && major < 24)
-  return isSupported ? null : 'Accord CRM runs on Node 20.19 to 23. Install Node 22, then run npm ci again.'
+  const isSupported = (major === 20 && minor >= 19) || major > 20
+  return isSupported ? null : 'Accord CRM needs Node 20.19 or newer. Install Node 24, then run npm ci again.'
 }
 
 export function checkContract(): CheckResult {

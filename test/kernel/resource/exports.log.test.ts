@@ -4,9 +4,9 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { Sqlite } from '../../../db/sqlite/driver.ts'
 import { openStore } from '../../../db/store.ts'
 import { maxHeldLogBytes, stallMs } from '../../../src/kernel/resource/export-stall.ts'
 import { handlers } from '../../../src/operations.ts'
@@ -99,7 +99,7 @@ it('is cut off soon after another process has made the log too long', async () =
   const rows = await rowsOfExport()
   expect((await rows.next()).value).toContain('Product 1')
   await vi.advanceTimersByTimeAsync(stallMs)
-  const other = new Database(join(folder, 'accord.db'))
+  const other = new Sqlite(join(folder, 'accord.db'))
   other.function('fold', { deterministic: true }, String)
   while (logMiB() <= bound) other.prepare('update products set description = hex(randomblob(500))').run()
   other.close()

@@ -1,8 +1,9 @@
 // Writes through the kernel, for every resource: listeners cannot change them, dry runs leave
 // nothing, replies show no more than the caller may see, and a locked database is not a server
 // error.
-import Database from 'better-sqlite3'
+
 import { afterEach, describe, expect, it } from 'vitest'
+import { Sqlite } from '../../../db/sqlite/driver.ts'
 import { systemContext } from '../../../src/kernel/context.ts'
 import { write } from '../../../src/kernel/write/write.ts'
 import { startServer, type TestServer } from '../../support/app.ts'
@@ -166,7 +167,7 @@ describe('a locked database', () => {
   it('is answered with 503 and Retry-After, also outside a transaction', async () => {
     server = await startServer()
     const { dialect } = server.store
-    const busy = new Database.SqliteError('database is locked', 'SQLITE_BUSY')
+    const busy = new Sqlite.SqliteError('database is locked', 'SQLITE_BUSY')
     expect(dialect.storageFault(busy)).toBe('busy')
     Object.defineProperty(server.app.services.store, 'db', {
       get: () => {
