@@ -80,7 +80,8 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   }
   const settings = (text: string) => (isPooled ? {} : { options: `-c timezone=UTC ${text}` })
   const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
-  const writing = { ...common, ...settings('') }
+  // A scan of a whole table conflicts with every write to that table, so writes read by index.
+  const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const [read, write] = [new Pool(reading), new Pool(writing)]
   // An idle connection that is lost emits an error, which would end the process if nobody listened.
   for (const pool of [read, write]) pool.on('error', onLost)

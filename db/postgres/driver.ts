@@ -25,9 +25,11 @@ interface SqlQuery {
   readonly parameters: readonly unknown[]
 }
 
-/** The most attempts of one transaction. */
-export const maxAttempts = 8
+/** A transaction runs again for this long; then its conflict is an error. */
+const maxConflictMs = 5_000
+/** The pause before the second attempt. It doubles with each attempt up to the maximum. */
 const firstPauseMs = 4
+const maxPauseMs = 200
 
 const reading = /^\s*(select|values|explain|show|with)\b/i
 /** A statement that begins with `with` or `select` can write too. */
@@ -172,7 +174,8 @@ export async function runTransaction<DB, T>(
   events: WriteEvents,
   work: (db: Kysely<DB>) => Promise<T>,
 ): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+  const since = performance.now()
+  for (let attempt = 0; ; attempt++) {
     const transaction = await PostgresTransaction.begin(pools.write, events.beforeCommit).catch((error: unknown) => {
       events.onError(error)
       throw error
@@ -184,14 +187,15 @@ export async function runTransaction<DB, T>(
       return result
     } catch (error) {
       await transaction.rollback()
-      if (transaction.failure === undefined || attempt === maxAttempts) {
+      if (transaction.failure === undefined || performance.now() - since > maxConflictMs) {
         const final = transaction.failure ?? error
         events.onError(final)
         throw final
       }
       events.onRetry()
     }
-    await sleep(firstPauseMs * 2 ** (attempt - 1) * (0.5 + Math.random()))
+    // A random part keeps transactions that conflicted from meeting again.
+    await sleep(Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random()))
   }
 }
 

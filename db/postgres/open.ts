@@ -33,6 +33,7 @@ class PostgresStore implements Store {
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #health: WriteFault = null
   #retries = 0
+  #isClosed = false
   #deferredWork: DeferredWork = async () => {
     throw new Error('No work is set with beforeGroupCommit.')
   }
@@ -122,6 +123,8 @@ class PostgresStore implements Store {
   }
 
   close = async (): Promise<void> => {
+    if (this.#isClosed) return
+    this.#isClosed = true
     for (const each of [...this.#snapshots]) await each.close()
     await this.#watch.close()
     if (this.#ownsPools) await this.#pools.close()

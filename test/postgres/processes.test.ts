@@ -19,17 +19,17 @@ const soon = { timeout: 5_000 }
 
 describe('two processes', () => {
   it('both know at once what one of them has written', async () => {
-    const made = await both.one.admin.post('/settings/sources', { name: 'Fair' })
-    expect((await both.two.admin.get(`/settings/sources/${made.body.data.id}`)).body.data.name).toBe('Fair')
+    const made = await both.one.admin.post('/sources', { name: 'Fair' })
+    expect((await both.two.admin.get(`/sources/${made.body.data.id}`)).body.data.name).toBe('Fair')
   })
 
   it('refuse a token that the other one has revoked, within a second', async () => {
     const user = await both.one.as(1)
-    const made = await user.post('/settings/tokens', { name: 'script', abilities: ['*'] })
+    const made = await user.post('/tokens', { name: 'script', abilities: ['*'] })
     expect(made.status, made.text).toBe(201)
     const caller = both.two.caller(made.body.data.token)
     expect((await caller.get('/leads')).status).toBe(200)
-    const revoked = await both.one.admin.delete(`/settings/tokens/${made.body.data.id}`)
+    const revoked = await both.one.admin.delete(`/tokens/${made.body.data.id}`)
     expect(revoked.status, revoked.text).toBe(200)
     await expect.poll(async () => (await caller.get('/leads')).status, soon).toBe(401)
   })
@@ -46,7 +46,7 @@ describe('two processes', () => {
 
   it('show a write of the other one in the feed of events', async () => {
     const before = (await both.two.admin.get('/events?limit=1')).body
-    await both.one.admin.post('/settings/sources', { name: 'Fair' })
+    await both.one.admin.post('/sources', { name: 'Fair' })
     await expect
       .poll(async () => {
         const { body } = await both.two.admin.get('/events', { query: { entity_type: 'sources' } })
@@ -58,9 +58,9 @@ describe('two processes', () => {
 
   it('answer a repeated Idempotency-Key with the answer that the other one gave', async () => {
     const headers = { 'idempotency-key': 'one-key' }
-    const first = await both.one.admin.post('/settings/sources', { name: 'Fair' }, { headers })
+    const first = await both.one.admin.post('/sources', { name: 'Fair' }, { headers })
     const same = both.two.caller(both.one.admin.token)
-    const second = await same.post('/settings/sources', { name: 'Fair' }, { headers })
+    const second = await same.post('/sources', { name: 'Fair' }, { headers })
     expect([first.status, second.status]).toEqual([201, 201])
     expect(second.body.data.id).toBe(first.body.data.id)
   })
@@ -119,8 +119,7 @@ describe('ids of events', () => {
       }
     })()
     const writers = [both.one, both.two, both.one, both.two].map(async ({ admin }, writer) => {
-      for (let index = 0; index < 15; index++)
-        await admin.post('/settings/sources', { name: `Source ${writer} ${index}` })
+      for (let index = 0; index < 15; index++) await admin.post('/sources', { name: `Source ${writer} ${index}` })
     })
     await Promise.all(writers)
     isOver = true
