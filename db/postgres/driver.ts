@@ -18,7 +18,15 @@ import {
 } from 'kysely'
 import type { QueryResult as PgResult, Pool, PoolClient } from 'pg'
 import type { Pools } from './connection.ts'
-import { ConnectionLostError, endsConnection, mustRunAgain, sqlStateOf, UncertainCommitError } from './errors.ts'
+import {
+  ConnectionLostError,
+  endsConnection,
+  mustRunAgain,
+  PoolFullError,
+  sqlStateOf,
+  UncertainCommitError,
+  undefinedTable,
+} from './errors.ts'
 
 interface SqlQuery {
   readonly sql: string
@@ -41,7 +49,8 @@ const mayBeRead = (text: string): boolean => reading.test(text) && !changing.tes
 async function run<R>(client: PoolClient, { sql, parameters }: SqlQuery): Promise<QueryResult<R>> {
   let result: PgResult
   try {
-    result = await client.query(sql, parameters as unknown[])
+    // Only a query without parameters may hold several statements.
+    result = await (parameters.length === 0 ? client.query(sql) : client.query(sql, parameters as unknown[]))
   } catch (error) {
     throw asLost(error)
   }
@@ -60,7 +69,9 @@ async function take(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect()
   } catch (error) {
-    throw asLost(error)
+    // The message of pg-pool when all connections stay in use.
+    const isFull = error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect')
+    throw isFull ? new PoolFullError(error) : asLost(error)
   }
 }
 
@@ -102,15 +113,31 @@ export class PostgresTransaction {
     this.#beforeCommit = beforeCommit
   }
 
-  static async begin(pool: Pool, beforeCommit?: () => void): Promise<PostgresTransaction> {
+  /**
+   * Begins a transaction. With `isAlone` it waits for all other writers and then runs without them,
+   * so it meets no conflict. Its snapshot is taken by the first statement after this call.
+   */
+  static async begin(pool: Pool, isAlone: boolean, beforeCommit?: () => void): Promise<PostgresTransaction> {
     const transaction = new PostgresTransaction(await take(pool), beforeCommit)
     try {
-      await transaction.run({ sql: 'begin isolation level serializable read write', parameters: [] })
+      await transaction.#begin(isAlone ? 'exclusive' : 'row share')
     } catch (error) {
-      transaction.#release()
+      await transaction.rollback()
       throw error
     }
     return transaction
+  }
+
+  async #begin(mode: 'exclusive' | 'row share'): Promise<void> {
+    const begin = 'begin isolation level serializable read write'
+    try {
+      await this.run({ sql: `${begin}; lock table commit_order in ${mode} mode`, parameters: [] })
+    } catch (error) {
+      // A database without tables: only migrations write to it.
+      if (sqlStateOf(error) !== undefinedTable) throw error
+      await this.run({ sql: 'rollback', parameters: [] })
+      await this.run({ sql: begin, parameters: [] })
+    }
   }
 
   async run<R>(query: SqlQuery): Promise<QueryResult<R>> {
@@ -166,8 +193,9 @@ class RolledBackError extends Error {
 
 /**
  * Runs `work` in a SERIALIZABLE transaction and commits it. After a serialization failure or a
- * deadlock everything runs again, so `work` must not change anything but the database. Throws the
- * error of `work`, or the serialization failure of the last attempt.
+ * deadlock everything runs again, then without other writers beside it, because new rows of all
+ * writers stand on the same index pages and so conflict for ever. `work` must not change anything
+ * but the database. Throws the error of `work`, or the serialization failure of the last attempt.
  */
 export async function runTransaction<DB, T>(
   pools: Pools,
@@ -176,10 +204,12 @@ export async function runTransaction<DB, T>(
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
-    const transaction = await PostgresTransaction.begin(pools.write, events.beforeCommit).catch((error: unknown) => {
-      events.onError(error)
-      throw error
-    })
+    const transaction = await PostgresTransaction.begin(pools.write, attempt > 0, events.beforeCommit).catch(
+      (error: unknown) => {
+        events.onError(error)
+        throw error
+      },
+    )
     try {
       const result = await work(kyselyInTransaction<DB>(transaction))
       await transaction.commit()
@@ -299,7 +329,7 @@ class PooledConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    this.#transaction = await PostgresTransaction.begin(this.#pools.write, this.#events.beforeCommit)
+    this.#transaction = await PostgresTransaction.begin(this.#pools.write, false, this.#events.beforeCommit)
   }
 
   async commit(): Promise<void> {

@@ -19,6 +19,17 @@ export class ConnectionLostError extends Error {
   }
 }
 
+/** All connections of the pool stayed in use. */
+export class PoolFullError extends Error {
+  constructor(cause: unknown) {
+    super('All connections to PostgreSQL are in use.', { cause })
+    this.name = 'PoolFullError'
+  }
+}
+
+/** The SQLSTATE for a table that does not exist. */
+export const undefinedTable = '42P01'
+
 const sqlStatePattern = /^[0-9A-Z]{5}$/
 
 /** The SQLSTATE of an error that the server sent; an empty text for any other error. */
@@ -46,6 +57,7 @@ const faults: readonly [RegExp, StorageFault][] = [
 export function postgresStorageFault(error: unknown): StorageFault | null {
   if (error instanceof UncertainCommitError) return 'uncertain'
   if (error instanceof ConnectionLostError) return 'unreachable'
+  if (error instanceof PoolFullError) return 'busy'
   const state = sqlStateOf(error)
   return faults.find(([pattern]) => pattern.test(state))?.[1] ?? null
 }

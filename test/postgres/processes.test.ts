@@ -1,6 +1,7 @@
 // Several processes on one PostgreSQL database: what one of them writes, the others know within a
 // second, jobs run once, and readers of the event log miss no event.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { claim } from '../../src/jobs/leases.ts'
 import { acquireLock, releaseLock } from '../../src/jobs/locks.ts'
@@ -148,11 +149,16 @@ describe('the totals of leads', () => {
     const replies = await Promise.all(
       Array.from({ length: 16 }, (_, index) => create((index % 2 ? both.one : both.two).admin, index)),
     )
-    expect(replies.map(({ status }) => status)).toEqual(new Array(16).fill(201))
+    // A busy machine may refuse some; what it refused, it did not do.
+    const made = replies.filter(({ status }) => status === 201)
+    expect(replies.filter(({ status }) => status !== 201 && status !== 503)).toEqual([])
+    const value = made.reduce((sum, { body }) => sum + body.data.lead_value, 0)
     const totals = () => both.store.db.selectFrom('lead_totals').select(['count', 'units']).execute()
-    expect(await totals()).toEqual([{ count: 16, units: 120 }])
-    await both.store.maintain()
-    expect(await totals()).toEqual([{ count: 16, units: 120 }])
-    await until(async () => (await both.two.admin.get('/leads')).body.meta.total === 16)
+    expect(await totals()).toEqual([{ count: made.length, units: value }])
+    await both.store.transaction((db) => sql`select accord_fold_totals(0)`.execute(db))
+    expect(await totals()).toEqual([{ count: made.length, units: value }])
+    const { rows } = await sql`select count(*) as count from lead_total_changes`.execute(both.store.db)
+    expect(rows).toEqual([{ count: 1 }])
+    await until(async () => (await both.two.admin.get('/leads')).body.meta.total === made.length)
   })
 })
