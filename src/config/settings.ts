@@ -104,8 +104,23 @@ const storage = {
     name: 'ACCORD_DATABASE_URL',
     default: ({ dataDir }) => `sqlite:${join(dataDir, 'accord.db')}`,
     defaultInWords: 'accord.db in the data folder',
-    meaning: 'The database, such as sqlite:/srv/accord.db. sqlite::memory: stores nothing on disk.',
+    meaning:
+      'The database, such as sqlite:/srv/accord.db or postgres://user:password@host/database (PostgreSQL 15 or newer). sqlite::memory: stores nothing on disk.',
     parse: parsers.parseDatabaseUrl,
+  },
+  databasePooler: {
+    name: 'ACCORD_DATABASE_POOLER',
+    default: 'none',
+    meaning:
+      'transaction if the PostgreSQL URL leads to a pooler in transaction mode, such as PgBouncer. The database user then needs timezone UTC.',
+    parse: parsers.oneOf('none', 'transaction'),
+  },
+  databaseConnections: {
+    name: 'ACCORD_DATABASE_CONNECTIONS',
+    default: '8',
+    meaning:
+      'Maximum number of PostgreSQL connections that each process opens for reads, and the same number again for writes.',
+    parse: parsers.integerBetween(1, 1_000),
   },
   secret: {
     name: 'ACCORD_SECRET',
