@@ -49,7 +49,7 @@ export function requirementProblem(facts: ServerFacts, isPooled: boolean): strin
   if (schema === null || !facts.mayCreateTables)
     return `the user ${user} may not create tables there. Run as its owner: grant create on schema ${schema ?? 'public'} to "${user}"`
   if (!facts.hasExtension && !facts.mayCreateExtension)
-    return `the extension pg_trgm is missing there. Run as a superuser: create extension pg_trgm or: grant create on database "${database}" to "${user}"`
+    return `the extension pg_trgm is missing there. Run as a superuser: create extension pg_trgm, or: grant create on database "${database}" to "${user}"`
   return null
 }
 
