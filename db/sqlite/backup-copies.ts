@@ -73,7 +73,7 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
  */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
-/** Writes a snapshot of the database into a new file. Resolves once the file is synced to the disk. */
+/** Writes a snapshot of the database into a new file. Resolves once the file is synced. */
 export async function copySqlite(db: Kysely<unknown>, path: string): Promise<void> {
   // The file is created with its permissions before the copy, so that no other user can ever read
   // the copy.

@@ -3,7 +3,8 @@
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'
-import { type Setting, settings } from '../../src/config/settings.ts'
+import type { Setting } from '../../src/config/setting.ts'
+import { settings } from '../../src/config/settings.ts'
 import { envTemplate, settingsHelp } from '../../src/config/settings-text.ts'
 
 const listed = Object.values<Setting>(settings)

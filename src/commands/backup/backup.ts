@@ -195,9 +195,9 @@ function copySecret(partial: string, config: Config, isWanted: boolean): Manifes
 
 /**
  * Copies the database and the contents of all files that its rows refer to. Returns the data of the
- * copy and the hashes of missing files. A file is written before its row and removed after its row. Contents that are
- * copied before the database therefore cannot get lost. Contents that are new in the database copy
- * are copied afterwards.
+ * copy and the hashes of missing files. A file is written before its row and removed after its row.
+ * Contents that are copied before the database therefore cannot get lost. Contents that are new in
+ * the database copy are copied afterwards.
  */
 async function copyDatabaseAndFiles(
   store: Store,

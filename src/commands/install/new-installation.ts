@@ -54,7 +54,7 @@ export async function moveInstallationAside(config: Config): Promise<string[]> {
   return moved
 }
 
-/** Throws unless the database on the server has no tables, because Accord cannot move them aside. */
+/** Throws if the database on the server has tables, because Accord cannot move them aside. */
 async function assertEmptyServer(config: Config): Promise<void> {
   const { hasTables, problem } = await lookForInstallation(config)
   const shown = displayUrl(config.databaseUrl)
