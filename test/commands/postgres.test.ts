@@ -19,7 +19,8 @@ import { splitPassword } from '../../db/postgres/url.ts'
 import { displayUrl, openStore } from '../../db/store.ts'
 import { backupCommand } from '../../src/commands/backup/backup.ts'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
-import { install, installCommand } from '../../src/commands/install/install.ts'
+import { install } from '../../src/commands/install/install.ts'
+import { moveInstallationAside } from '../../src/commands/install/new-installation.ts'
 import { migrateCommand } from '../../src/commands/migrate.ts'
 import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import { rebuildSearchCommand } from '../../src/commands/search.ts'
@@ -270,12 +271,13 @@ describe.skipIf(process.env.ACCORD_TEST_WITHOUT_POSTGRES === '1')(
         expect(code).toBe(1)
         expect(await administrate(empty.database, 'select 1 from pg_tables where tableowner = $$crm$$')).toEqual([])
 
-        const refused = await said(() => installCommand(config, { new: true }))
-        expect(refused.stderr).toContain(
+        await expect(moveInstallationAside(config)).rejects.toThrow(
           `The database ${shownUrl(database)} contains an installation, which cannot be moved aside.`,
         )
-        const begun = await said(() => installCommand(empty.config, { new: true }))
-        expect(begun.stdout).toMatch(/^Moved the former data to \S+before-new-\S+\.\n/)
+        expect(await moveInstallationAside(empty.config)).toEqual([expect.stringContaining('before-new-')])
+        const store = await openData(empty.config)
+        await install(empty.config, store, { folder })
+        await store.close()
         expect(await emails(empty.config)).toEqual(['admin@example.com'])
       })
 
