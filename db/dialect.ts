@@ -165,17 +165,12 @@ export interface Dialect {
   readonly copies: Copies
 }
 
-/** Copies a whole database, and reads the facts that a check of a copy needs. */
+/** Reads the facts about a database that a check of its copy needs. */
 export interface Copies {
   /** Returns the maximum size of a copy in bytes. */
   sizeOf(db: Kysely<unknown>): Promise<number>
   /** Returns the size of the log (WAL) beside the database file in bytes. */
   walBytes(url: string): number
-  /**
-   * Writes a snapshot of the database into a new file while other connections read and write.
-   * Resolves once the file is synced to the disk.
-   */
-  copyTo(db: Kysely<unknown>, path: string): Promise<void>
   /**
    * Returns every table except the internal tables of the engine. `columns` is sorted by name.
    * `key` lists the columns of the primary key in key order.
@@ -183,7 +178,7 @@ export interface Copies {
   tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
   /**
    * Copies the database before migrations change it. Returns the path of the copy, or null for a
-   * database in memory.
+   * database that is not a file.
    */
   copyBeforeMigration(db: Kysely<unknown>, url: string, stamp: string): Promise<string | null>
 }

@@ -2,8 +2,9 @@
 // id, so the program notices a lost or exchanged database.
 
 import { createHash } from 'node:crypto'
+import { probePostgres } from './postgres/installation-probe.ts'
 import { probeSqlite } from './sqlite/installation-probe.ts'
-import { type DatabaseCopy, databaseFile } from './store.ts'
+import { type DatabaseCopy, databaseFile, isInMemory } from './store.ts'
 
 /**
  * The number of migrations that make up the id. The id is a hash of the times of the first
@@ -13,22 +14,38 @@ const migrationsOfId = 10
 
 export interface FoundInstallation {
   /**
-   * `installed`: the database has its initial rows. `empty`: the file is missing or has no initial
-   * rows. `unreadable`: the file is damaged, or this user may not read the file.
+   * `installed`: the database has its initial rows. `empty`: the database does not exist or has no
+   * initial rows. `unreadable`: the file is damaged or may not be read by this user, or the server
+   * cannot be used.
    */
   state: 'empty' | 'installed' | 'unreadable'
   id: string | null
+  /** Whether there are tables, which the initial rows may be missing from. */
+  hasTables: boolean
+  /**
+   * Why a database server cannot be used, as the end of a sentence about the database. Null for a
+   * file, because opening the file reports the reason.
+   */
+  problem: string | null
 }
 
+const nothing: FoundInstallation = { state: 'empty', id: null, hasTables: false, problem: null }
+
 /**
- * Returns the installation of a database. Opens the file only for reading and creates nothing. A
- * database in memory is always empty.
+ * Returns the installation of a database. Only reads and creates nothing. A database in memory is
+ * always empty. `isPooled`: see `PostgresOptions`.
  */
-export function findInstallation(url: string): FoundInstallation {
+export async function findInstallation(url: string, { isPooled = false } = {}): Promise<FoundInstallation> {
+  if (isInMemory(url)) return nothing
   const file = databaseFile(url)
-  const probe = file === null ? null : probeSqlite(file, { migrations: migrationsOfId })
-  if (probe === null) return { state: file === null ? 'empty' : 'unreadable', id: null }
-  return probe.isSeeded ? { state: 'installed', id: idOf(probe.migratedAt) } : { state: 'empty', id: null }
+  const wanted = { migrations: migrationsOfId, isPooled }
+  const probe =
+    file === null ? await probePostgres(url, wanted) : ({ problem: null, ...probeSqlite(file, wanted) } as const)
+  if (probe.migratedAt === undefined || probe.problem !== null)
+    return { ...nothing, state: 'unreadable', problem: probe.problem }
+  const hasTables = probe.migratedAt.length > 0
+  if (!probe.isSeeded) return { ...nothing, hasTables }
+  return { state: 'installed', id: idOf(probe.migratedAt), hasTables, problem: null }
 }
 
 /** Returns the installation id of an open database, or null before the tenth migration. */

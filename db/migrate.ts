@@ -127,6 +127,16 @@ const createList = (db: Db, dialect: Dialect): Promise<void> =>
     .modifyEnd(sql.raw(dialect.tableOptions))
     .execute()
 
+/** The database was migrated by a newer version of the program. */
+export class NewerDatabaseError extends Error {
+  constructor(unknown: readonly string[]) {
+    super(
+      `This database was migrated by a newer version of Accord CRM (${unknown.join(', ')}). Install that version, or restore a backup made before it.`,
+    )
+    this.name = 'NewerDatabaseError'
+  }
+}
+
 /**
  * Returns the names of the pending migrations in order. Changes nothing. Throws for a database that
  * a newer version of the program has migrated.
@@ -135,14 +145,17 @@ export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrat
   const tables = await store.db.introspection.getTables()
   const isFresh = !tables.some((table) => table.name === 'migrations')
   const applied = isFresh ? [] : await store.db.selectFrom('migrations').select('name').orderBy('name').execute()
-  const names = new Set(applied.map((row) => row.name))
-  const unknown = [...names].filter((name) => !known.some((migration) => migration.name === name))
-  if (unknown.length > 0) {
-    throw new Error(
-      `This database was migrated by a newer version of Accord CRM (${unknown.join(', ')}). Install that version, or restore a backup made before it.`,
-    )
-  }
-  return known.map((migration) => migration.name).filter((name) => !names.has(name))
+  return pendingAfter(
+    applied.map(({ name }) => name),
+    known,
+  )
+}
+
+/** The same for the names of the applied migrations. */
+export function pendingAfter(applied: readonly string[], known = migrations): string[] {
+  const unknown = applied.filter((name) => !known.some((migration) => migration.name === name))
+  if (unknown.length > 0) throw new NewerDatabaseError(unknown)
+  return known.map(({ name }) => name).filter((name) => !applied.includes(name))
 }
 
 function unknownTables(store: Store): Kysely<unknown> {

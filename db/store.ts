@@ -5,10 +5,11 @@ import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Dialect, StorageFault } from './dialect.ts'
 import type { Pools as PostgresPools } from './postgres/connection.ts'
-import { isPostgresUrl } from './postgres/dialect.ts'
 import { openPostgresStore } from './postgres/open.ts'
+import { dumpDatabase } from './postgres/programs.ts'
+import { hidePassword, isPostgresUrl } from './postgres/url.ts'
 import { createSnapshot, type DatabaseSnapshot } from './snapshots.ts'
-import { checkpointSqliteIfUnused, sqliteSideFiles } from './sqlite/backup-copies.ts'
+import { checkpointSqliteIfUnused, copySqlite, sqliteSideFiles } from './sqlite/backup-copies.ts'
 import { maxBusyWaitMs } from './sqlite/busy-retry.ts'
 import {
   isSqliteUrl,
@@ -22,6 +23,8 @@ import { openSqliteStore } from './sqlite/open.ts'
 import type { RecordedFault } from './sqlite/storage-faults.ts'
 import type { DB } from './tables.gen.ts'
 
+export { findServerUse } from './postgres/installation-probe.ts'
+export { readDump, restoreDump } from './postgres/programs.ts'
 export type { DatabaseSnapshot } from './snapshots.ts'
 export type { FaultKind, RecordedFault } from './sqlite/storage-faults.ts'
 
@@ -43,6 +46,14 @@ export interface TransactionOptions {
   readonly isLong?: boolean
   /** With `isLong`: large changes are split into savepoints with few changes each. */
   readonly inParts?: boolean
+}
+
+export interface PoolUse {
+  readonly pool: 'read' | 'write'
+  readonly open: number
+  readonly idle: number
+  /** How many callers wait for a connection. */
+  readonly waiting: number
 }
 
 export interface Store {
@@ -114,6 +125,8 @@ export interface Store {
   deferToCommit(db: Db, records: readonly RecordRef[]): Promise<void>
   /** Returns how many transactions ran again after a conflict with another one. */
   retries(): number
+  /** Returns the connections to the database server, by pool. Empty without a server. */
+  connections(): PoolUse[]
   /** Returns the size of the log (WAL) in bytes; 0 for a database in memory. */
   walBytes(): number
   /**
@@ -186,7 +199,16 @@ export function storeExists(url: string): boolean {
   return file !== null && existsSync(file)
 }
 
-/** Returns the path of the database file, or null for a database in memory. */
+/** Returns the name of the engine. */
+export const engineOf = (url: string): Dialect['name'] => (isPostgresUrl(url) ? 'postgres' : 'sqlite')
+
+/** Returns the URL for messages and logs, without a password. */
+export const displayUrl = (url: string): string => hidePassword(url)
+
+/** Returns whether the database ends with its process. */
+export const isInMemory = (url: string): boolean => isSqliteUrl(url) && sqliteFile(url) === null
+
+/** Returns the path of the database file, or null for a database in memory or on a server. */
 export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
 
 /**
@@ -197,6 +219,26 @@ export const openCopy = (file: string): DatabaseCopy => ({
   ...createSnapshot(openSqliteSnapshot(file, maxBusyWaitMs)),
   dialect: sqliteDialect,
 })
+
+/**
+ * Writes a copy of the database into a new file while other connections read and write. Resolves
+ * once the file is synced to the disk. The result is the data of the copy; the caller must close
+ * it.
+ */
+export async function copyStore(store: Store, path: string): Promise<DatabaseCopy> {
+  if (!isPostgresUrl(store.url)) {
+    await copySqlite(store.db as unknown as Kysely<unknown>, path)
+    return openCopy(path)
+  }
+  const snapshot = await store.snapshot()
+  try {
+    await dumpDatabase(store.url, snapshot.db as unknown as Kysely<unknown>, path)
+    return { ...snapshot, dialect: store.dialect }
+  } catch (cause) {
+    await snapshot.close()
+    throw cause
+  }
+}
 
 /**
  * Writes the log into the database file and removes the log. Returns false and changes nothing

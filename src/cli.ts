@@ -44,7 +44,7 @@ program
 
 program
   .command('migrate')
-  .description('apply pending database migrations, after a copy of the database')
+  .description('apply pending database migrations, after a copy of a SQLite database')
   .action(async () => (await import('./commands/migrate.ts')).migrateCommand(readEnvironment()))
 
 program

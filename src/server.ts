@@ -42,8 +42,9 @@ export interface Running {
   close(): Promise<void>
 }
 
-/** Starts a server. `store` may already be open, for example after an installation. */
-export async function startServer(config: Config, store: Store = openData(config)): Promise<Running> {
+/** Starts a server. The database may already be open, for example after an installation. */
+export async function startServer(config: Config, opened?: Store): Promise<Running> {
+  const store = opened ?? (await openData(config))
   let app: App | undefined
   try {
     const migrated = await migrateData(config, store, searchIndex.rebuild)

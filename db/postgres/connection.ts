@@ -25,7 +25,7 @@ export interface PoolOptions {
 }
 
 const defaultConnections = 8
-const connectTimeoutMs = 5_000
+export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
 /** A transaction that waits for its process this long is rolled back, because it blocks others. */
 const idleInTransactionMs = 30_000

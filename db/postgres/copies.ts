@@ -1,31 +1,13 @@
-// Copies a whole database with pg_dump, and reads the facts that a check of a copy needs.
+// Reads the facts about a database that a check of its copy needs. pg_dump makes the copy
+// (programs.ts).
 
-import { spawn } from 'node:child_process'
 import { type Kysely, sql } from 'kysely'
 import type { Copies } from '../dialect.ts'
 import { databaseSize } from './snapshot.ts'
 
-/** Runs a program of PostgreSQL. Rejects with its last line on standard error. */
-export function runProgram(program: string, args: readonly string[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-    let complaint = ''
-    child.stderr.on('data', (bytes: Buffer) => {
-      complaint = (complaint + bytes.toString('utf8')).slice(-2_000)
-    })
-    child.on('error', (cause) =>
-      reject(new Error(`${program} cannot be started. Install the client programs of PostgreSQL.`, { cause })),
-    )
-    child.on('close', (code) =>
-      code === 0 ? resolve() : reject(new Error(`${program} failed: ${complaint.trim().split('\n').at(-1)}`)),
-    )
-  })
-}
-
 export const postgresCopies: Copies = {
   sizeOf: databaseSize,
   walBytes: () => 0,
-  copyTo: () => Promise.reject(new Error('pg_dump copies a PostgreSQL database by its URL.')),
   async tables(db: Kysely<unknown>) {
     const { rows } = await sql<{ table: string; column: string; key: number | null }>`
       select tables.relname as "table", columns.attname as "column",
@@ -48,7 +30,7 @@ export const postgresCopies: Copies = {
       tables.get(table)?.key.push(column)
     return [...tables.values()]
   },
-  // Migrations run in one transaction, and a copy of a large database takes long. README.md asks for
-  // a backup before an upgrade.
+  // Migrations run in one transaction, and a copy of a large database takes long. README.md asks
+  // for a backup before an upgrade.
   copyBeforeMigration: async () => null,
 }

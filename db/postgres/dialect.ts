@@ -10,8 +10,6 @@ import { functionStatements, postgresFullText } from './full-text.ts'
 import { postgresRelations } from './relations.ts'
 import { inSnapshot } from './snapshot.ts'
 
-export const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url)
-
 /** A dotted path as the array of keys that `#>` takes. It is a literal, so that indexes match it. */
 function pathLiteral(path: string): RawBuilder<unknown> {
   if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)

@@ -6,6 +6,7 @@ import {
   type CompiledQuery,
   type ConnectionProvider,
   type DatabaseConnection,
+  type DatabaseMetadataOptions,
   DefaultConnectionProvider,
   DefaultQueryExecutor,
   type Dialect,
@@ -15,6 +16,8 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryResult,
+  sql,
+  type TableMetadata,
 } from 'kysely'
 import type { QueryResult as PgResult, Pool, PoolClient } from 'pg'
 import type { Pools } from './connection.ts'
@@ -46,11 +49,11 @@ const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s
 const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
 
 /** Runs a statement. Errors without an SQLSTATE become `ConnectionLostError`. */
-async function run<R>(client: PoolClient, { sql, parameters }: SqlQuery): Promise<QueryResult<R>> {
+async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): Promise<QueryResult<R>> {
   let result: PgResult
   try {
     // Only a query without parameters may hold several statements.
-    result = await (parameters.length === 0 ? client.query(sql) : client.query(sql, parameters as unknown[]))
+    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters as unknown[]))
   } catch (error) {
     throw asLost(error)
   }
@@ -276,8 +279,25 @@ const dialect: Dialect = {
   createDriver: () => {
     throw new Error('A database is opened by db/store.ts.')
   },
-  createIntrospector: (db) => new PostgresIntrospector(db),
+  createIntrospector: (db) => new OwnIntrospector(db),
   createQueryCompiler: () => new PostgresQueryCompiler(),
+}
+
+/** Sees only the tables of the schema that unqualified names refer to, as statements do. */
+class OwnIntrospector extends PostgresIntrospector {
+  // biome-ignore lint/suspicious/noExplicitAny: the type of Kysely
+  readonly #db: Kysely<any>
+
+  // biome-ignore lint/suspicious/noExplicitAny: the type of Kysely
+  constructor(db: Kysely<any>) {
+    super(db)
+    this.#db = db
+  }
+
+  override async getTables(options?: DatabaseMetadataOptions): Promise<TableMetadata[]> {
+    const { rows } = await sql<{ schema: string | null }>`select current_schema() as schema`.execute(this.#db)
+    return (await super.getTables(options)).filter(({ schema }) => schema === rows[0]?.schema)
+  }
 }
 
 const compiler = new PostgresQueryCompiler()

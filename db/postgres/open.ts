@@ -4,7 +4,16 @@
 import { sql } from 'kysely'
 import type { StorageFault } from '../dialect.ts'
 import type { DatabaseSnapshot } from '../snapshots.ts'
-import type { Db, DeferredWork, RecordRef, Store, StoreOptions, WriteFault } from '../store.ts'
+import type {
+  Db,
+  DeferredWork,
+  PoolUse,
+  RecordRef,
+  Store,
+  StoreOptions,
+  TransactionOptions,
+  WriteFault,
+} from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { type CommitWatch, watchCommits } from './commit-watch.ts'
 import { openPools, type Pools } from './connection.ts'
@@ -63,7 +72,12 @@ class PostgresStore implements Store {
     rememberPools(this.db as never, this.#pools)
   }
 
-  transaction = <T>(work: (db: Db) => Promise<T>): Promise<T> => runTransaction<DB, T>(this.#pools, this.#events, work)
+  transaction = <T>(work: (db: Db) => Promise<T>, { isLong = false }: TransactionOptions = {}): Promise<T> =>
+    runTransaction<DB, T>(this.#pools, this.#events, async (db) => {
+      // A statement of a migration may rewrite a large table.
+      if (isLong) await sql`set local statement_timeout = 0`.execute(db)
+      return work(db)
+    })
 
   health = (): WriteFault => this.#health
 
@@ -94,6 +108,11 @@ class PostgresStore implements Store {
     this.#deferredWork = work
   }
   deferToCommit = (db: Db, records: readonly RecordRef[]): Promise<void> => this.#deferredWork(db, records)
+  connections = (): PoolUse[] =>
+    (['read', 'write'] as const).map((pool) => {
+      const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#pools[pool]
+      return { pool, open, idle, waiting }
+    })
   walBytes = () => 0
   onCommit = (listener: () => void): (() => void) => {
     this.#listeners.add(listener)

@@ -1,6 +1,6 @@
 // Copies a whole SQLite database with VACUUM INTO, which reads one snapshot while other connections
 // write. A copy of the database file alone would miss the commits in the log. VACUUM INTO does not
-// sync the copy, so `copyTo` does.
+// sync the copy, so `copySqlite` does.
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -24,7 +24,6 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
       const file = fileOf(url)
       return file === null ? 0 : walBytes(file)
     },
-    copyTo,
     async tables(db) {
       const { rows } = await sql<{ table: string; column: string; key: number }>`
         select tables.name as "table", columns.name as "column", columns.pk as "key"
@@ -50,7 +49,7 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
         const problem = noRoomFor(await this.sizeOf(db), folder)
         if (problem !== null) throw new Error(problem)
-        await copyTo(db, `${copy}.partial`)
+        await copySqlite(db, `${copy}.partial`)
         renameSync(`${copy}.partial`, copy)
         syncPath(folder)
       } catch (cause) {
@@ -74,7 +73,8 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
  */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
-async function copyTo(db: Kysely<unknown>, path: string): Promise<void> {
+/** Writes a snapshot of the database into a new file. Resolves once the file is synced. */
+export async function copySqlite(db: Kysely<unknown>, path: string): Promise<void> {
   // The file is created with its permissions before the copy, so that no other user can ever read
   // the copy.
   rmSync(path, { force: true })

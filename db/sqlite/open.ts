@@ -108,6 +108,7 @@ class SqliteStore implements Store {
   renewReadTransaction = (agoMs?: number) => this.#reader?.transaction.end(agoMs)
   deferToCommit = async (_db: Db, records: readonly RecordRef[]): Promise<void> => this.#queue.defer(records)
   retries = () => 0
+  connections = () => []
   transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
     const begun = this.db.transaction()
     return (isLong ? begun.setIsolationLevel(inParts ? 'snapshot' : 'serializable') : begun).execute((db) =>

@@ -1,17 +1,15 @@
 // Opens the store of an installed data folder. Throws when there is no database or when migrations
 // are pending.
 import { pendingMigrations } from '../../db/migrate.ts'
-import { type Store, storeExists } from '../../db/store.ts'
+import { displayUrl, engineOf, type Store, storeExists } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { openData } from '../installation/data-folder.ts'
 import { assertNotLost } from '../installation/installation.ts'
 import { CommandError } from './command-error.ts'
 
 export async function withInstalled<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
-  assertNotLost(config)
-  if (!storeExists(config.databaseUrl))
-    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
-  const store = openData(config)
+  await assertInstalled(config)
+  const store = await openData(config)
   try {
     if ((await pendingMigrations(store)).length > 0)
       throw new CommandError('The database is older than this program. Run: accord migrate')
@@ -19,4 +17,15 @@ export async function withInstalled<T>(config: Config, work: (store: Store) => P
   } finally {
     await store.close()
   }
+}
+
+/** Throws unless there is a database, on which `accord install` has run or can go on. */
+export async function assertInstalled(config: Config): Promise<void> {
+  const { state } = await assertNotLost(config)
+  if (state !== 'empty' || storeExists(config.databaseUrl)) return
+  throw new CommandError(
+    engineOf(config.databaseUrl) === 'postgres'
+      ? `The database ${displayUrl(config.databaseUrl)} is empty. Run: accord install`
+      : `There is no database at ${config.databaseUrl}. Run: accord install`,
+  )
 }

@@ -4,7 +4,7 @@ import { migrateData, openData } from '../installation/data-folder.ts'
 import { rebuildSearch } from './rebuild-search.ts'
 
 export async function migrateCommand(config: Config): Promise<void> {
-  const store = openData(config)
+  const store = await openData(config)
   try {
     const applied = await migrateData(config, store, rebuildSearch)
     for (const name of applied) console.log(`applied ${name}`)

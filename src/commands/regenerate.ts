@@ -2,10 +2,9 @@
 // documentation of a running server shows the new contract on the next reload.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { findInstallation } from '../../db/installation.ts'
 import type { Config } from '../config/config.ts'
 import { publishContract } from '../installation/data-folder.ts'
-import { listTraces } from '../installation/installation.ts'
+import { listTraces, lookForInstallation } from '../installation/installation.ts'
 import { packageRoot } from '../installation/package-info.ts'
 
 export async function regenerateCommand(
@@ -24,7 +23,7 @@ export async function regenerateCommand(
   const config = readConfig()
   // Without an installation, no documentation needs the contract. `accord install` publishes it
   // later.
-  if (listTraces(config).length === 0 && findInstallation(config.databaseUrl).state !== 'installed') return
+  if (listTraces(config).length === 0 && (await lookForInstallation(config)).state !== 'installed') return
   if (publishContract(config)) {
     console.log(
       `Published the contract to ${config.dataDir}. Reload the documentation; restart the server to follow it.`,

@@ -12,7 +12,7 @@ export async function serveCommand(config: Config): Promise<Running> {
 }
 
 export async function startCommand(config: Config): Promise<Running> {
-  const store = openData(config)
+  const store = await openData(config)
   try {
     const isFresh = await isEmpty(store)
     const { done, admin } = await install(config, store)

@@ -3,7 +3,8 @@
 // that names the variable.
 import { readFileSync } from 'node:fs'
 import { ConfigError } from './parsers.ts'
-import { retiredSettings, type Setting, type Settings, settings } from './settings.ts'
+import type { Setting } from './setting.ts'
+import { retiredSettings, type Settings, settings } from './settings.ts'
 
 export { ConfigError } from './parsers.ts'
 

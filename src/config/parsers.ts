@@ -48,7 +48,8 @@ export const trueFalse: Parser<boolean> = (...setting) => parseTrueFalse(...sett
 
 export const parseDatabaseUrl: Parser<string> = (text, name) => {
   // The message shows only the scheme, because the URL may have a password.
-  if (!text.startsWith('sqlite:')) throw new ConfigError(name, `must start with sqlite:, not "${text.split(':')[0]}:".`)
+  if (!/^(sqlite:|postgres(ql)?:\/\/)/.test(text))
+    throw new ConfigError(name, `must start with sqlite: or postgres://, not "${text.split(':')[0]}:".`)
   return text
 }
 

@@ -1,6 +1,7 @@
 // Prints the table of settings as text: as the .env template, as the table in the README, and as
 // the end of `accord serve --help`. test/readme.test.ts compares the README with this table.
-import { type Setting, settingGroups, settings } from './settings.ts'
+import type { Setting } from './setting.ts'
+import { settingGroups, settings } from './settings.ts'
 
 const fixedDefaultOf = (setting: Setting): string => (typeof setting.default === 'string' ? setting.default : '')
 

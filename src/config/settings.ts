@@ -3,43 +3,13 @@
 // --help`.
 import { join, resolve } from 'node:path'
 import * as parsers from './parsers.ts'
+import type { SettingGroup } from './setting.ts'
 
 /**
  * Variables that earlier versions read. Such a variable has no effect; when it is set, the program
  * warns.
  */
 export const retiredSettings = ['ACCORD_RESPONSE_CACHE_MB', 'ACCORD_REPLY_MEMORY_MB'] as const
-
-/** The settings that a default may depend on. */
-interface Earlier {
-  dataDir: string
-  appUrl: string | null
-  appName: string
-}
-
-export interface Setting<T = unknown> {
-  name: string
-  /** The default in the spelling of .env. An empty text means that no value is set. */
-  default: string | ((earlier: Earlier) => string)
-  /** A description of the default. Shown instead of a default that is derived or empty. */
-  defaultInWords?: string
-  unit?: string
-  /** One or two sentences. The sentences must be readable both as plain text and as Markdown. */
-  meaning: string
-  parse: parsers.Parser<T>
-  /**
-   * Whether leading and trailing spaces are kept. Needed for a password, which may begin or end
-   * with spaces.
-   */
-  keepsSpaces?: true
-  /**
-   * The former name of the variable. It still works, with a warning, until the second next minor
-   * version.
-   */
-  formerName?: string
-}
-
-type SettingGroup = Record<string, Setting>
 
 const network = {
   host: {
@@ -104,8 +74,23 @@ const storage = {
     name: 'ACCORD_DATABASE_URL',
     default: ({ dataDir }) => `sqlite:${join(dataDir, 'accord.db')}`,
     defaultInWords: 'accord.db in the data folder',
-    meaning: 'The database, such as sqlite:/srv/accord.db. sqlite::memory: stores nothing on disk.',
+    meaning:
+      'The database, such as sqlite:/srv/accord.db or postgres://user:password@host/database (PostgreSQL 15 or newer). sqlite::memory: stores nothing on disk.',
     parse: parsers.parseDatabaseUrl,
+  },
+  databasePooler: {
+    name: 'ACCORD_DATABASE_POOLER',
+    default: 'none',
+    meaning:
+      'transaction if the PostgreSQL URL leads to a pooler in transaction mode, such as PgBouncer. The database user then needs timezone UTC.',
+    parse: parsers.oneOf('none', 'transaction'),
+  },
+  databaseConnections: {
+    name: 'ACCORD_DATABASE_CONNECTIONS',
+    default: '8',
+    meaning:
+      'Maximum number of PostgreSQL connections that each process opens for reads, and the same number again for writes.',
+    parse: parsers.integerBetween(1, 1_000),
   },
   secret: {
     name: 'ACCORD_SECRET',

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { makeFolder } from '../../db/disk.ts'
 import { type MigrationTools, migrate, migrations } from '../../db/migrate.ts'
-import { databaseFile, openStore, type Store } from '../../db/store.ts'
+import { databaseFile, displayUrl, openStore, type Store, type StoreOptions } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { accessProblem, isDiskFull } from './access-problems.ts'
@@ -34,12 +34,17 @@ function writtenPaths(config: Config): string[] {
   return [...writtenFolders(config), ...files, secretFile(config), filesFolder(config)]
 }
 
+/** Returns the options for opening a database on a server. */
+export const serverOptions = ({ databaseConnections, databasePooler }: Config): Pick<StoreOptions, 'postgres'> => ({
+  postgres: { max: databaseConnections, isPooled: databasePooler === 'transaction' },
+})
+
 /**
  * Opens the database. Creates the data folder if it is missing, with access only for its owner.
  * Throws ConfigError when the data cannot be used. A lost database is an error, too, and is never
  * replaced by a new database.
  */
-export function openData(config: Config): Store {
+export async function openData(config: Config): Promise<Store> {
   try {
     makeFolder(config.dataDir, 0o700)
   } catch (cause) {
@@ -52,10 +57,14 @@ export function openData(config: Config): Store {
     )
   const problem = accessProblem(writtenPaths(config))
   if (problem !== null) throw new ConfigError('ACCORD_DATA_DIR', `is ${config.dataDir}, and ${problem}.`)
-  const { state, id } = assertNotLost(config)
+  const { state, id } = await assertNotLost(config)
   try {
     if (state === 'empty') markInstalling(config)
-    const store = openStore(config.databaseUrl, { groupMs: config.groupCommitMs, folders: [config.dataDir] })
+    const store = openStore(config.databaseUrl, {
+      ...serverOptions(config),
+      groupMs: config.groupCommitMs,
+      folders: [config.dataDir],
+    })
     if (state === 'installed') markInstalled(config, id)
     return store
   } catch (cause) {
@@ -68,7 +77,7 @@ export function openData(config: Config): Store {
       )
     throw configError(
       'ACCORD_DATABASE_URL',
-      `is ${config.databaseUrl}, which cannot be opened: ${messageOf(cause)}.`,
+      `is ${displayUrl(config.databaseUrl)}, which cannot be opened: ${messageOf(cause)}.`,
       cause,
     )
   }

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
 import { storageFaultOf } from '../../db/storage-errors.ts'
-import { databaseFile } from '../../db/store.ts'
+import { displayUrl, engineOf, isInMemory } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { writeFileAtomic } from './atomic-file.ts'
 
@@ -56,7 +56,7 @@ export function listTraces(config: Config): string[] {
   const found = (names: readonly string[]): string[] => names.filter((name) => existsSync(join(dataDir, name)))
   // A database in memory is empty at every start. Its server leaves a secret and files behind, so
   // only `installed` proves an installation.
-  if (databaseFile(databaseUrl) === null) return found(['installed'])
+  if (isInMemory(databaseUrl)) return found(['installed'])
   const folders = [
     ...(hasEntries(filesFolder(config)) ? ['files/'] : []),
     ...(hasEntries(backupsFolder(config)) ? ['backups/'] : []),
@@ -64,11 +64,15 @@ export function listTraces(config: Config): string[] {
   return [...folders, ...found(['installed', 'last-backup', 'secret', 'openapi.json'])]
 }
 
+/** Returns the installation that the configured database belongs to. */
+export const lookForInstallation = ({ databaseUrl, databasePooler }: Config): Promise<FoundInstallation> =>
+  findInstallation(databaseUrl, { isPooled: databasePooler === 'transaction' })
+
 /**
  * Returns the problem of a lost database, as the end of a sentence about the database. `problem` is
  * null when the database may be opened or created.
  */
-export function findLoss(config: Config): { problem: string | null; found: FoundInstallation } {
+export async function findLoss(config: Config): Promise<{ problem: string | null; found: FoundInstallation }> {
   // The traces must be listed before the installing mark is checked. An installing process creates
   // the mark first and removes it last, so its files are never mistaken for those of a lost
   // database.
@@ -76,7 +80,7 @@ export function findLoss(config: Config): { problem: string | null; found: Found
   const isFirstStart = existsSync(installingMark(config)) && seen.every((name) => name === 'secret')
   const mark = installedMark(config)
   const id = existsSync(mark) ? readFileSync(mark, 'utf8').trim() : null
-  const found = findInstallation(config.databaseUrl)
+  const found = await lookForInstallation(config)
   if (found.state === 'empty' && seen.length > 0 && !isFirstStart) return { problem: emptinessOf(config, seen), found }
   if (found.state === 'installed' && id !== null && id !== '' && id !== found.id)
     return { problem: `belongs to another installation than ${config.dataDir}`, found }
@@ -84,26 +88,29 @@ export function findLoss(config: Config): { problem: string | null; found: Found
 }
 
 const emptinessOf = ({ databaseUrl }: Config, seen: readonly string[]): string =>
-  databaseFile(databaseUrl) === null
+  isInMemory(databaseUrl)
     ? 'is in memory, but the folder contains the files of an installation'
     : `is gone or empty, but ${listed(seen)} of an installation ${seen.length > 1 ? 'exist' : 'exists'}`
 
 /**
- * Throws ConfigError for a lost database or the database of another installation. Changes nothing.
+ * Throws ConfigError for a lost database, the database of another installation, or a server that
+ * cannot be used. Changes nothing.
  */
-export function assertNotLost(config: Config): FoundInstallation {
-  const { problem, found } = findLoss(config)
-  if (problem === null) return found
+export async function assertNotLost(config: Config): Promise<FoundInstallation> {
+  const { problem, found } = await findLoss(config)
   const { dataDir, databaseUrl } = config
+  if (found.problem !== null)
+    throw new ConfigError('ACCORD_DATABASE_URL', `is ${displayUrl(databaseUrl)}, and ${found.problem}.`)
+  if (problem === null) return found
   const instead =
     found.state === 'installed'
       ? `Put the right database there. To use this one from now on, delete ${installedMark(config)}.`
-      : databaseFile(databaseUrl) === null
+      : isInMemory(databaseUrl)
         ? 'Choose another ACCORD_DATA_DIR for a database in memory.'
-        : `${restoreAdvice(config)}. To begin a new installation instead: accord install --new (it moves the old data aside).`
+        : `${restoreAdvice(config)}. To begin a new installation instead: accord install --new (it moves the old ${engineOf(databaseUrl) === 'postgres' ? 'files' : 'data'} aside).`
   throw new ConfigError(
     'ACCORD_DATA_DIR',
-    `is ${dataDir}, and its database ${databaseUrl} ${problem}. Nothing was changed. ${instead}`,
+    `is ${dataDir}, and its database ${displayUrl(databaseUrl)} ${problem}. Nothing was changed. ${instead}`,
   )
 }
 
@@ -123,8 +130,7 @@ const listed = (names: readonly string[]): string =>
 
 /** Creates the installing mark. Must be called before a new installation writes any other file. */
 export function markInstalling(config: Config): void {
-  if (databaseFile(config.databaseUrl) !== null)
-    writeFileAtomic(installingMark(config), '', { isFirst: true, mode: 0o600 })
+  if (!isInMemory(config.databaseUrl)) writeFileAtomic(installingMark(config), '', { isFirst: true, mode: 0o600 })
 }
 
 /**
@@ -132,7 +138,7 @@ export function markInstalling(config: Config): void {
  * seeded or restored.
  */
 export function markInstalled(config: Config, id: string | null): void {
-  if (id === null || databaseFile(config.databaseUrl) === null) return
+  if (id === null || isInMemory(config.databaseUrl)) return
   const mark = installedMark(config)
   try {
     if (!existsSync(mark) || readFileSync(mark, 'utf8').trim() !== id) writeFileAtomic(mark, `${id}\n`, { mode: 0o600 })

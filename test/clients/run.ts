@@ -78,7 +78,7 @@ async function served(): Promise<string> {
   const dataDir = mkdtempSync(join(tmpdir(), 'accord-clients-'))
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
   const config = testConfig({ host: '127.0.0.1', port: 0, dataDir, databaseUrl })
-  const store = openData(config)
+  const store = await openData(config)
   await install(config, store, { folder: dataDir })
   const server = await startServer(config, store)
   try {

@@ -3,7 +3,8 @@
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'
-import { type Setting, settings } from '../../src/config/settings.ts'
+import type { Setting } from '../../src/config/setting.ts'
+import { settings } from '../../src/config/settings.ts'
 import { envTemplate, settingsHelp } from '../../src/config/settings-text.ts'
 
 const listed = Object.values<Setting>(settings)
@@ -30,7 +31,9 @@ describe('readConfig', () => {
     ['ACCORD_PORT', '80.5'],
     ['ACCORD_APP_URL', 'crm.example.com'],
     ['ACCORD_APP_URL', 'ftp://crm.example.com'],
-    ['ACCORD_DATABASE_URL', 'postgres://host/crm'],
+    ['ACCORD_DATABASE_URL', 'mysql://host/crm'],
+    ['ACCORD_DATABASE_POOLER', 'session'],
+    ['ACCORD_DATABASE_CONNECTIONS', '0'],
     ['ACCORD_SECRET', 'short'],
     ['ACCORD_ADMIN_EMAIL', 'admin'],
     ['ACCORD_ADMIN_PASSWORD', 'short'],

@@ -232,7 +232,10 @@ describe('a mistake', () => {
 
   it.each([
     [{ ACCORD_SECRET: 'short' }, 'ACCORD_SECRET must have at least 32 characters.\n'],
-    [{ ACCORD_DATABASE_URL: 'mysql://host' }, 'ACCORD_DATABASE_URL must start with sqlite:, not "mysql:".\n'],
+    [
+      { ACCORD_DATABASE_URL: 'mysql://host' },
+      'ACCORD_DATABASE_URL must start with sqlite: or postgres://, not "mysql:".\n',
+    ],
   ])('in %o is another one', async (environment, stderr) => {
     const start = async () => serveCommand(readConfig(environment as Record<string, string>).config)
     expect(await said(start)).toEqual({ code: 1, stdout: '', stderr })

@@ -48,7 +48,7 @@ const into = (changes: Partial<Config> = {}): Config => {
 const restore = (backup: string, options = {}, config = into()) => said(() => restoreCommand(config, backup, options))
 
 async function titlesIn(config: Config): Promise<(string | null)[]> {
-  const store = openData(config)
+  const store = await openData(config)
   const rows = await store.db.selectFrom('leads').select('title').execute()
   await store.close()
   return rows.map(({ title }) => title)
@@ -105,7 +105,7 @@ describe('accord restore', () => {
 
   it('brings tokens back, but no cookie sessions and no password reset links', async () => {
     await restore(whole)
-    const store = openData(into())
+    const store = await openData(into())
     const count = async (table: 'sessions' | 'password_resets' | 'tokens') =>
       (await store.db.selectFrom(table).select('id').execute()).length
     expect([await count('sessions'), await count('password_resets')]).toEqual([0, 0])
@@ -121,7 +121,7 @@ describe('accord restore', () => {
   it('refuses to take the place of data unless forced, and moves them aside then', async () => {
     await restore(whole)
     const config = into()
-    const store = openData(config)
+    const store = await openData(config)
     await store.db.updateTable('leads').set({ title: 'Since then' }).execute()
     await store.close()
     const refused = await restore(whole)
@@ -146,7 +146,7 @@ describe('accord restore', () => {
   it('moves aside what a killed server had only in its log', async () => {
     await restore(whole)
     const config = into()
-    const store = openData(config)
+    const store = await openData(config)
     await store.db.updateTable('leads').set({ title: 'In the log' }).execute()
     // The state after a kill: copied while the database is open.
     const killed = join(root, 'killed')
@@ -187,7 +187,7 @@ describe('accord restore', () => {
     await restore(whole)
     const mark = join(into().dataDir, 'restoring')
     writeFileSync(mark, 'elsewhere:place:1:1:x\n')
-    expect(() => openData(into())).toThrow('a restore is unfinished')
+    await expect(openData(into())).rejects.toThrow('a restore is unfinished')
     // A process that is invisible from here may still be running.
     expect((await restore(whole)).stderr).toMatch(
       /^Another restore is running on \S+, or was interrupted .* run this again with --force\.\n$/,

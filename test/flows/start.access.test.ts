@@ -44,7 +44,7 @@ function openAsOther(): string {
     import { openData } from ${JSON.stringify(source)}
     if (process.getuid() === 0) process.setuid(${unprivileged})
     try {
-      openData(${JSON.stringify(configOf())})
+      await openData(${JSON.stringify(configOf())})
       console.log('opened')
     } catch (error) {
       console.log(error.message)
@@ -58,7 +58,7 @@ function openAsOther(): string {
 
 describe('a data folder', () => {
   it('with a database that another user owns is refused, with the file and both users', async () => {
-    await openData(configOf()).close()
+    await (await openData(configOf())).close()
     const file = join(dataDir, 'accord.db')
     if (process.getuid?.() === 0) {
       chmodSync(folder, 0o755)
@@ -80,7 +80,7 @@ describe('a data folder', () => {
     isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', dataDir]).status === 0
     // Without the right to mount there is no disk to fill.
     if (!isMounted) return expect(isDiskFull(dataDir)).toBe(false)
-    const store = openData(configOf())
+    const store = await openData(configOf())
     await store.close()
     const ballast = openSync(join(dataDir, 'ballast'), 'w')
     for (let size = 1024 * 1024; size >= 512; ) {
@@ -92,9 +92,11 @@ describe('a data folder', () => {
     }
     closeSync(ballast)
     const before = readdirSync(dataDir)
-    expect(() => openData(configOf())).toThrow(`the disk of ${dataDir} is full. Free some space, then start again.`)
+    await expect(openData(configOf())).rejects.toThrow(
+      `the disk of ${dataDir} is full. Free some space, then start again.`,
+    )
     expect(readdirSync(dataDir).filter((name) => !before.includes(name) && !name.startsWith('accord.db'))).toEqual([])
     rmSync(join(dataDir, 'ballast'))
-    await openData(configOf()).close()
+    await (await openData(configOf())).close()
   })
 })

@@ -22,7 +22,7 @@ export async function listeningServer(changes: Partial<Config> = {}): Promise<Li
   const dataDir = mkdtempSync(join(tmpdir(), 'accord-test-'))
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
   const config = testConfig({ host: '127.0.0.1', port: 0, dataDir, databaseUrl, ...changes })
-  const store = openData(config)
+  const store = await openData(config)
   await install(config, store, { folder: dataDir })
   const running = await startServer(config, store)
   const breaches: string[] = []

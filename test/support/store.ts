@@ -29,6 +29,7 @@ export function storeOf(current: () => Store): Store {
       if (deferredWork) current().beforeGroupCommit(deferredWork)
       return current().deferToCommit(db, records)
     },
+    connections: () => current().connections(),
     walBytes: () => current().walBytes(),
     onCommit: (listener) => current().onCommit(listener),
     maintain: () => current().maintain(),

@@ -5,19 +5,20 @@ import { join, resolve } from 'node:path'
 import type { Kysely } from 'kysely'
 import { isFull, megabytes, noRoomFor, syncPath } from '../../../db/disk.ts'
 import { installationOf } from '../../../db/installation.ts'
-import { databaseFile, openCopy, openStore, type Store, storeExists } from '../../../db/store.ts'
+import { copyStore, type DatabaseCopy, engineOf, isInMemory, openStore, type Store } from '../../../db/store.ts'
 import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
-import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
-import { assertNotLost, backupNote, backupsFolder } from '../../installation/installation.ts'
+import { filesFolder, presentSecret, restoringMark, secretFile, serverOptions } from '../../installation/data-folder.ts'
+import { backupNote, backupsFolder } from '../../installation/installation.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { CommandError } from '../command-error.ts'
 import { checkEncryptedValues } from '../encrypted-values.ts'
+import { assertInstalled } from '../installed-store.ts'
 import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './bytes.ts'
 import { examine, listFileHashes, readDatabaseFacts, secretCheck } from './examine.ts'
 import { removeInterruptedBackups, removeOldBackups, removeOwnerNote, writeOwnerNote } from './folder.ts'
-import { backupEntries, backupName, contractNames, type Manifest, writeManifest } from './manifest.ts'
+import { backupEntries, backupName, contractNames, databaseEntry, type Manifest, writeManifest } from './manifest.ts'
 
 export interface BackupOptions {
   to?: string
@@ -34,13 +35,11 @@ const maxSnapshots = 5
 
 export async function backupCommand(config: Config, options: BackupOptions): Promise<void> {
   const elapsedMs = stopwatch()
-  if (databaseFile(config.databaseUrl) === null)
+  if (isInMemory(config.databaseUrl))
     throw new CommandError(
       'A database in memory (sqlite::memory:) ends with its server, so there is nothing to back up.',
     )
-  assertNotLost(config)
-  if (!storeExists(config.databaseUrl))
-    throw new CommandError(`There is no database at ${config.databaseUrl}. Run: accord install`)
+  await assertInstalled(config)
   if (existsSync(restoringMark(config)))
     throw new CommandError('A restore of this data folder is unfinished. Finish it, then back up.')
   const keep = options.keep === undefined ? null : Number(options.keep)
@@ -90,7 +89,7 @@ export async function backUp(
   const createdAt = stamp(systemClock.now())
   const path = join(folder, backupName(createdAt))
   const partial = join(folder, `.${backupName(createdAt)}.partial`)
-  const store = openStore(config.databaseUrl)
+  const store = openStore(config.databaseUrl, serverOptions(config))
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const installation = await installationOf(store)
@@ -150,36 +149,32 @@ async function writeBackup(
   createdAt: string,
   withSecret: boolean,
 ): Promise<Manifest> {
-  const database = join(partial, backupEntries.database)
+  const engine = engineOf(config.databaseUrl)
+  const database = join(partial, databaseEntry(engine))
   mkdirSync(join(partial, backupEntries.files), { mode: 0o700 })
   const bytes = collect(filesFolder(config), join(partial, backupEntries.files))
-  const lost = await copyDatabaseAndFiles(store, database, bytes)
-  const contract: Manifest['contract'] = {}
-  for (const name of contractNames)
-    if (existsSync(join(config.dataDir, name)))
-      contract[name] = await copyFile(join(config.dataDir, name), join(partial, name))
-
-  const secret = presentSecret(config)
-  const isHere = withSecret && config.secret === null && secret !== null
-  if (isHere) {
-    writeFileSync(join(partial, backupEntries.secret), readFileSync(secretFile(config)), { mode: 0o600, flag: 'wx' })
-    syncPath(join(partial, backupEntries.secret))
-  }
-  const kept = secret === null ? 'nowhere' : isHere ? 'here' : config.secret !== null ? 'in ACCORD_SECRET' : 'elsewhere'
-  const copy = openCopy(database)
+  const { copy, lost } = await copyDatabaseAndFiles(store, database, bytes)
   try {
+    const contract: Manifest['contract'] = {}
+    for (const name of contractNames)
+      if (existsSync(join(config.dataDir, name)))
+        contract[name] = await copyFile(join(config.dataDir, name), join(partial, name))
+    const secret = presentSecret(config)
     const { values, unreadable } = await checkEncryptedValues(copy.db, config, secret)
     return writeManifest(partial, {
       created_at: createdAt,
       installation: await installationOf(copy),
-      engine: copy.dialect.name,
+      engine,
       ...(await readDatabaseFacts(copy)),
       database: await hashFile(database),
       tables: await tableChecksums(copy),
       files: bytes.sizes(),
       lost_files: lost,
       contract,
-      secret: { kept, check: secret === null ? null : secretCheck(secret, createdAt) },
+      secret: {
+        kept: copySecret(partial, config, withSecret),
+        check: secret === null ? null : secretCheck(secret, createdAt),
+      },
       sealed: { values, unreadable: unreadable.length },
     })
   } finally {
@@ -187,13 +182,28 @@ async function writeBackup(
   }
 }
 
+/** Copies the secret if the backup is to contain it. Returns where the secret is. */
+function copySecret(partial: string, config: Config, isWanted: boolean): Manifest['secret']['kept'] {
+  if (presentSecret(config) === null) return 'nowhere'
+  if (config.secret !== null) return 'in ACCORD_SECRET'
+  if (!isWanted) return 'elsewhere'
+  const copy = join(partial, backupEntries.secret)
+  writeFileSync(copy, readFileSync(secretFile(config)), { mode: 0o600, flag: 'wx' })
+  syncPath(copy)
+  return 'here'
+}
+
 /**
- * Copies the database and the contents of all files that its rows refer to. Returns the hashes of
- * missing files. A file is written before its row and removed after its row. Contents that are
- * copied before the database therefore cannot get lost. Contents that are new in the database copy
- * are copied afterwards.
+ * Copies the database and the contents of all files that its rows refer to. Returns the data of the
+ * copy and the hashes of missing files. A file is written before its row and removed after its row.
+ * Contents that are copied before the database therefore cannot get lost. Contents that are new in
+ * the database copy are copied afterwards.
  */
-async function copyDatabaseAndFiles(store: Store, database: string, bytes: Collection): Promise<string[]> {
+async function copyDatabaseAndFiles(
+  store: Store,
+  database: string,
+  bytes: Collection,
+): Promise<{ copy: DatabaseCopy; lost: string[] }> {
   const now = await store.snapshot()
   try {
     await bytes.take(await listFileHashes({ ...now, dialect: store.dialect }))
@@ -202,20 +212,21 @@ async function copyDatabaseAndFiles(store: Store, database: string, bytes: Colle
   }
   let before: string[] = []
   for (let taken = 1; ; taken++) {
-    await store.dialect.copies.copyTo(store.db as unknown as Kysely<unknown>, database)
-    const copy = openCopy(database)
+    const copy = await copyStore(store, database)
+    let isLast = false
     try {
       const hashes = await listFileHashes(copy)
       const missing = await bytes.take(hashes)
       // A file that is missing after two copies of the database has a row but no contents. The
       // installation lost the contents earlier.
-      if (missing.every((each) => before.includes(each)) || taken === maxSnapshots) {
+      isLast = missing.every((each) => before.includes(each)) || taken === maxSnapshots
+      if (isLast) {
         bytes.keepOnly(new Set(hashes))
-        return missing
+        return { copy, lost: missing }
       }
       before = missing
     } finally {
-      await copy.close()
+      if (!isLast) await copy.close()
     }
   }
 }

@@ -2,16 +2,16 @@
 // examined before it gets its final name, an unpacked copy before it is used. Changes nothing.
 import { join } from 'node:path'
 import type { Kysely } from 'kysely'
-import { pendingMigrations } from '../../../db/migrate.ts'
-import { type DatabaseCopy, openCopy } from '../../../db/store.ts'
-import { tableChecksums } from '../../../db/table-checksums.ts'
+import { pendingAfter, pendingMigrations } from '../../../db/migrate.ts'
+import { type DatabaseCopy, openCopy, readDump } from '../../../db/store.ts'
+import { type TableChecksum, tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { createEncryption } from '../../kernel/auth/encryption.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
 import { CommandError } from '../command-error.ts'
 import { checkEncryptedValues } from '../encrypted-values.ts'
 import { hashFile, isMissing } from './bytes.ts'
-import { backupEntries, type Contents, type FileChecksum, type Manifest } from './manifest.ts'
+import { backupEntries, type Contents, databaseEntry, type FileChecksum, type Manifest } from './manifest.ts'
 
 /**
  * Returns an HMAC that identifies the secret. With it, the manifest recognizes the secret without
@@ -38,18 +38,20 @@ export interface Examined {
  */
 export async function examine(examined: Examined): Promise<{ due: string[] }> {
   const { folder, manifest } = examined
-  await sameBytes(examined, backupEntries.database, manifest.database)
+  const database = databaseEntry(manifest.engine)
+  await sameBytes(examined, database, manifest.database)
   for (const [name, written] of Object.entries(manifest.contract)) await sameBytes(examined, name, written)
   for (const [sha256, size] of Object.entries(manifest.files))
     await sameBytes({ ...examined, folder: join(folder, backupEntries.files) }, placeOf('', sha256), { sha256, size })
+  if (manifest.engine === 'postgres') return examineDump(examined)
   let copy: DatabaseCopy
   try {
-    copy = openCopy(join(folder, backupEntries.database))
+    copy = openCopy(join(folder, database))
   } catch (cause) {
-    throw damaged(examined, `${backupEntries.database} cannot be opened.`, cause)
+    throw damaged(examined, `${database} cannot be opened.`, cause)
   }
   try {
-    const due = await knownMigrations(copy)
+    const due = await ofThisVersion(() => pendingMigrations(copy))
     await sameRows(copy, examined)
     await sameSecrets(copy, examined)
     return { due }
@@ -70,26 +72,42 @@ async function sameBytes(examined: Examined, name: string, written: FileChecksum
   if (found.sha256 !== written.sha256) throw damaged(examined, `${name} was changed after the backup.`)
 }
 
-async function knownMigrations(copy: DatabaseCopy): Promise<string[]> {
+/**
+ * Compares a dump with its manifest without a database server: the rows of each table are counted.
+ * `accord restore` compares their contents once they are in a database.
+ */
+async function examineDump(examined: Examined): Promise<{ due: string[] }> {
+  const { folder, manifest, secret } = examined
+  const { rows, migrations } = await readDump(join(folder, databaseEntry(manifest.engine))).catch((cause: Error) => {
+    throw cause.name === 'MissingProgramError'
+      ? cause
+      : damaged(examined, `its database cannot be read (${cause.message}).`, cause)
+  })
+  const due = await ofThisVersion(async () => pendingAfter(migrations))
+  const counts = Object.fromEntries([...rows].map(([table, count]) => [table, { rows: count, sha256: '' }]))
+  sameCounts(examined, counts)
+  if (secret !== null) sameSecret(examined, secret)
+  return { due }
+}
+
+async function ofThisVersion(pending: () => Promise<string[]>): Promise<string[]> {
   try {
-    return await pendingMigrations(copy)
+    return await pending()
   } catch (cause) {
     throw new CommandError(cause instanceof Error ? cause.message : String(cause), cause)
   }
 }
 
-async function sameRows(copy: DatabaseCopy, examined: Examined): Promise<void> {
+/** Throws for the first table whose rows are not those of the manifest. */
+export async function sameRows(copy: DatabaseCopy, examined: Pick<Examined, 'called' | 'manifest'>): Promise<void> {
   const { manifest } = examined
   const [finding] = await copy.dialect.integrityProblems(copy.db as unknown as Kysely<unknown>)
   if (finding !== undefined) throw damaged(examined, `its database is corrupt: ${finding}`)
   const found = await tableChecksums(copy)
-  for (const table of new Set([...Object.keys(manifest.tables), ...Object.keys(found)])) {
-    const [was, is] = [manifest.tables[table], found[table]]
-    if (!was || !is) throw damaged(examined, `the table ${table} is ${was ? 'missing' : 'not in its manifest'}.`)
-    if (was.rows !== is.rows)
-      throw damaged(examined, `the table ${table} has ${is.rows} rows and should have ${was.rows}.`)
-    if (was.sha256 !== is.sha256) throw damaged(examined, `the rows of ${table} were changed after the backup.`)
-  }
+  sameCounts(examined, found)
+  for (const [table, is] of Object.entries(found))
+    if (manifest.tables[table]?.sha256 !== is.sha256)
+      throw damaged(examined, `the rows of ${table} were changed after the backup.`)
   const { last_migration, newest_event } = await readDatabaseFacts(copy)
   if (last_migration !== manifest.last_migration || newest_event !== manifest.newest_event)
     throw damaged(examined, 'its last migration or its newest event does not match the manifest.')
@@ -100,10 +118,29 @@ async function sameRows(copy: DatabaseCopy, examined: Examined): Promise<void> {
   if (without !== undefined) throw damaged(examined, `the contents of file ${without} are missing.`)
 }
 
-async function sameSecrets(copy: DatabaseCopy, { called, manifest, config, secret }: Examined): Promise<void> {
-  if (secret === null) return
+function sameCounts(
+  examined: Pick<Examined, 'called' | 'manifest'>,
+  found: Readonly<Record<string, TableChecksum>>,
+): void {
+  const { tables } = examined.manifest
+  for (const table of new Set([...Object.keys(tables), ...Object.keys(found)])) {
+    const [was, is] = [tables[table], found[table]]
+    if (!was || !is) throw damaged(examined, `the table ${table} is ${was ? 'missing' : 'not in its manifest'}.`)
+    if (was.rows !== is.rows)
+      throw damaged(examined, `the table ${table} has ${is.rows} rows and should have ${was.rows}.`)
+  }
+}
+
+/** Throws unless the secret is the one that the backup was made with. */
+function sameSecret({ called, manifest, config }: Examined, secret: string): void {
   const { check } = manifest.secret
   if (check !== null && secretCheck(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
+}
+
+async function sameSecrets(copy: DatabaseCopy, examined: Examined): Promise<void> {
+  const { called, manifest, config, secret } = examined
+  if (secret === null) return
+  sameSecret(examined, secret)
   const { values, unreadable } = await checkEncryptedValues(copy.db, config, secret)
   if (values !== manifest.sealed.values || unreadable.length > manifest.sealed.unreadable)
     throw damaged({ called }, `the secret does not decrypt ${unreadable.join(', ') || 'the encrypted values'}.`)

@@ -16,10 +16,11 @@ const format = 1
 
 export const backupEntries = {
   manifest: 'manifest.json',
-  database: 'accord.db',
   files: 'files',
   secret: 'secret',
 } as const
+/** The copy of the database: a database of SQLite, or a dump that pg_restore reads. */
+export const databaseEntry = (engine: string): string => (engine === 'postgres' ? 'accord.dump' : 'accord.db')
 export const contractNames = ['openapi.json', 'openapi.yaml'] as const
 
 export interface FileChecksum {

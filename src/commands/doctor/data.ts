@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../../db/disk.ts'
-import { databaseFile, type Store } from '../../../db/store.ts'
+import { databaseFile, isInMemory, type Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import {
   filesFolder,
@@ -162,7 +162,7 @@ export function checkTrash(config: Config): CheckResult {
 }
 
 export function checkBackups(config: Config): CheckResult {
-  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  if (isInMemory(config.databaseUrl) || !existsSync(config.dataDir)) return null
   const last = lastBackup(config)
   const isThere = last !== null && existsSync(last.path)
   if (isThere && systemClock.now().getTime() - Date.parse(last.at) < daysMs(7)) return null
@@ -178,7 +178,7 @@ const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(
  * aside.
  */
 export function checkLeftovers(config: Config): CheckResult {
-  if (databaseFile(config.databaseUrl) === null || !existsSync(config.dataDir)) return null
+  if (isInMemory(config.databaseUrl) || !existsSync(config.dataDir)) return null
   const findings: (string | Hint)[] = []
   if (existsSync(restoringMark(config)))
     findings.push(`a restore was interrupted. Run it again: accord restore <backup> --force`)

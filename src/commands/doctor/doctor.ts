@@ -1,8 +1,10 @@
 // `accord doctor`: checks everything that an installation needs, and says how to fix each problem.
 // It changes nothing. The exit code is 1 for problems, and 0 when there are only hints.
 import { statSync } from 'node:fs'
-import { databaseFile, openStore, type Store, storeExists } from '../../../db/store.ts'
+import { databaseFile, displayUrl, engineOf, openStore, type Store, storeExists } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
+import { serverOptions } from '../../installation/data-folder.ts'
+import { lookForInstallation } from '../../installation/installation.ts'
 import type { CheckResult } from './check-result.ts'
 import {
   checkBackups,
@@ -32,19 +34,25 @@ import {
 import { checkSettings } from './settings.ts'
 
 type Opened = Store | string | null
+type Check = [what: string, look: () => CheckResult | Promise<CheckResult>]
 
 export async function doctorCommand(config: Config, { deep = false }: { deep?: boolean } = {}): Promise<void> {
-  const store = opened(config)
+  const store = await opened(config)
+  const isFile = engineOf(config.databaseUrl) === 'sqlite'
   const withTables = (look: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
     store === null || typeof store === 'string' ? 'cannot be checked without a database.' : look(store, config)
-  const checks: [what: string, look: () => CheckResult | Promise<CheckResult>][] = [
+  const checks: Check[] = [
     [`Node ${process.versions.node}`, () => checkNodeVersion()],
     [`Data folder ${config.dataDir}`, () => checkDataFolder(config)],
     ['Disk', () => checkFreeSpace(config)],
     ['Secret', () => checkSecret(config)],
-    [`Database ${config.databaseUrl}`, () => checkDatabase(store, config)],
-    ['Database permissions', () => checkDatabasePermissions(config)],
-    ['Write-ahead log', withTables(checkWalSize)],
+    [`Database ${displayUrl(config.databaseUrl)}`, () => checkDatabase(store, config)],
+    ...(isFile
+      ? ([
+          ['Database permissions', () => checkDatabasePermissions(config)],
+          ['Write-ahead log', withTables(checkWalSize)],
+        ] satisfies Check[])
+      : []),
     ['Migrations', withTables(checkMigrations)],
     ['Encrypted values', withTables(checkEncryption)],
     ['Files', withTables((store) => checkFileContents(store, config, deep))],
@@ -86,8 +94,10 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
  * Returns the store; null when there is no database; an error message when the database cannot be
  * opened.
  */
-function opened(config: Config): Opened {
+async function opened(config: Config): Promise<Opened> {
   const file = databaseFile(config.databaseUrl)
+  if (engineOf(config.databaseUrl) === 'postgres')
+    return (await lookForInstallation(config)).hasTables ? openStore(config.databaseUrl, serverOptions(config)) : null
   // SQLite would turn an empty file into a database.
   if (!storeExists(config.databaseUrl) || (file !== null && statSync(file).size === 0)) return null
   try {

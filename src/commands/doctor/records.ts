@@ -2,7 +2,7 @@
 // the search index, and the progress of background work.
 import type { Kysely } from 'kysely'
 import { migrations as known, pendingMigrations } from '../../../db/migrate.ts'
-import type { Store } from '../../../db/store.ts'
+import { engineOf, type Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { findLoss, restoreAdvice } from '../../installation/installation.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
@@ -13,10 +13,13 @@ import { describeWebhook, webhookStates } from '../../resources/system/webhook-h
 import { type CheckResult, Hint } from './check-result.ts'
 
 export async function checkDatabase(store: Store | string | null, config: Config): Promise<CheckResult> {
-  if (store === null) return missingProblem(config) ?? 'it does not exist. Run: accord install'
+  const lost = await missingProblem(config)
+  if (store === null)
+    return (
+      lost ?? `it ${engineOf(config.databaseUrl) === 'postgres' ? 'is empty' : 'does not exist'}. Run: accord install`
+    )
   if (typeof store === 'string')
     return `it cannot be opened (${store}). Check the path and its permissions. If they are right, stop the server. ${restoreAdvice(config)}`
-  const lost = missingProblem(config)
   if (lost !== null) return lost
   // The integrity check throws when a page of the database cannot be read.
   const findings = await store.dialect
@@ -24,21 +27,23 @@ export async function checkDatabase(store: Store | string | null, config: Config
     .catch((cause: unknown) => [`${cause instanceof Error ? cause.message : String(cause)}.`])
   if (findings.length === 0) return null
   const more = findings.length > 3 ? ` and ${findings.length - 3} more` : ''
-  return `${findings.slice(0, 3).join(' ')}${more} Stop the server. ${restoreAdvice(config)}`
+  const advice = engineOf(config.databaseUrl) === 'postgres' ? '' : ` Stop the server. ${restoreAdvice(config)}`
+  return `${findings.slice(0, 3).join(' ')}${more}${advice}`
 }
 
 /**
  * Returns the problem of a lost or exchanged database; null when there is none. In this case,
  * `accord install` would be wrong advice.
  */
-function missingProblem(config: Config): string | null {
-  const { problem } = findLoss(config)
+async function missingProblem(config: Config): Promise<string | null> {
+  const { problem, found } = await findLoss(config)
+  if (found.problem !== null) return `${found.problem}.`
   return problem === null ? null : `it ${problem}. Stop the server. ${restoreAdvice(config)}`
 }
 
 export async function checkMigrations(store: Store, config: Config): Promise<CheckResult> {
   const due = await pendingMigrations(store)
-  if (due.length === known.length) return missingProblem(config) ?? 'the database is empty. Run: accord install'
+  if (due.length === known.length) return (await missingProblem(config)) ?? 'the database is empty. Run: accord install'
   return due.length === 0 ? null : `${due.length} pending (${due.join(', ')}). Run: accord migrate`
 }
 

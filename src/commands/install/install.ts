@@ -33,8 +33,8 @@ export async function installCommand(
   options: { new?: boolean; newSecret?: boolean } = {},
 ): Promise<void> {
   if (options.new)
-    for (const folder of moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
-  const store = openData(config)
+    for (const folder of await moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
+  const store = await openData(config)
   try {
     const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
     for (const sentence of done) console.log(sentence)

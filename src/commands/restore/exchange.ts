@@ -13,8 +13,19 @@ import { copyFile } from '../backup/bytes.ts'
 import { backupEntries, contractNames } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
 
+/** How the database is exchanged. The steps run in this order. */
+export interface DatabaseExchange {
+  /** The folder that gets the former database. */
+  aside: string
+  /** Runs before anything in the data folder is moved. After a failure nothing is changed. */
+  prepare(): Promise<void>
+  setAside(): void
+  /** Puts the unpacked database in its place, or checks it there. */
+  finish(): Promise<void>
+}
+
 interface Exchange {
-  database: string
+  database: DatabaseExchange
   /** The folder with the unpacked and verified backup. It is inside the data folder. */
   folder: string
   at: string
@@ -26,8 +37,6 @@ interface Exchange {
    */
   staysSecret: boolean
   isForced: boolean
-  /** Throws when the database is in use. */
-  stopIfOpen(): void
 }
 
 /**
@@ -38,27 +47,22 @@ export async function exchangeData(config: Config, wanted: Exchange): Promise<st
   const { database, folder, at, staysSecret } = wanted
   const { dataDir } = config
   const own = [backupEntries.files, ...(staysSecret ? [] : [backupEntries.secret]), ...contractNames]
-  // The database may be on another disk than the data folder. Its new file is first copied beside
-  // it, so that the final step is a rename.
-  const waiting = join(dirname(database), `.restore-${at}.db.partial`)
   const release = await lockDataFolder(config, wanted.isForced, async () => {
-    for (const path of [...own.map((name) => join(dataDir, name)), database]) assertNotMounted(path)
-    wanted.stopIfOpen()
-    makeFolder(dirname(database), 0o700)
-    await move(join(folder, backupEntries.database), waiting)
+    for (const name of own) assertNotMounted(join(dataDir, name))
+    await database.prepare()
   })
-  const aside = join(dataDir, `before-restore-${at}`)
-  const asideDatabase = join(dirname(database), `before-restore-${at}`)
+  const aside = asideFolder(dataDir, at)
   for (const name of own) moveAside(join(dataDir, name), aside)
-  for (const path of filesOfDatabase(database)) moveAside(path, asideDatabase)
+  database.setAside()
   for (const name of own.filter((each) => existsSync(join(folder, each))))
     renameSync(join(folder, name), join(dataDir, name))
-  renameSync(waiting, database)
+  await database.finish()
   if (wanted.installation === null) rmSync(installedMark(config), { force: true })
   else markInstalled(config, wanted.installation)
-  for (const path of new Set([aside, asideDatabase, dirname(database), dataDir])) if (existsSync(path)) syncPath(path)
+  for (const path of new Set([aside, database.aside, dirname(database.aside), dataDir]))
+    if (existsSync(path)) syncPath(path)
   release()
-  const found = [...new Set([aside, asideDatabase])].filter((path) => existsSync(path))
+  const found = [...new Set([aside, database.aside])].filter((path) => existsSync(path))
   return found.length > 0 ? found.join(' and ') : null
 }
 
@@ -109,6 +113,29 @@ export function moveAside(path: string, folder: string): void {
   if (!existsSync(path)) return
   makeFolder(folder, 0o700)
   renameSync(path, join(folder, basename(path)))
+}
+
+export const asideFolder = (parent: string, at: string): string => join(parent, `before-restore-${at}`)
+
+/** Exchanges a database file. */
+export function exchangeFile(unpacked: string, database: string, at: string, stopIfOpen: () => void): DatabaseExchange {
+  // The database may be on another disk than the data folder. Its new file is first copied beside
+  // it, so that the final step is a rename.
+  const waiting = join(dirname(database), `.restore-${at}.db.partial`)
+  const aside = asideFolder(dirname(database), at)
+  return {
+    aside,
+    async prepare() {
+      assertNotMounted(database)
+      stopIfOpen()
+      makeFolder(dirname(database), 0o700)
+      await move(unpacked, waiting)
+    },
+    setAside() {
+      for (const path of filesOfDatabase(database)) moveAside(path, aside)
+    },
+    finish: async () => renameSync(waiting, database),
+  }
 }
 
 async function move(from: string, to: string): Promise<void> {

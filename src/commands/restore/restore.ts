@@ -5,16 +5,17 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
-import { checkpointIfUnused, databaseFile, openStore } from '../../../db/store.ts'
+import { checkpointIfUnused, databaseFile, displayUrl, engineOf, isInMemory, openStore } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
-import { examine, hasTable, secretCheck } from '../backup/examine.ts'
-import { backupEntries, backupName, type Manifest, readManifest } from '../backup/manifest.ts'
+import { examine, secretCheck } from '../backup/examine.ts'
+import { backupEntries, backupName, databaseEntry, type Manifest, readManifest } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
-import { exchangeData } from './exchange.ts'
+import { exchangeData, exchangeFile } from './exchange.ts'
+import { assertServerNotOpen, assertUsable, endSessions, exchangeOnServer } from './server.ts'
 
 export interface RestoreOptions {
   verify?: boolean
@@ -77,20 +78,6 @@ const consequences = [
 ] as const
 
 /**
- * Deletes all sessions and password links of the restored database. A user who signed out after the
- * backup thus stays signed out, and an old password link stays invalid.
- */
-async function endSessions(database: string): Promise<void> {
-  const store = openStore(`sqlite:${database}`)
-  try {
-    for (const table of ['sessions', 'password_resets'] as const)
-      if (await hasTable(store, table)) await store.db.deleteFrom(table).execute()
-  } finally {
-    await store.close()
-  }
-}
-
-/**
  * Returns the secret for the restored values: ACCORD_SECRET, or else the secret in the backup, or
  * else the present secret if the backup was made with it. Returns null when no secret fits.
  */
@@ -123,7 +110,7 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   const files = Object.keys(manifest.files).map((sha256) => join(backupEntries.files, placeOf('', sha256)))
   const secret = manifest.secret.kept === 'here' ? [backupEntries.secret] : []
   try {
-    for (const name of [backupEntries.database, ...Object.keys(manifest.contract), ...secret, ...files]) {
+    for (const name of [databaseEntry(manifest.engine), ...Object.keys(manifest.contract), ...secret, ...files]) {
       mkdirSync(dirname(join(folder, name)), { recursive: true, mode: 0o700 })
       await copyFile(join(from, name), join(folder, name)).catch((cause: unknown) => {
         throw isMissing(cause) ? new CommandError(`${from} is damaged: ${name} is missing.`, cause) : cause
@@ -136,44 +123,64 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
 }
 
-/** Returns the paths of the present data that a restore would replace. */
-export const listPresentData = (config: Config, database: string): string[] =>
-  [database, secretFile(config), filesFolder(config)].filter(
-    (path) => existsSync(path) && (!statSync(path).isDirectory() || readdirSync(path).length > 0),
-  )
+/** Returns whether a restore would replace data. */
+async function hasPresentData(config: Config): Promise<boolean> {
+  const database = databaseFile(config.databaseUrl)
+  const paths = [...(database === null ? [] : [database]), secretFile(config), filesFolder(config)]
+  const isFilled = (path: string): boolean => !statSync(path).isDirectory() || readdirSync(path).length > 0
+  if (paths.some((path) => existsSync(path) && isFilled(path))) return true
+  return database === null && (await assertUsable(config)).hasTables
+}
 
 async function restore(config: Config, from: string, manifest: Manifest, isForced: boolean) {
-  const database = databaseFile(config.databaseUrl)
-  if (database === null)
+  const { databaseUrl } = config
+  const database = databaseFile(databaseUrl)
+  if (isInMemory(databaseUrl))
     throw new CommandError(
       'A database in memory (sqlite::memory:) ends with its server, so nothing can be restored into it.',
     )
-  const present = listPresentData(config, database)
-  if (present.length > 0 && !isForced && !existsSync(restoringMark(config)))
+  if (engineOf(databaseUrl) !== manifest.engine)
     throw new CommandError(
-      `${config.dataDir} already contains data. To move them aside and restore, run: accord restore ${from} --force. Nothing is deleted.`,
+      `${from} is a backup of the engine ${manifest.engine}, and ACCORD_DATABASE_URL is ${displayUrl(databaseUrl)}. Set it to a ${manifest.engine} database.`,
+    )
+  if (!isForced && !existsSync(restoringMark(config)) && (await hasPresentData(config)))
+    throw new CommandError(
+      `${config.dataDir} ${database === null ? `or its database ${displayUrl(databaseUrl)} ` : ''}already contains data. To move them aside and restore, run: accord restore ${from} --force. Nothing is deleted.`,
     )
   makeFolder(config.dataDir, 0o700)
-  assertNotOpen(database)
+  if (database === null) await assertServerNotOpen(config)
+  else assertNotOpen(database)
   const at = backupName(stamp(systemClock.now()))
   const folder = join(config.dataDir, `.restore-${at}.partial`)
   mkdirSync(folder, { mode: 0o700 })
   try {
     const { due } = await unpack(config, from, manifest, folder)
-    await endSessions(join(folder, backupEntries.database))
+    const unpacked = join(folder, databaseEntry(manifest.engine))
+    if (database !== null) await endSessionsOf(unpacked)
     const aside = await exchangeData(config, {
-      database,
+      database:
+        database === null
+          ? exchangeOnServer({ config, manifest, from, unpacked, at })
+          : exchangeFile(unpacked, database, at, () => assertNotOpen(database)),
       folder,
       at,
       installation: manifest.installation,
       staysSecret:
         manifest.secret.kept !== 'here' && config.secret === null && secretFor(config, from, manifest) !== null,
       isForced,
-      stopIfOpen: () => assertNotOpen(database),
     })
     return { due, aside }
   } finally {
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function endSessionsOf(file: string): Promise<void> {
+  const store = openStore(`sqlite:${file}`)
+  try {
+    await endSessions(store)
+  } finally {
+    await store.close()
   }
 }
 

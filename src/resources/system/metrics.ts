@@ -1,9 +1,10 @@
 // GET /metrics (DOMAIN 26): the counters of the process, and metrics from database rows and files.
 // Queries for metrics count a limited number of rows, and their results are cached for 5 seconds.
 import { stat } from 'node:fs/promises'
+import type { Kysely } from 'kysely'
 import { Counter, Gauge, Registry } from 'prom-client'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
-import { databaseFile, type Store } from '../../../db/store.ts'
+import { databaseFile, engineOf, type PoolUse, type Store } from '../../../db/store.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { version } from '../../installation/package-info.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
@@ -85,7 +86,7 @@ async function figuresOf(ctx: Context): Promise<string> {
   gauge('webhook_deliveries_waiting', `Deliveries that wait for an attempt, ${maxCounted} of a webhook at most.`, [
     [{}, webhooks.waiting],
   ])
-  gauge('database_bytes', 'Size of the database file and of its write-ahead log.', await databaseBytes(ctx))
+  gauge('database_bytes', 'Size of the database, and of the write-ahead log of SQLite.', await databaseBytes(ctx))
   const room = await ctx.services.disk.room()
   if (room) {
     gauge('disk_free_bytes', 'Free bytes on the disk of the data folder.', [[{}, room.free]])
@@ -98,7 +99,7 @@ async function figuresOf(ctx: Context): Promise<string> {
  * Returns metrics about faults of the database, from the memory of the process. A query could fail
  * because of the fault, so this function makes none.
  */
-async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
+async function healthOf({ lostFiles: lost, faults, retries, connections }: Store): Promise<string> {
   const registers = [new Registry()]
   const labelNames = ['kind']
   new Gauge({
@@ -122,7 +123,25 @@ async function healthOf({ lostFiles: lost, faults }: Store): Promise<string> {
     met.inc({ kind }, count)
     present.set({ kind }, fault === null ? 0 : 1)
   }
+  new Counter({
+    name: 'accord_transaction_retries_total',
+    help: 'Transactions that ran again after a conflict with another one. Always 0 on SQLite.',
+    registers,
+  }).inc(retries())
+  const pools = connections()
+  if (pools.length > 0) countConnections(pools, registers)
   return (await Promise.all(registers.map((each) => each.metrics()))).join('')
+}
+
+function countConnections(pools: readonly PoolUse[], registers: Registry[]): void {
+  const labelNames = ['pool', 'state']
+  const help = 'Connections of this process to the database server, and callers that wait for one.'
+  const uses = new Gauge({ name: 'accord_database_connections', help, labelNames, registers })
+  for (const { pool, open, idle, waiting } of pools) {
+    uses.set({ pool, state: 'busy' }, open - idle)
+    uses.set({ pool, state: 'idle' }, idle)
+    uses.set({ pool, state: 'waiting' }, waiting)
+  }
 }
 
 async function jobs({ db }: Context): Promise<Sample[]> {
@@ -193,8 +212,10 @@ async function countUnexpired(ctx: Context, table: 'tokens' | 'sessions'): Promi
   return count
 }
 
-async function databaseBytes({ services }: Context): Promise<Sample[]> {
-  const file = databaseFile(services.store.url)
+async function databaseBytes({ db, services: { store } }: Context): Promise<Sample[]> {
+  if (engineOf(store.url) === 'postgres')
+    return [[{ part: 'data' }, await store.dialect.copies.sizeOf(db as unknown as Kysely<unknown>)]]
+  const file = databaseFile(store.url)
   if (file === null) return []
   const sizeOf = async (part: string, path: string): Promise<Sample[]> => {
     const found = await stat(path).catch(() => undefined)

@@ -1,0 +1,144 @@
+// Reads the facts that identify the installation of a PostgreSQL database, and checks what Accord
+// needs of the server. Changes nothing.
+
+import { createRequire } from 'node:module'
+import type { Client } from 'pg'
+import { connectTimeoutMs } from './connection.ts'
+
+export interface PostgresProbe {
+  /** Why the database cannot be used, as the end of a sentence; null when it can be used. */
+  problem: string | null
+  /** Whether the database has its initial rows (seed.ts). */
+  isSeeded: boolean
+  /** The ISO timestamps of the first applied migrations. */
+  migratedAt: string[]
+}
+
+/** The facts about the server that Accord depends on. */
+export interface ServerFacts {
+  /** The number of the version, such as 150004 for 15.4. */
+  version: number
+  encoding: string
+  /** Whether the collation that compares names exists. */
+  hasCollation: boolean
+  hasExtension: boolean
+  /** Whether the extension is installed on the server and this user may create it. */
+  mayCreateExtension: boolean
+  /** The first schema in the search path; null when there is none. */
+  schema: string | null
+  mayCreateTables: boolean
+  timezone: string
+  user: string
+  database: string
+}
+
+const minVersion = 15
+const utcNames = ['UTC', 'Etc/UTC', 'GMT', 'Etc/GMT', 'Universal', 'Zulu']
+
+/** Returns the first requirement that the server does not meet, as the end of a sentence. */
+export function requirementProblem(facts: ServerFacts, isPooled: boolean): string | null {
+  const { encoding, schema, user, database } = facts
+  const version = `${Math.floor(facts.version / 10_000)}.${facts.version % 10_000}`
+  if (facts.version < minVersion * 10_000)
+    return `its server is PostgreSQL ${version}. Accord CRM needs PostgreSQL ${minVersion} or newer`
+  if (encoding !== 'UTF8')
+    return `its encoding is ${encoding}. Create a database with UTF8: createdb --encoding=UTF8 --template=template0`
+  if (!facts.hasCollation) return 'its server has no collation "und-x-icu". Install a PostgreSQL that is built with ICU'
+  if (isPooled && !utcNames.includes(facts.timezone))
+    return `its sessions have the time zone ${facts.timezone}, which cannot be set through a pooler. Run on the server: alter role "${user}" set timezone = 'UTC'`
+  if (schema === null || !facts.mayCreateTables)
+    return `the user ${user} may not create tables there. Run as its owner: grant create on schema ${schema ?? 'public'} to "${user}"`
+  if (!facts.hasExtension && !facts.mayCreateExtension)
+    return `the extension pg_trgm is missing there. Run as a superuser: create extension pg_trgm, or: grant create on database "${database}" to "${user}"`
+  return null
+}
+
+const factsQuery = `
+  select current_setting('server_version_num')::int as version,
+    (select pg_encoding_to_char(encoding) from pg_database where datname = current_database()) as encoding,
+    exists (select from pg_collation where collname = 'und-x-icu') as "hasCollation",
+    exists (select from pg_extension where extname = 'pg_trgm') as "hasExtension",
+    exists (select from pg_available_extensions where name = 'pg_trgm')
+      and has_database_privilege(current_database(), 'create') as "mayCreateExtension",
+    current_schema() as schema,
+    coalesce(has_schema_privilege(current_schema(), 'create'), false) as "mayCreateTables",
+    current_setting('TimeZone') as timezone, current_user as "user", current_database() as database`
+
+const tablesQuery = `
+  select tables.relname as name, exists (select from pg_attribute
+    where attrelid = tables.oid and attname = 'applied_at' and not attisdropped) as "isDated"
+  from pg_class as tables where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace`
+
+export async function probePostgres(
+  url: string,
+  { migrations, isPooled }: { migrations: number; isPooled: boolean },
+): Promise<PostgresProbe> {
+  const nothing = { isSeeded: false, migratedAt: [] }
+  let client: Client | undefined
+  try {
+    client = await connectAlone(url)
+    const { rows } = await client.query<ServerFacts>(factsQuery)
+    const problem = requirementProblem(rows[0] as ServerFacts, isPooled)
+    if (problem !== null) return { ...nothing, problem }
+    const tables = (await client.query<{ name: string; isDated: boolean }>(tablesQuery)).rows
+    const applied = tables.find(({ name }) => name === 'migrations')
+    if (tables.length > 0 && !applied?.isDated)
+      return { ...nothing, problem: 'it contains tables of another program. Create a database for Accord CRM alone' }
+    const isSeeded =
+      tables.some(({ name }) => name === 'roles') && (await client.query('select 1 from roles limit 1')).rows.length > 0
+    const times =
+      applied === undefined
+        ? []
+        : (
+            await client.query<{ at: string }>(
+              `select to_char(applied_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as at
+              from migrations order by name collate "C" limit ${migrations}`,
+            )
+          ).rows
+    return { problem: null, isSeeded, migratedAt: times.map(({ at }) => at) }
+  } catch (cause) {
+    return { ...nothing, problem: `it cannot be opened: ${reasonOf(cause)}` }
+  } finally {
+    await client?.end().catch(() => undefined)
+  }
+}
+
+/**
+ * Returns the schema of the tables, and whether servers, workers or other stores are connected. A
+ * pooler may hide them.
+ */
+export async function findServerUse(url: string): Promise<{ schema: string; isOpen: boolean }> {
+  const client = await connectAlone(url)
+  try {
+    const { rows } = await client.query<{ schema: string; isOpen: boolean }>(
+      `select current_schema() as schema, exists (select from pg_stat_activity where datname = current_database()
+      and pid <> pg_backend_pid() and application_name = 'accord') as "isOpen"`,
+    )
+    return rows[0] ?? { schema: '', isOpen: false }
+  } finally {
+    await client.end()
+  }
+}
+
+/** Opens a connection outside of any store. Other commands do not count it as a server. */
+async function connectAlone(url: string): Promise<Client> {
+  const { Client } = createRequire(import.meta.url)('pg') as typeof import('pg')
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    application_name: 'accord-command',
+  })
+  // A connection that is lost between two queries emits an error, which would end the process.
+  client.on('error', () => undefined)
+  await client.connect()
+  return client
+}
+
+/** Node reports a failure for each address of a host as an error without a message of its own. */
+function reasonOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join(', ')
+  if (!(cause instanceof Error)) return String(cause)
+  if ('code' in cause && cause.code === 'ERR_INVALID_URL')
+    return 'the URL is not valid. Write special characters of the password as %XX, such as %40 for @'
+  return (cause.message || String((cause as NodeJS.ErrnoException).code)).replace(/\.$/, '')
+}
