@@ -44,10 +44,7 @@ const checks = [
   run('drift', 'tsx', ['src/cli.ts', 'regenerate', '--check'], 'Run: npm run regenerate'),
   run('contract', 'redocly', ['lint'], 'The linter says where.'),
 ]
-const suites = [
-  runTests('tests', 'sqlite', []),
-  runTests('tests on PostgreSQL', 'postgres', ['--project', 'postgres']),
-]
+const suites = [runTests('tests', 'sqlite', []), runTests('tests on PostgreSQL', 'postgres', ['--project', 'postgres'])]
 rmSync(scratch, { recursive: true, force: true })
 const broken = [...checks, ...suites.flatMap((suite) => suite.broken)].filter((finding) => finding !== null)
 for (const finding of broken) console.log(`\nFAILED ${finding}`)

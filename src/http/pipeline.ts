@@ -14,7 +14,7 @@ import type { Context, Services } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, receive } from '../kernel/files/multipart.ts'
-import type { Gates, Handlers } from '../kernel/handler.ts'
+import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
@@ -25,7 +25,7 @@ import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from
  * Functions by path. Each throws 404 or 412 for a record that the caller may not see. `id` and
  * `below` are the ids in the path, in order.
  */
-export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
+export type RecordGuards = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
 /** Functions by operation. Each checks the rules for the valid fields of an invalid body. */
 export type Examiners = Partial<Record<OperationId, Examine>>
@@ -34,8 +34,8 @@ export interface Rules {
   /**
    * The keys are show paths of resources (`/api/admin/leads/{id}`), and paths of links below them.
    */
-  locators: Locators
-  gates: Gates
+  recordGuards: RecordGuards
+  publicGuards: PublicGuards
   examiners: Examiners
 }
 
@@ -85,12 +85,12 @@ async function authenticate(parts: Parts, call: Call): Promise<void> {
   call.context = createContext(services, call, { user, token, session, requestOrigin })
 }
 
-async function authorizePublic({ services, gates }: Parts, call: Call): Promise<void> {
+async function authorizePublic({ services, publicGuards }: Parts, call: Call): Promise<void> {
   services.store.renewReadTransaction(call.ageMs)
   const anonymous = { user: null, token: null, session: null }
   const ctx = createContext(services, call, { ...anonymous, requestOrigin: requestOriginOf(call) })
   call.context = ctx
-  await gates[call.operation as OperationId]?.(ctx)
+  await publicGuards[call.operation as OperationId]?.(ctx)
 }
 
 function authorize(call: Call): void {
@@ -117,13 +117,17 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   return body
 }
 
-async function assertRecordVisible({ locators }: Parts, call: Call, params: Record<string, unknown>): Promise<void> {
+async function assertRecordVisible(
+  { recordGuards }: Parts,
+  call: Call,
+  params: Record<string, unknown>,
+): Promise<void> {
   const { path } = call.fact
   const [id, below] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => params[name])
   const show = /^.*?\{id\}/.exec(path)?.[0]
   if (show === undefined || typeof id !== 'number') return
-  await locators[show]?.(callContext(call), id, 0)
-  if (path !== show && typeof below === 'number') await locators[path]?.(callContext(call), id, below)
+  await recordGuards[show]?.(callContext(call), id, 0)
+  if (path !== show && typeof below === 'number') await recordGuards[path]?.(callContext(call), id, below)
 }
 
 async function examine(parts: Parts, call: Call, input: Input, { fields, isComplete }: Refused): Promise<FieldErrors> {

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateCounter } from '../contract/backend.ts'
-import { networkOf } from '../kernel/auth/ip-ranges.ts'
+import { clientNetwork } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
 
 interface Rate {
@@ -75,7 +75,7 @@ export function createRates(factor: number): Rates {
 
   return {
     check({ ip, credential, at }) {
-      const address = networkOf(ip)
+      const address = clientNetwork(ip)
       let standings: BucketState[] = []
       const take = (buckets: Buckets, key: string): void => {
         const { isOver, ...standing } = buckets.take(key, at)

@@ -49,8 +49,8 @@ export async function registerDocs(
     const found = custom ? ((await served()) ?? installed(request)) : installed(request)
     if (!mine) return { ...found, isOwn: false }
     const { headers } = request.raw
-    const calledAt = `${request.protocol.toLowerCase()}://${request.host}`
-    const caller = await identify(services, { headers, ip: request.address, requestOrigin: calledAt }, false)
+    const requestOrigin = `${request.protocol.toLowerCase()}://${request.host}`
+    const caller = await identify(services, { headers, ip: request.address, requestOrigin }, false)
     return { ...narrowed(found, caller), isOwn: true }
   }
 
@@ -93,7 +93,7 @@ const conditional = new Set(['if-none-match', 'if-modified-since'])
 /**
  * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
  */
-const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
+const transportHeaders = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
 async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
@@ -101,7 +101,7 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
   if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
   if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
   for (const [name, value] of Object.entries(answer.headers))
-    if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
+    if (value !== undefined && !transportHeaders.has(name)) reply.header(name, value)
   return reply.code(answer.statusCode).send(answer.rawPayload)
 }
 

@@ -5,7 +5,7 @@ export interface Calling {
   origin: string | undefined
   referer: string | undefined
   /** The scheme and host to which the request was sent. */
-  calledAt: string
+  requestOrigin: string
 }
 
 /**
@@ -23,11 +23,11 @@ export function isStatefulHost(calling: Calling, domains: readonly string[]): bo
 
 /**
  * Returns the spellings of the host of the page that sent the request, in lower case. The host
- * comes from the Origin header, else from Referer, else from `calledAt`. A host on the default port
+ * comes from the Origin header, else from Referer, else from `requestOrigin`. A host on the default port
  * has two spellings: with and without the port. An unreadable header yields none.
  */
-function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
-  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? calledAt)
+function spellingsOf({ origin, referer, requestOrigin }: Calling): string[] {
+  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? requestOrigin)
   if (!URL.canParse(said)) return []
   const { host, port, protocol } = new URL(said)
   if (host === '') return []

@@ -7,7 +7,7 @@ import { type Field, isFile, maxFileLength, readForm } from '../../contract/inpu
 import type { Shape } from '../../contract/input/normalize.ts'
 import type { Context } from '../context.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
-import { bodies, formsOfBytes, free, type Reservation, reserve } from './body-memory-budget.ts'
+import { bodies, formsOfBytes, type Reservation, reserve, unlimited } from './body-memory-budget.ts'
 import type { Upload } from './file-store.ts'
 import { bytesOf, eachPart, maxParts } from './multipart-parts.ts'
 import { asNamed, fieldsOf, textsOnly } from './urlencoded-bytes.ts'
@@ -80,7 +80,7 @@ export interface Form {
  */
 export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
-  const release = (): void => loan.giveBack()
+  const release = (): void => loan.release()
   try {
     const received = await read(ctx, request, form, loan)
     return { ...received, uploads: { ...received.uploads, release } }
@@ -154,8 +154,8 @@ async function read(
         isBytes ? longest : Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), maxTextLength),
       text: (name, value) => field(name).texts.push(value),
       file: take,
-      loan: isBytes ? free : loan,
-      whole: isBytes ? loan : free,
+      loan: isBytes ? unlimited : loan,
+      whole: isBytes ? loan : unlimited,
     })
     for (const { name, key } of taken.sort((one, other) => one.place - other.place)) field(name).files.push(key)
     const { found, ...form } = readForm(fields, schema)

@@ -169,13 +169,13 @@ const macLength = 22
  */
 export function writeCursor(ctx: Context, cursor: Cursor): string {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')
-  return ctx.services.seal.hmac(text).slice(0, macLength) + text
+  return ctx.services.encryption.hmac(text).slice(0, macLength) + text
 }
 
 export function readCursor(ctx: Context, sent: string, of: string): Cursor {
   const text = sent.slice(macLength)
   const refused = invalid({ 'query.cursor': ['This cursor belongs to another list, sort or filter.'] })
-  if (ctx.services.seal.hmac(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
+  if (ctx.services.encryption.hmac(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
   const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Cursor
   if (cursor.of !== of) throw refused
   return cursor

@@ -72,7 +72,7 @@ function resourceOf(d: AnyDefinition) {
       restore(ctx, {
         resource,
         id,
-        mend: d.onRestore,
+        onRestore: d.onRestore,
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }

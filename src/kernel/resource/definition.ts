@@ -8,7 +8,7 @@ import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortName } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
-import type { Mend, Restored } from '../history/restore.ts'
+import type { OnRestore, Restored } from '../history/restore.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
 import type { Fields, Query, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
@@ -16,12 +16,12 @@ import type { Snapshot } from '../write/events.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
- * creation. `found` collects the errors.
+ * creation. `errors` collects the errors.
  */
 export interface Writing<Row> {
   ctx: Context
   current: Row | null
-  found: ValidationErrors
+  errors: ValidationErrors
 }
 
 export type Sorts<Name extends string> = Record<Name, SortColumn>
@@ -87,7 +87,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * Returns the columns to set when a record is restored and some records that it referred to no
    * longer exist (DOMAIN 17.4).
    */
-  onRestore?: Mend
+  onRestore?: OnRestore
   /**
    * Returns an SQL condition under which the caller may see events of a deleted record, in addition
    * to the condition on its owner. The condition refers to the event by the alias `known`

@@ -14,16 +14,16 @@ export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): 
     body: unknown,
     refused: readonly string[],
   ): Promise<FieldErrors> {
-    const found = new ValidationErrors(refused)
-    if (d.governs?.some((field) => found.isRefused(field))) return {}
+    const errors = new ValidationErrors(refused)
+    if (d.governs?.some((field) => errors.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
       // Some rules create records while they run; a dry run keeps these rules from creating any.
-      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
-      return found.all
+      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, errors })
+      return errors.all
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) throw error
-      return { ...found.all, ...error.more.errors }
+      return { ...errors.all, ...error.more.errors }
     }
   }
 

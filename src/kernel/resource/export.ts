@@ -22,7 +22,7 @@ const batch = 200
 /** The minimum number of rows per batch, because each query has a fixed cost. */
 const fewest = 10
 const first = 50
-const maxMsLength = 15 * 60_000
+const maxExportMs = 15 * 60_000
 /**
  * The maximum number of concurrent exports per server. Each export occupies a database connection.
  */
@@ -66,7 +66,7 @@ function takePlace(services: Services): () => void {
     throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
   const place = {}
   underWay.add(place)
-  const longest = setTimeout(() => underWay.delete(place), maxMsLength).unref()
+  const longest = setTimeout(() => underWay.delete(place), maxExportMs).unref()
   return () => {
     clearTimeout(longest)
     underWay.delete(place)
@@ -143,7 +143,7 @@ async function* batches<Reply>(
     closed ??= snapshot.close()
     return closed
   }
-  const limit = setTimeout(() => void close(), maxMsLength).unref()
+  const limit = setTimeout(() => void close(), maxExportMs).unref()
   const patience = patienceOf(ctx, () => void close())
   const some = adaptiveBatches(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<string> => {
@@ -162,7 +162,7 @@ async function* batches<Reply>(
       let text = ''
       for (let from = 0, to = 0; from < ids.length; from = to) {
         to = from + some.size()
-        text += await some.taking(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
+        text += await some.run(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
         await yieldToEventLoop()
       }
       patience.waits()

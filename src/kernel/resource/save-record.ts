@@ -26,9 +26,9 @@ export function createSaver(
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
 
   async function checkedColumns(ctx: Context, body: AnyBody, current: AnyRow | null): Promise<Columns> {
-    const found = new ValidationErrors()
-    const columns = await d.toRow(body, { ctx, current, found })
-    found.throwIfAny()
+    const errors = new ValidationErrors()
+    const columns = await d.toRow(body, { ctx, current, errors })
+    errors.throwIfAny()
     return columns
   }
 

@@ -16,10 +16,10 @@ interface Texts {
 }
 
 /** Reports unknown placeholders. `unsubscribe_url` is allowed because campaigns fill it in. */
-async function checkPlaceholders({ ctx, current, found }: Writing<Texts>, texts: Texts): Promise<void> {
+async function checkPlaceholders({ ctx, current, errors }: Writing<Texts>, texts: Texts): Promise<void> {
   for (const field of ['subject', 'content'] as const) {
     const about = { before: current?.[field] ?? '', more: ['unsubscribe_url'] }
-    for (const sentence of await findUnknownPlaceholders(ctx, texts[field], about)) found.invalid(field, sentence)
+    for (const sentence of await findUnknownPlaceholders(ctx, texts[field], about)) errors.invalid(field, sentence)
   }
 }
 

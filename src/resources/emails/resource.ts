@@ -31,17 +31,17 @@ interface Current extends StoredEmail {
 }
 
 async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
-  const { ctx, current, found } = writing
+  const { ctx, current, errors } = writing
   if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
   else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
-    found.invalid('parent_id', 'The answered e-mail cannot be changed.')
+    errors.invalid('parent_id', 'The answered e-mail cannot be changed.')
   if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
   if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
-  await checkTagIds(ctx, found, body.tag_ids)
+  await checkTagIds(ctx, errors, body.tag_ids)
   const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
   if (body.folders) {
     const filed = current ? await foldersOf(ctx, current.id) : { folders: [folderOfStatus(status)], kept: [] }
-    checkFolders(found, filed, body.folders)
+    checkFolders(errors, filed, body.folders)
   }
   const content = await contentColumns(body, writing)
   const columns = {
@@ -51,7 +51,7 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
     lead_id: body.lead_id,
   }
   if (current) return columns
-  if (status === 'queued') checkComplete(found, { ...body, reply: (content.reply as string | undefined) ?? null })
+  if (status === 'queued') checkComplete(errors, { ...body, reply: (content.reply as string | undefined) ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 

@@ -36,11 +36,11 @@ export const groups = defineResource({
   }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
   toRow: async ({ name, description, user_ids }, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
     await checkReferences(writing, 'user_ids', user_ids, { noun: 'user', visibleIds: acceptPresent(present) })
-    if (user_ids && !found.any) {
+    if (user_ids && !errors.any) {
       const joined = [...new Set(user_ids)].filter((id) => !present.includes(id))
       const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
       await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })

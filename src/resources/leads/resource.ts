@@ -35,7 +35,7 @@ import {
 import { includeQuotes, quotesCount } from './quotes.ts'
 import { rottenDays, rottenFilter } from './rotting.ts'
 import { searchDocument } from './search-document.ts'
-import { defaultVocabularyId, expandStages, mendLead, planStageChange } from './stage-change.ts'
+import { defaultVocabularyId, expandStages, planStageChange, repairLead } from './stage-change.ts'
 import { outcomeEvents } from './stages.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
@@ -135,21 +135,21 @@ export const leads = defineResource(
       { where: matchesPersonAddress },
     ],
     toRow: async (body: Body, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
       const isChanged = expected && expected !== current?.expected_close_date
       if (isChanged && expected < today(ctx.time, ctx.services.config.timezone))
         warn(ctx, 'expected_close_date', 'The date is in the past.')
       if (source !== current?.lead_source_id) await checkReference(writing, 'lead_source_id', source, sources)
       if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
-      await checkTagIds(ctx, found, body.tag_ids)
+      await checkTagIds(ctx, errors, body.tag_ids)
       await checkEmail(writing, body.email_id)
       if (body.products)
         planProductLines(
           current ? await loadProductLines(ctx, [current.id]) : [],
           body.products,
           await loadPricedProducts(ctx, body.products),
-          found,
+          errors,
         )
       const moved = await planStageChange(writing, body)
       const user_id = await resolveOwnerId(writing, body.user_id)
@@ -241,7 +241,7 @@ export const leads = defineResource(
         planProductLines(await loadProductLines(ctx, [id]), products, priced, new ValidationErrors()),
       )
     },
-    onRestore: mendLead,
+    onRestore: repairLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       const isTagged = await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })

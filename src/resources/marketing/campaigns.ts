@@ -45,10 +45,10 @@ export const campaigns = defineResource({
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
   toRow: async (body, writing) => {
-    const { current, found } = writing
+    const { current, errors } = writing
     const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
     if (template !== current?.marketing_template_id) {
-      if (template === null) found.invalid('marketing_template_id', 'The field is required.')
+      if (template === null) errors.invalid('marketing_template_id', 'The field is required.')
       await checkReference(writing, 'marketing_template_id', template, emailTemplates)
     }
     if (event !== current?.marketing_event_id)
@@ -56,7 +56,7 @@ export const campaigns = defineResource({
     // The template of an inactive campaign may have been deleted, but an active campaign needs a
     // template.
     if (status === true && !template && current && current.marketing_template_id === null)
-      found.invalid('marketing_template_id', 'An active campaign needs a template.')
+      errors.invalid('marketing_template_id', 'An active campaign needs a template.')
     return {
       name,
       name_key: name === undefined ? undefined : fold(name),

@@ -26,11 +26,11 @@ export const marketingEvents = defineResource({
   filter: () => ({ name: text('marketing_events.name_key'), date: value('marketing_events.date') }),
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     // Only a changed date is checked, so that an event with a past date stays editable (DOMAIN
     // 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
-      found.invalid('date', 'Must be today or later.')
+      errors.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
     return { ...(await uniqueName(writing, about, name)), description, date }
   },

@@ -92,10 +92,10 @@ export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
 export const createSuppression: Handler<'createSuppression'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     const { address, reason = 'manual' } = body
-    const found = new ValidationErrors()
+    const errors = new ValidationErrors()
     const known = await withAddress(ctx, fold(address))
-    if (known) found.taken('address', entity, known.id, 'The address is suppressed already.')
-    found.throwIfAny()
+    if (known) errors.taken('address', entity, known.id, 'The address is suppressed already.')
+    errors.throwIfAny()
     const made = await suppress(ctx, { address, reason })
     return { data: made as Schema<'Suppression'>, message: 'Address suppressed.' }
   })

@@ -69,7 +69,7 @@ export const organizations = defineResource(
       })),
     ],
     toRow: async ({ name, address, user_id, tag_ids }, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const key = name === undefined ? undefined : fold(name)
       await unique(writing, {
         field: 'name',
@@ -81,7 +81,7 @@ export const organizations = defineResource(
         noun: 'organization',
         owner: 'user_id',
       })
-      await checkTagIds(ctx, found, tag_ids)
+      await checkTagIds(ctx, errors, tag_ids)
       return {
         name,
         name_key: key,

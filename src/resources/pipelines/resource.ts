@@ -171,17 +171,17 @@ export const pipelines = defineResource({
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     const named = await uniqueName(
       writing,
       { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' },
       body.name,
     )
-    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, found)
+    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, errors)
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
-      found.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
-    found.throwIfAny()
+      errors.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
+    errors.throwIfAny()
     refuseFixed(plan)
     if (body.is_default === false && current?.is_default === 1)
       throw isProtected('One pipeline must be the default; make another one the default instead.')

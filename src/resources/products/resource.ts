@@ -55,7 +55,7 @@ export const products = defineResource(
       { text: 'products.description' },
     ],
     toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const key = sku === undefined ? undefined : fold(sku)
       await unique(writing, {
         field: 'sku',
@@ -66,7 +66,7 @@ export const products = defineResource(
         except: current?.id ?? null,
         noun: 'product',
       })
-      await checkTagIds(ctx, found, tag_ids)
+      await checkTagIds(ctx, errors, tag_ids)
       return {
         sku,
         sku_key: key,

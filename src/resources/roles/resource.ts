@@ -36,11 +36,11 @@ export const roles = defineResource({
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
   toRow: async (body, writing) => {
-    const { current, found } = writing
+    const { current, errors } = writing
     const ctx = await withCurrentCaller(writing.ctx)
     const named = await uniqueName(writing, { table: 'roles', entity: 'roles', noun: 'role' }, body.name)
     const granted = grantsOf(body, current)
-    if (!found.any) {
+    if (!errors.any) {
       checkCeiling(ctx, body, current, granted)
       if (current && isRegranted(current, granted)) await requireHoldersWithinView(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)

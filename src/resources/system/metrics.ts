@@ -11,7 +11,7 @@ import { isInRanges, isLoopback } from '../../kernel/auth/ip-ranges.ts'
 import { authenticate, unauthenticated } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, now } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, Handlers } from '../../kernel/handler.ts'
+import type { Handlers, PublicGuards } from '../../kernel/handler.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { mailJobKinds } from './mail-job-kinds.ts'
@@ -42,10 +42,10 @@ const forwarding =
  * but forwards requests of remote callers. Therefore a request does not count when it has a
  * forwarding header, the address of a trusted proxy, or a host name that is not local.
  */
-function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
+function isOfThisMachine({ ip, headers, requestOrigin, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
   if (isInRanges(ip ?? '', config.trustedProxies)) return false
-  const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
+  const host = URL.canParse(requestOrigin) ? new URL(requestOrigin).hostname.replace(/^\[(.*)\]$/, '$1') : ''
   return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
 }
 
@@ -214,7 +214,7 @@ function withoutDatabase(cause: unknown): string {
   return ''
 }
 
-export const gates: Gates = { getMetrics: admit }
+export const publicGuards: PublicGuards = { getMetrics: admit }
 
 export const handlers = {
   async getMetrics(ctx) {

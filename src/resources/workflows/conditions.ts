@@ -28,13 +28,13 @@ export async function checkConditions(
   entity: Entity,
   conditions: readonly Condition[],
   known: readonly Condition[],
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
   const subjects = await comparableFields(ctx, entity)
   for (const [index, condition] of conditions.entries()) {
     if (accepted.has(JSON.stringify(condition))) continue
-    const below = found.nested(`conditions.${index}`)
+    const below = errors.nested(`conditions.${index}`)
     const subject = subjects.get(condition.attribute)
     if (!subject) {
       below.invalid('attribute', `Records of ${entity} have no attribute ${condition.attribute} to compare.`)
@@ -51,9 +51,9 @@ async function checkValue(
   ctx: Context,
   subject: ComparableField,
   { operator, value }: Condition,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ) {
-  const refuse = (sentence: string): void => found.invalid('value', sentence)
+  const refuse = (sentence: string): void => errors.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
     // Null equals only null. It is neither greater nor less than a value, and it contains nothing.

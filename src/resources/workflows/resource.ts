@@ -34,10 +34,10 @@ const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[
  * Returns the conditions and actions to store. Adds a validation error for each invalid one. When
  * the entity changes, stored conditions and actions are checked again.
  */
-async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
+async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
   const entity = (body.entity_type ?? current?.entity_type) as Entity
   const event = body.event ?? current?.event ?? ''
-  if (!event.startsWith(triggers[entity])) found.invalid('event', `Is not an event of ${entity}.`)
+  if (!event.startsWith(triggers[entity])) errors.invalid('event', `Is not an event of ${entity}.`)
   const isSame = current?.entity_type === entity
   const stored = {
     conditions: current ? readConditions(current.conditions) : [],
@@ -45,8 +45,8 @@ async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
   }
   const conditions = body.conditions?.map(conditionOf) ?? stored.conditions
   const actions = body.actions?.map(actionOf) ?? stored.actions
-  await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], found)
-  await checkActions(ctx, entity, actions, isSame ? stored.actions : [], found)
+  await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], errors)
+  await checkActions(ctx, entity, actions, isSame ? stored.actions : [], errors)
   return { conditions: JSON.stringify(conditions), actions: JSON.stringify(actions) }
 }
 
@@ -97,7 +97,7 @@ export const workflows = defineResource({
     }
     const changer = changedById(ctx, columns, current)
     const entity = body.entity_type ?? current?.entity_type
-    if (changer !== undefined && !writing.found.any)
+    if (changer !== undefined && !writing.errors.any)
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
     return { ...columns, changed_by_id: changer }
   },

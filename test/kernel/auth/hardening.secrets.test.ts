@@ -74,11 +74,17 @@ describe('the database', () => {
   })
 
   it('gives keys of its own to what is encrypted and what is signed', () => {
-    const seal = createEncryption('a secret of at least thirty-two characters')
-    expect(seal.hmac('x')).not.toBe(stranger.hmac('x'))
-    expect(() => stranger.decrypt(seal.encrypt('x'))).toThrow(DecryptionError)
-    for (const sealed of ['', 'AAAA', '!!!!', seal.encrypt('x').slice(0, 30), Buffer.alloc(28).toString('base64')])
-      expect(() => seal.decrypt(sealed)).toThrow(DecryptionError)
+    const encryption = createEncryption('a secret of at least thirty-two characters')
+    expect(encryption.hmac('x')).not.toBe(stranger.hmac('x'))
+    expect(() => stranger.decrypt(encryption.encrypt('x'))).toThrow(DecryptionError)
+    for (const sealed of [
+      '',
+      'AAAA',
+      '!!!!',
+      encryption.encrypt('x').slice(0, 30),
+      Buffer.alloc(28).toString('base64'),
+    ])
+      expect(() => encryption.decrypt(sealed)).toThrow(DecryptionError)
   })
 })
 

@@ -494,7 +494,11 @@ describe('an export of 30,000 products from a database on disk', () => {
   it('breaks off when the token of its caller is revoked meanwhile, so that nobody takes it for all there is', async () => {
     const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
     const { token } = await server.as(1)
-    const calling = { headers: { authorization: `Bearer ${token}` }, ip: '127.0.0.1', calledAt: 'http://localhost' }
+    const calling = {
+      headers: { authorization: `Bearer ${token}` },
+      ip: '127.0.0.1',
+      requestOrigin: 'http://localhost',
+    }
     const ctx = { ...contextOf(server), ...calling, operation: 'exportProducts' }
     const { parts } = await products(ctx, { query: { sort: ['id'] } })
     const rows = parts.body[Symbol.asyncIterator]()
