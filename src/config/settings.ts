@@ -251,7 +251,7 @@ const incomingMail = {
     name: 'MAIL_RECEIVER_DRIVER',
     default: 'sendgrid',
     meaning: 'Source of incoming e-mails: sendgrid (a service posts them) or webklex-imap (a mailbox is polled).',
-    parse: parsers.oneOf('sendgrid', 'webklex-imap'),
+    parse: parsers.parseOneOf('sendgrid', 'webklex-imap'),
   },
   inboundSecret: {
     name: 'ACCORD_INBOUND_SECRET',
@@ -285,7 +285,7 @@ const incomingMail = {
     name: 'ACCORD_IMAP_ENCRYPTION',
     default: 'ssl',
     meaning: 'none, ssl or tls (STARTTLS).',
-    parse: parsers.oneOf('none', 'ssl', 'tls'),
+    parse: parsers.parseOneOf('none', 'ssl', 'tls'),
   },
   imapValidateCert: {
     name: 'ACCORD_IMAP_VALIDATE_CERT',
@@ -316,7 +316,7 @@ const program = {
     default: 'development',
     meaning:
       'production, development or test. Production checks a sample of the replies against the contract and logs and counts violations; otherwise every reply is checked, and a violation becomes a 500.',
-    parse: parsers.oneOf('production', 'development', 'test'),
+    parse: parsers.parseOneOf('production', 'development', 'test'),
   },
   strict: {
     name: 'ACCORD_STRICT',
@@ -354,7 +354,7 @@ const program = {
     name: 'ACCORD_LOG_LEVEL',
     default: 'info',
     meaning: 'fatal, error, warn, info, debug, trace or silent.',
-    parse: parsers.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    parse: parsers.parseOneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
   },
 } satisfies SettingGroup
 

@@ -3,7 +3,7 @@
 // into a reply.
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
-import type { Body } from '../contract/input/body.ts'
+import type { ParsedBody } from '../contract/input/body.ts'
 import type { Shape } from '../contract/input/normalize.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -19,7 +19,7 @@ import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
-import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
+import { header, jsonType, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
 /**
  * Functions by path. Each throws 404 or 412 for a record that the caller may not see. `id` and
@@ -102,7 +102,7 @@ function authorize(call: Call): void {
     throw new Problem('forbidden', `You need the permission ${permission} for this.`, { required: permission })
 }
 
-async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<Body> {
+async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<ParsedBody> {
   const ctx = callContext(call)
   const form = { type: header(call, 'content-type') ?? '', longest: call.fact.maxFormBytes ?? 0, schema }
   const { body, uploads } = await receive(ctx, stream, form)
@@ -173,7 +173,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
   // Cookies are never stored, because they belong to this response alone.
-  return withSessionHeaders(ctx, { ...stored, mediaType: json, headers })
+  return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })
 }
 
 function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {

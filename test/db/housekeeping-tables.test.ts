@@ -9,7 +9,7 @@ import { housekeepingTables } from '../../db/housekeeping-tables.ts'
 import { createForeignCommitCounter } from '../../db/sqlite/connection.ts'
 import { createReadTransaction } from '../../db/sqlite/read-transaction.ts'
 import type { Store } from '../../db/store.ts'
-import { add, begin, changes, end, folder, opened } from './generations.ts'
+import { add, begin, changes, end, folder, opened } from './commit-generation.ts'
 
 beforeEach(begin)
 afterEach(end)

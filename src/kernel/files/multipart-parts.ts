@@ -9,7 +9,7 @@ import { tooLarge } from './file-store.ts'
 export const maxParts = 200
 const maxNameLength = 100
 
-export interface Parts {
+export interface PartHandler {
   /** The maximum number of bytes of all parts together. */
   most: number
   maxFiles: number
@@ -31,7 +31,7 @@ export interface Parts {
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
 
-export async function eachPart(request: Readable, contentType: string, parts: Parts): Promise<void> {
+export async function eachPart(request: Readable, contentType: string, parts: PartHandler): Promise<void> {
   const form = parser(contentType)
   const reading = new Set<Readable>()
   const taking: Promise<void>[] = []

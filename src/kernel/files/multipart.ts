@@ -2,8 +2,8 @@
 // store, texts are collected, and reading stops at a limit. The body for the handler contains a key
 // for each file.
 import type { Readable } from 'node:stream'
-import type { Body } from '../../contract/input/body.ts'
-import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
+import type { ParsedBody } from '../../contract/input/body.ts'
+import { type FormField, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 import type { Context } from '../context.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
@@ -12,7 +12,7 @@ import type { Upload } from './file-store.ts'
 import { bytesOf, eachPart, maxParts } from './multipart-parts.ts'
 import { asNamed, fieldsOf, textsOnly } from './urlencoded-bytes.ts'
 
-type Received = { body: Body; uploads: Uploads }
+type Received = { body: ParsedBody; uploads: Uploads }
 /** The files of one request. */
 export interface Uploads {
   /** The uploaded files, by their key in the body. */
@@ -63,7 +63,7 @@ export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<
   })
 }
 
-export interface Form {
+export interface FormLimits {
   /** The Content-Type header, including the boundary. */
   type: string
   /**
@@ -78,7 +78,7 @@ export interface Form {
  * Reads all parts of a form. Throws 400 for a malformed form, 413 when a limit is exceeded, and 503
  * when too much memory is reserved. On an error, removes the files of the form.
  */
-export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
+export async function receive(ctx: Context, request: Readable, form: FormLimits): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
   const release = (): void => loan.release()
   try {
@@ -93,12 +93,12 @@ export async function receive(ctx: Context, request: Readable, form: Form): Prom
 async function read(
   ctx: Context,
   request: Readable,
-  { type, longest, schema }: Form,
+  { type, longest, schema }: FormLimits,
   loan: Reservation,
 ): Promise<Received> {
-  const fields = new Map<string, Field>()
+  const fields = new Map<string, FormField>()
   const files = new Map<string, Upload>()
-  const field = (sent: string): Field => {
+  const field = (sent: string): FormField => {
     const name = sent.replace(/\[\]$/, '')
     const known = fields.get(name) ?? { texts: [], files: [] }
     fields.set(name, known)

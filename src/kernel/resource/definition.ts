@@ -10,7 +10,7 @@ import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
 import type { OnRestore, Restored } from '../history/restore.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
-import type { Fields, Query, SearchField } from '../query/filter.ts'
+import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
@@ -36,9 +36,9 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.
    */
-  sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
+  sort: Sorts<SortKey> | ((ctx: Context, query: QueryValues) => Promise<Sorts<SortKey>>)
   /** Returns the filters of the list, each with the column that it tests. */
-  filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
+  filter: (ctx: Context, query: QueryValues) => Fields | Promise<Fields>
   /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**
@@ -175,12 +175,12 @@ export interface Resource<Reply, Write> {
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
-  list(ctx: Context, query: Query, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
+  list(ctx: Context, query: QueryValues, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
   /**
    * Returns a query of all rows that the list parameters in `query` select, in the requested order.
    * Ignores the parameters for pages.
    */
-  query(ctx: Context, query: Query): Promise<Rows<object>>
+  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
   create(ctx: Context, body: Write): Promise<Reply>
   /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>

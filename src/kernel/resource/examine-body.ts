@@ -3,11 +3,11 @@
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
-import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
+import type { AnyBody, AnyResource, ResourceParts } from './any-definition.ts'
 import type { Examine } from './definition.ts'
 import type { RecordReader } from './read-records.ts'
 
-export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): Pick<AnyResource, 'examiners'> {
+export function createExaminers({ d }: Pick<ResourceParts, 'd'>, reader: RecordReader): Pick<AnyResource, 'examiners'> {
   async function examine(
     ctx: Context,
     id: number | null,

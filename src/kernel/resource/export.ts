@@ -10,7 +10,7 @@ import { preferred } from '../files/content-negotiation.ts'
 import { type Download, download } from '../files/download.ts'
 import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
 import { today } from '../values/format.ts'
-import { type Cell, type Column, escapeFormula } from './csv-cells.ts'
+import { type Cell, type CsvColumn, escapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
 import { patienceOf } from './export-stall.ts'
 
@@ -38,7 +38,7 @@ const running = new WeakMap<Services, Set<object>>()
  * known only at run time.
  */
 export const exportOf =
-  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
+  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
     // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
@@ -102,7 +102,7 @@ async function* csv<Reply>(
   ctx: Context,
   resource: Exported<Reply>,
   query: Query,
-  columnsOf: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>,
+  columnsOf: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>,
   release: () => void,
 ): AsyncGenerator<string> {
   const columns = await columnsOf(ctx)

@@ -73,7 +73,7 @@ export const answering = <T>(
     options,
   )
 
-export interface Answer {
+export interface StoredReply {
   status: number
   headers: Record<string, string>
   body: string
@@ -82,11 +82,11 @@ export interface Answer {
 export interface Work {
   handle: (ctx: Context) => Promise<unknown>
   /** Converts the result of a handler to the form in which the reply is stored. */
-  render: (ctx: Context, reply: unknown) => Answer
+  render: (ctx: Context, reply: unknown) => StoredReply
   isInSteps: boolean
 }
 
-type Replayable = Answer & { replayed: boolean }
+type Replayable = StoredReply & { replayed: boolean }
 
 /**
  * Returns the stored reply of the key, or does the work and stores its reply. Throws 422
@@ -186,20 +186,20 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
     if (await other.executeTakeFirst()) throw inFlight()
   }
-  const completed = ({ status, headers, body }: Answer): Changes => ({
+  const completed = ({ status, headers, body }: StoredReply): Changes => ({
     state: 'completed',
     status,
     headers: JSON.stringify(headers),
     body: services.encryption.encrypt(body),
   })
-  const complete = async (inner: Context, reply: unknown): Promise<Answer> => {
+  const complete = async (inner: Context, reply: unknown): Promise<StoredReply> => {
     const answer = work.render(inner, reply)
     await claim(inner.db, completed(answer))
     return answer
   }
-  const inOne = (): Promise<Answer> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
-  const inSeveral = async (): Promise<Answer> => {
-    let stored: Answer | undefined
+  const inOne = (): Promise<StoredReply> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
+  const inSeveral = async (): Promise<StoredReply> => {
+    let stored: StoredReply | undefined
     const keyed: KeyedRequest = {
       progress,
       save: (inner, progress) =>

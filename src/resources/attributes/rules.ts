@@ -50,7 +50,7 @@ export async function checkCode(
  * Reports settings that do not fit the attribute's type. `attribute` has the settings after the
  * change.
  */
-export function checkSettings(attribute: Attribute, optionCount: number, errors: ValidationErrors): void {
+export function checkAttributeSettings(attribute: Attribute, optionCount: number, errors: ValidationErrors): void {
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
   if (type === 'lookup' && lookup === null) errors.invalid('lookup_type', 'The field is required.')

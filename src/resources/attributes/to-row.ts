@@ -15,7 +15,7 @@ import {
 import { planOptions } from './options.ts'
 import { valuesOf } from './record-values.ts'
 import { type FullAttributeRow, loadOptions, presentAttribute, presentOption } from './rows.ts'
-import { checkCode, checkDefault, checkSettings, refuseOtherLookup, refuseProtected } from './rules.ts'
+import { checkAttributeSettings, checkCode, checkDefault, refuseOtherLookup, refuseProtected } from './rules.ts'
 import { valueTypeOf } from './types.ts'
 import { findDuplicateIds, replaceAllUniqueKeys, visibleAmong } from './unique-keys.ts'
 
@@ -57,7 +57,7 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
   const plan = planOptions(present, body.options, errors)
   const kept = plan.options.flatMap(({ id, ...rest }) => (id === null ? [] : [{ id, ...rest }]))
   const attribute = attributeAfter(body, current, kept)
-  if (attribute.isOwn) checkSettings(attribute, plan.options.length, errors)
+  if (attribute.isOwn) checkAttributeSettings(attribute, plan.options.length, errors)
   const gone = new Set(plan.removed.map(({ id }) => id))
   const namesGone = [attribute.initial].flat().some((id) => gone.has(id as number))
   const was = current && toAttribute(current, present)

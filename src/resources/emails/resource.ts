@@ -4,7 +4,16 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
-import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/query/filter.ts'
+import {
+  exists,
+  flagField,
+  flagged,
+  likePattern,
+  linked,
+  type SearchField,
+  time,
+  value,
+} from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
@@ -122,7 +131,7 @@ export const emails = defineResource({
   filter: () => ({
     folder: linked('email_folders', 'emails.id', 'email_id', 'folder'),
     status: value('emails.status'),
-    is_read: flag('emails.is_read'),
+    is_read: flagField('emails.is_read'),
     source: value('emails.source'),
     user_type: value('emails.user_type'),
     person_id: value('emails.person_id'),

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { exists, text } from '../../kernel/query/filter.ts'
+import { exists, textField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
 import { checkReferences, uniqueName } from '../../kernel/resource/references.ts'
@@ -31,7 +31,7 @@ export const groups = defineResource({
       .select(sql<number>`(select count(*) ${members(ctx)})`.as('users_count')),
   sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
   filter: (ctx) => ({
-    name: text('groups.name_key'),
+    name: textField('groups.name_key'),
     user_id: exists((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
   }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],

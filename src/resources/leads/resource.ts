@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { linked, money, text, time, value } from '../../kernel/query/filter.ts'
+import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -106,7 +106,7 @@ export const leads = defineResource(
       stage_sort_order: 'lead_pipeline_stages.sort_order',
     },
     filter: async (ctx, query) => ({
-      title: text('leads.title_key'),
+      title: textField('leads.title_key'),
       status: value('leads.status'),
       user_id: value('leads.user_id'),
       person_id: value('leads.person_id'),
@@ -115,10 +115,10 @@ export const leads = defineResource(
       lead_type_id: value('leads.lead_type_id'),
       lead_pipeline_id: value('leads.lead_pipeline_id'),
       lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
-      stage_code: text('lead_pipeline_stages.code'),
+      stage_code: textField('lead_pipeline_stages.code'),
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
-      lead_value: money('leads.lead_value'),
+      lead_value: moneyField('leads.lead_value'),
       // The column is a date without a time of day, so `value` is used and not `time`.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),

@@ -1,6 +1,6 @@
 // Storage locations within warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
-import { text, value } from '../../kernel/query/filter.ts'
+import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -31,7 +31,7 @@ export const locations = defineResource({
     created_at: 'warehouse_locations.created_at',
   },
   filter: () => ({
-    name: text('warehouse_locations.name_key'),
+    name: textField('warehouse_locations.name_key'),
     warehouse_id: value('warehouse_locations.warehouse_id'),
   }),
   search: [{ key: 'warehouse_locations.name_key' }],

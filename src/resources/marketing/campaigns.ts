@@ -2,7 +2,7 @@
 // its event. run.ts starts the runs of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
@@ -38,8 +38,8 @@ export const campaigns = defineResource({
     created_at: 'marketing_campaigns.created_at',
   },
   filter: () => ({
-    name: text('marketing_campaigns.name_key'),
-    status: flag('marketing_campaigns.status'),
+    name: textField('marketing_campaigns.name_key'),
+    status: flagField('marketing_campaigns.status'),
     marketing_event_id: value('marketing_campaigns.marketing_event_id'),
     marketing_template_id: value('marketing_campaigns.marketing_template_id'),
   }),

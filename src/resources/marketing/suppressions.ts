@@ -8,7 +8,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { text, time, value } from '../../kernel/query/filter.ts'
+import { textField, time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
@@ -80,7 +80,7 @@ export const suppress = (
 export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
   recordPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
     fields: {
-      address: text('suppressions.address'),
+      address: textField('suppressions.address'),
       reason: value('suppressions.reason'),
       created_at: time('suppressions.created_at'),
     },

@@ -5,7 +5,7 @@ import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { exists, likePattern, linked, text, value } from '../../kernel/query/filter.ts'
+import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -49,7 +49,7 @@ export const organizations = defineResource(
       updated_at: 'organizations.updated_at',
     },
     filter: (ctx) => ({
-      name: text('organizations.name_key'),
+      name: textField('organizations.name_key'),
       user_id: value('organizations.user_id'),
       country: exists((wanted) => {
         const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
 import type { OnRestore } from '../../kernel/history/restore.ts'
-import { exists, type Fields, type Query } from '../../kernel/query/filter.ts'
+import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
@@ -115,7 +115,7 @@ const parameters = { email: 'emails', phone: 'contact_numbers' } as const
  * Returns the filters `email=` and `phone=` if the query uses these parameters. The filters compare
  * whole values. `email=` uses a database index only while e-mail addresses must be unique.
  */
-export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
+export async function contactFilters(ctx: Context, query: QueryValues): Promise<Fields> {
   const { dialect } = ctx.services.store
   const fields: Fields = {}
   for (const [parameter, field] of Object.entries(parameters)) {

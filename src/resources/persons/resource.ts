@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { linked, text, value } from '../../kernel/query/filter.ts'
+import { linked, textField, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -132,9 +132,9 @@ export const persons = defineResource(
       updated_at: 'persons.updated_at',
     },
     filter: async (ctx, query) => ({
-      name: text('persons.name_key'),
+      name: textField('persons.name_key'),
       ...(await contactFilters(ctx, query)),
-      job_title: text('persons.job_title_key'),
+      job_title: textField('persons.job_title_key'),
       organization_id: value('persons.organization_id'),
       user_id: value('persons.user_id'),
       tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),

@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { flagged, linked, money, text, value } from '../../kernel/query/filter.ts'
+import { flagged, linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -164,7 +164,7 @@ export const quotes = defineResource(
       updated_at: 'quotes.updated_at',
     },
     filter: (ctx) => ({
-      subject: text('quotes.subject_key'),
+      subject: textField('quotes.subject_key'),
       user_id: value('quotes.user_id'),
       person_id: value('quotes.person_id'),
       lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
@@ -173,10 +173,10 @@ export const quotes = defineResource(
         wanted ? sql<SqlBool>`quotes.expired_at < ${todayOf(ctx)}` : sql<SqlBool>`quotes.expired_at >= ${todayOf(ctx)}`,
       ),
       tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
-      sub_total: money('quotes.sub_total'),
-      discount_amount: money('quotes.discount_amount'),
-      tax_amount: money('quotes.tax_amount'),
-      grand_total: money('quotes.grand_total'),
+      sub_total: moneyField('quotes.sub_total'),
+      discount_amount: moneyField('quotes.discount_amount'),
+      tax_amount: moneyField('quotes.tax_amount'),
+      grand_total: moneyField('quotes.grand_total'),
       expired_at: value('quotes.expired_at'),
     }),
     searchDocument,

@@ -7,7 +7,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { linked, text, value } from '../../kernel/query/filter.ts'
+import { linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
@@ -60,8 +60,8 @@ const baseUsers = defineResource({
     created_at: 'users.created_at',
   },
   filter: () => ({
-    name: text('users.name_key'),
-    email: text('users.email_key'),
+    name: textField('users.name_key'),
+    email: textField('users.email_key'),
     status: value('users.status'),
     view_permission: value('users.view_permission'),
     role_id: value('users.role_id'),

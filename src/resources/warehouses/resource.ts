@@ -1,7 +1,7 @@
 // Warehouses (DOMAIN 11.3). The reply of a warehouse includes its locations.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { linked, text } from '../../kernel/query/filter.ts'
+import { linked, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
@@ -65,8 +65,8 @@ export const warehouses = defineResource(
       created_at: 'warehouses.created_at',
     },
     filter: () => ({
-      name: text('warehouses.name_key'),
-      contact_name: text('warehouses.contact_name_key'),
+      name: textField('warehouses.name_key'),
+      contact_name: textField('warehouses.contact_name_key'),
       tag_id: linked('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
     }),
     search: [

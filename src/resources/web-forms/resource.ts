@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { loadFields, planFields, saveFields } from './fields.ts'
@@ -42,9 +42,9 @@ export const webForms = defineResource({
   rows: (_ctx, db) => db.selectFrom('web_forms').selectAll('web_forms'),
   sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
   filter: () => ({
-    title: text('web_forms.title_key'),
+    title: textField('web_forms.title_key'),
     form_id: value('web_forms.form_id'),
-    create_lead: flag('web_forms.create_lead'),
+    create_lead: flagField('web_forms.create_lead'),
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
   governs: ['submit_success_action', 'create_lead'],

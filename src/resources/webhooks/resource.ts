@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
@@ -46,9 +46,9 @@ export const webhooks = defineResource({
       .select(changerColumns),
   sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
   filter: () => ({
-    name: text('webhooks.name_key'),
+    name: textField('webhooks.name_key'),
     entity_type: value('webhooks.entity_type'),
-    is_active: flag('webhooks.is_active'),
+    is_active: flagField('webhooks.is_active'),
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
   governs: ['payload_type', 'raw_payload_type'],

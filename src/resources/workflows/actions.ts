@@ -4,10 +4,11 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
+import { attributesOf } from '../attributes/attribute-set.ts'
 import { valueTypeOf } from '../attributes/types.ts'
 import { checkNamedRecords, toStored } from '../attributes/validate-values.ts'
 import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
-import { attributesOf, type Entity } from './comparable-fields.ts'
+import type { Entity } from './comparable-fields.ts'
 import { readUpdateValue, type Target } from './update-values.ts'
 
 export type Action = Schema<'WorkflowAction'>

@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { findChoosable } from '../attributes/lookups.ts'
 import { type ComparableField, comparableFields, type Entity, operatorsByKind } from './comparable-fields.ts'
-import { readMoment } from './relative-dates.ts'
+import { resolveMoment } from './relative-dates.ts'
 
 export type Condition = Schema<'WorkflowCondition'>
 type Input = Schema<'WorkflowConditionInput'>
@@ -68,7 +68,7 @@ async function checkValue(
       return
     case 'date':
     case 'datetime':
-      if (typeof value !== 'string' || readMoment(value, ctx.time, zone) === undefined)
+      if (typeof value !== 'string' || resolveMoment(value, ctx.time, zone) === undefined)
         refuse(
           `Must be a date, ${subject.kind === 'date' ? '' : 'a timestamp, '}{{today}}, {{today+N}} or {{today-N}}.`,
         )

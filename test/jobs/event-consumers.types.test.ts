@@ -7,7 +7,7 @@ import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given, unique } from '../support/given.ts'
-import { drain, placeOf } from '../support/readers.ts'
+import { drain, placeOf } from '../support/event-consumers.ts'
 
 let server: TestServer
 let taken: number[]

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
-import { add, begin, changes, end, folder, keep, opened, source, url } from './generations.ts'
+import { add, begin, changes, end, folder, keep, opened, source, url } from './commit-generation.ts'
 
 beforeEach(begin)
 afterEach(end)
