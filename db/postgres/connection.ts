@@ -82,7 +82,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
   const writing = { ...common, ...settings('') }
   const [read, write] = [new Pool(reading), new Pool(writing)]
-  // An idle connection that is lost emits an error, which would end the process if nobody listened.
+  // An idle connection that is lost emits an error, which would end the process without a listener.
   for (const pool of [read, write]) pool.on('error', onLost)
   return {
     read,

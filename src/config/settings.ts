@@ -388,7 +388,7 @@ export const settings = {
 export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
 
 /**
- * Returns the domain of e-mails from this server. A bare IPv6 address is no valid domain in an
+ * Returns the domain of e-mails from this server. A bare IPv6 address is not a valid domain in an
  * e-mail address, so `localhost` replaces it.
  */
 function hostOf(appUrl: string | null): string {

@@ -157,8 +157,8 @@ function createBuckets(rate: Rate): Buckets {
 }
 
 /**
- * Returns a set of digests of accepted credentials. The set only decides whether a credential may
- * be looked up; it never authenticates a caller.
+ * Returns a set of digests of accepted credentials. The set only decides whether the
+ * server queries a credential; it never authenticates a caller.
  */
 function createAccepted() {
   const known = new LRUCache<string, true>({ max: maxKnown })

@@ -23,8 +23,8 @@ export function isStatefulHost(calling: PageOrigin, domains: readonly string[]):
 
 /**
  * Returns the spellings of the host of the page that sent the request, in lower case. The host
- * comes from the Origin header, else from Referer, else from `requestOrigin`. A host on the default port
- * has two spellings: with and without the port. An unreadable header yields none.
+ * comes from the Origin header, else from Referer, else from `requestOrigin`. A host on the default
+ * port has two spellings: with and without the port. An unreadable header yields none.
  */
 function spellingsOf({ origin, referer, requestOrigin }: PageOrigin): string[] {
   const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? requestOrigin)

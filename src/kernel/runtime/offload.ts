@@ -1,6 +1,6 @@
 // Runs a module in a subprocess, for CPU-bound work that would delay other requests. A worker
-// thread is no alternative: it can crash the server when its memory is exhausted, cannot always be
-// stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
+// thread is not an alternative: it can crash the server when its memory is exhausted, cannot always
+// be stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
 // subprocess gets no environment variables, so it has no secrets.
 import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'

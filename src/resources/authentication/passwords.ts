@@ -43,7 +43,7 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is invalid, used or expired. Request a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  // Wrong links have a separate counter from wrong passwords, and only per network. Nobody can
+  // Wrong links have a separate counter from wrong passwords, and only per network. No caller can
   // guess a link, and a counter over all networks would let an attacker lock out the owner.
   const find = async () => {
     const link = await findLink(ctx, body)

@@ -145,7 +145,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .select(['run_at', 'kind'])
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
-    // Without a configured mail server, waiting mail jobs are no backlog.
+    // Without a configured mail server, waiting mail jobs are not a backlog.
     .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .orderBy('run_at')
     .limit(1)
