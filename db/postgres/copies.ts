@@ -48,7 +48,7 @@ export const postgresCopies: Copies = {
       tables.get(table)?.key.push(column)
     return [...tables.values()]
   },
-  // Migrations run in one transaction, and a copy of a large database takes long. README.md asks for
-  // a backup before an upgrade.
+  // Migrations run in one transaction, and a copy of a large database takes long. README.md asks
+  // for a backup before an upgrade.
   copyBeforeMigration: async () => null,
 }

@@ -12,7 +12,7 @@ import { inSnapshot } from './snapshot.ts'
 
 export const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url)
 
-/** A dotted path as the array of keys that `#>` takes. It is a literal, so that indexes match it. */
+/** A dotted path as the array of keys that `#>` takes. A literal, so that indexes match it. */
 function pathLiteral(path: string): RawBuilder<unknown> {
   if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
   return sql.lit(`{${path.replaceAll('.', ',')}}`)
@@ -133,8 +133,8 @@ export const postgresDialect: Dialect = {
     await sql`analyze`.execute(db)
   },
   async tryWrite(db) {
-    // A new transaction id is written to the log; a standby refuses it. The name keeps the statement
-    // from being taken for a read.
+    // A new transaction id is written to the log; a standby refuses it. The name keeps the
+    // statement from being taken for a read.
     await db.transaction().execute((inside) => sql`select pg_current_xact_id()`.execute(inside))
   },
   async hasTables(db) {
