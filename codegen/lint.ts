@@ -74,4 +74,5 @@ const styleRules: readonly Rule[] = [
   style.keysAreInOrder,
   style.commonErrorsAreShared,
   style.longListsAreAliased,
+  style.ruleLinesInOrder,
 ]

@@ -68,7 +68,7 @@ export interface OperationFact {
   readonly ignorable: Ignorable | null
 }
 
-export type OperationId = keyof typeof operations
+export type AnyOperationId = keyof typeof operations
 `
 
 /** Returns the source of operations.gen.ts, or the JavaScript that a compiled server reads. */

@@ -158,7 +158,7 @@ export interface Dialect {
    */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
-  /** To be called after rows with given ids were inserted, so that the next generated id is free. */
+  /** Called after rows with given ids were inserted, so that the next generated id is free. */
   resetSequences(db: Kysely<unknown>): Promise<void>
   /** Returns the foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>

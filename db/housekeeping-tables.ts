@@ -11,4 +11,4 @@ export const housekeepingTables = ['event_readers', 'locks', 'schedules'] as con
  * The table of the documents of full-text search. Each change adds an index segment that
  * maintenance merges later.
  */
-export const searchIndex = 'search_index'
+export const searchIndexTable = 'search_index'

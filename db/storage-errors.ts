@@ -5,8 +5,6 @@ import type { StorageFault } from './dialect.ts'
 import { postgresDialect } from './postgres/dialect.ts'
 import { sqliteDialect } from './sqlite/dialect.ts'
 
-export type { StorageFault as Trouble } from './dialect.ts'
-
 const dialects = [sqliteDialect, postgresDialect]
 
 const fileCodes: Readonly<Record<string, StorageFault>> = {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
-import { jobs, readers, schedules } from './background.ts'
+import { eventConsumers, jobs, schedules } from './background.ts'
 import { type Config, statefulDomains } from './config/config.ts'
 import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/output/problems.ts'
@@ -35,9 +35,9 @@ import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
-import { registerListeners, releases } from './listeners.ts'
+import { deleteHooks, registerListeners } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
-import { examiners, gates, handlers, locators, resources, searchIndex, sights } from './operations.ts'
+import { examiners, handlers, publicGuards, recordGuards, resources, searchIndex, sights } from './operations.ts'
 import { committedAttributeSet } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
@@ -109,11 +109,11 @@ export async function buildApp(options: AppOptions): Promise<App> {
   })
   const services = createServices(options, { http, metrics, clock, wake: () => worker.wake() })
   options.store.beforeGroupCommit(searchIndex.update)
-  const worker = createWorker(services, jobs, readers)
+  const worker = createWorker(services, jobs, eventConsumers)
   const scheduler = createScheduler(services, schedules)
   registerListeners(services.events)
   for (const extend of options.extensions ?? []) extend(services.events)
-  const rules = { locators, gates, examiners }
+  const rules = { recordGuards, publicGuards, examiners }
   const pipeline = createPipeline(services, handlers, rules, createReplyCheck(options, services))
   const backend = await createBackend(options.contract, pipeline, { zone: config.timezone, strict: config.strict })
 
@@ -170,7 +170,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     store,
     searchIndex,
     events: createEmitter(() => http.log, eventAliases),
-    releases,
+    deleteHooks,
     resources,
     sights,
     files: diskFiles(join(config.dataDir, 'files'), store.assertFiles),
@@ -178,7 +178,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     contract: options.contract,
     clock,
     log: http.log,
-    seal: createEncryption(options.secret),
+    encryption: createEncryption(options.secret),
     checkStatement: options.checkStatement,
     statefulDomains: () => statefulDomains(config, portOf(http) ?? config.port),
     slices: { moveLeads, formsLacking },

@@ -26,6 +26,6 @@ export const jobs: readonly AnyJob[] = [
  * The event consumers, in the order in which they process new events. Workflows come before
  * webhooks, so that webhooks deliver the changes of workflows at once.
  */
-export const readers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
+export const eventConsumers: readonly EventConsumer[] = [...triggers, ...webhookReaders]
 
 export const schedules: readonly Schedule[] = [...daily, ...campaignSchedules, ...mailSchedules]

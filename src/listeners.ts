@@ -13,7 +13,7 @@ export type RegisterListeners = (events: Emitter) => void
 
 const slices: readonly RegisterListeners[] = []
 
-export const releases = collectDeleteHooks([attributes, activities, marketing, search])
+export const deleteHooks = collectDeleteHooks([attributes, activities, marketing, search])
 
 export function registerListeners(events: Emitter): void {
   for (const register of slices) register(events)

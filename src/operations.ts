@@ -3,8 +3,8 @@
 // operations, history, restore and lookups.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
-import type { Examiners, Locators } from './http/pipeline.ts'
-import type { Gates, Handlers } from './kernel/handler.ts'
+import type { Examiners, RecordGuards } from './http/pipeline.ts'
+import type { Handlers, PublicGuards } from './kernel/handler.ts'
 import type { EventEntity, Sight } from './kernel/query/event-visibility.ts'
 import type { Resource } from './kernel/resource/definition.ts'
 import { handlers as account } from './resources/account/handlers.ts'
@@ -13,14 +13,14 @@ import { handlers as activityHandlers } from './resources/activities/handlers.ts
 import { inheritedActivities } from './resources/activities/resource.ts'
 import { timelines } from './resources/activities/timeline.ts'
 import { handlers as attributeHandlers } from './resources/attributes/resource.ts'
-import { handlers as authentication, gates as sessionGates } from './resources/authentication/handlers.ts'
+import { handlers as authentication, publicGuards as sessionGuards } from './resources/authentication/handlers.ts'
 import { sessionSight } from './resources/authentication/sessions.ts'
 import { handlers as configuration, configurationSight } from './resources/configuration/handlers.ts'
 import { handlers as dataTransfer } from './resources/data-transfer/handlers.ts'
 import { handlers as templateHandlers } from './resources/email-templates/handlers.ts'
 import { inheritedEmails } from './resources/emails/change-email.ts'
 import { handlers as emailHandlers, subLists as emailsBelow } from './resources/emails/handlers.ts'
-import { handlers as inbound, gates as inboundGates } from './resources/emails/inbound.ts'
+import { handlers as inbound, publicGuards as inboundGuards } from './resources/emails/inbound.ts'
 import { handlers as eventHandlers } from './resources/events/handlers.ts'
 import { handlers as fileHandlers, files } from './resources/files/handlers.ts'
 import { fileSight } from './resources/files/rows.ts'
@@ -28,7 +28,7 @@ import { assertProductLine, handlers as leadHandlers, subLists as leadsBelow } f
 import { handlers as marketing } from './resources/marketing/handlers.ts'
 import { sendSight } from './resources/marketing/sends.ts'
 import { suppressionSight } from './resources/marketing/suppressions.ts'
-import { gates as unsubscribeGates } from './resources/marketing/unsubscribe.ts'
+import { publicGuards as unsubscribeGuards } from './resources/marketing/unsubscribe.ts'
 import { handlers as organizationHandlers } from './resources/organizations/resource.ts'
 import { handlers as personHandlers } from './resources/persons/handlers.ts'
 import { handlers as pipelineHandlers } from './resources/pipelines/resource.ts'
@@ -39,12 +39,12 @@ import { handlers as roleHandlers } from './resources/roles/resource.ts'
 import { searchHandlers } from './resources/search/handlers.ts'
 import { handlers as system } from './resources/system/handlers.ts'
 import { locateJob } from './resources/system/jobs.ts'
-import { gates as metricsGates } from './resources/system/metrics.ts'
+import { publicGuards as metricsGuards } from './resources/system/metrics.ts'
 import { handlers as tagHandlers } from './resources/tags/resource.ts'
 import { examineCreation, handlers as tokenHandlers, tokenSight, tokens } from './resources/tokens/handlers.ts'
 import { userHandlers } from './resources/users/resource.ts'
 import { handlers as warehouseHandlers } from './resources/warehouses/handlers.ts'
-import { gates as webFormGates, handlers as webFormHandlers } from './resources/web-forms/handlers.ts'
+import { publicGuards as webFormGuards, handlers as webFormHandlers } from './resources/web-forms/handlers.ts'
 import { handlers as deliveryHandlers } from './resources/webhooks/handlers.ts'
 import { handlers as webhookHandlers } from './resources/webhooks/resource.ts'
 import { handlers as workflowHandlers } from './resources/workflows/handlers.ts'
@@ -130,7 +130,13 @@ export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
 ])
 
 /** Functions by operation. Each may refuse a call of a public operation before its body is read. */
-export const gates: Gates = { ...sessionGates, ...inboundGates, ...metricsGates, ...unsubscribeGates, ...webFormGates }
+export const publicGuards: PublicGuards = {
+  ...sessionGuards,
+  ...inboundGuards,
+  ...metricsGuards,
+  ...unsubscribeGuards,
+  ...webFormGuards,
+}
 
 /**
  * Functions by operation. Each checks the rules for a body that the schema has already refused
@@ -145,7 +151,7 @@ export const examiners: Examiners = Object.assign(
  * Functions by path of a record or of a link below a record. Each finds the record, or throws 404
  * or 412.
  */
-export const locators: Locators = {
+export const recordGuards: RecordGuards = {
   ...Object.fromEntries([...resources.values()].map((each) => [each.getOperation.path, each.assertVisible])),
   [operations.getToken.path]: tokens.assertVisible,
   [operations.getFile.path]: files.assertVisible,

@@ -22,7 +22,7 @@ describe('the lock file', () => {
     expect(read('.npmrc')).toContain('omit-lockfile-registry-resolved=true')
   })
 
-  it('holds nothing that is no package of a registry', () => {
+  it('holds only packages of a registry', () => {
     const manifest = JSON.parse(read('package.json')) as Record<
       'dependencies' | 'devDependencies' | 'optionalDependencies',
       Record<string, string>

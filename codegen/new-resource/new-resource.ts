@@ -8,6 +8,9 @@ import { pathToFileURL } from 'node:url'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type Names, namesOf } from './names.ts'
 
+/** The house test with the order in which slices may import each other. */
+const orderFile = 'test/contract/house.test.ts'
+
 /** Writes the resource and returns the paths of the written files. */
 export function newResource(root: string, slug: string): string[] {
   const names = namesOf(slug)
@@ -20,6 +23,7 @@ export function newResource(root: string, slug: string): string[] {
     ['src/resources.ts', withLineAfter(root, 'src/resources.ts', /^export /, exportLine(names))],
     ['codegen/events.ts', withLineAfter(root, 'codegen/events.ts', /^ {2}files: linked,/, eventLine(names))],
     [`test/resources/${slug}.test.ts`, fill('test.ts', names)],
+    [orderFile, withSliceInOrder(root, slug)],
   ])
   for (const [path, text] of files) {
     mkdirSync(dirname(join(root, path)), { recursive: true })
@@ -53,6 +57,14 @@ function withLineAfter(root: string, path: string, pattern: RegExp, line: string
   const last = lines.findLastIndex((each) => pattern.test(each))
   if (last < 0) throw new Error(`${path} has no line like ${pattern}: register the resource there by hand.`)
   return lines.toSpliced(last + 1, 0, line).join('\n')
+}
+
+/** Returns the text of the house test with the slice added to the last group of the order. */
+function withSliceInOrder(root: string, slug: string): string {
+  const text = readFileSync(join(root, orderFile), 'utf8')
+  const order = /(\nconst groups = \[[\s\S]*?),?\s*\](,?\n\]\n)/
+  if (!order.test(text)) throw new Error(`${orderFile} has no order of slices: add the slice by hand.`)
+  return text.replace(order, (_, groups: string, end: string) => `${groups}, '${slug}']${end}`)
 }
 
 /**
@@ -103,7 +115,9 @@ function main([slug = '', ...rest]: string[]): number {
   }
   // Regenerates in a new process, because this process has loaded the old list of events.
   const status = run(root, [...process.execArgv, 'codegen/regenerate.ts'])
-  console.log('\nNext: add its fields, and give the slice its place in the order of test/contract/house.test.ts.')
+  console.log(
+    `\nNext: add its fields. If other slices will import it, move it to the left in the order of ${orderFile}.`,
+  )
   return status
 }
 

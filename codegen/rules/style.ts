@@ -75,6 +75,24 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
   }
 }
 
+/**
+ * Reports a rule line (`# ── leads ───`) that is out of order. Lines of tags follow the order of
+ * `tags`; lines of parts that several tags use come before them. The indentation tells the lines of
+ * paths from those of schemas.
+ */
+export const ruleLinesInOrder: Rule = ({ contract, document, report }) => {
+  const tags = (document.tags ?? []).map(({ name }) => name.toLowerCase())
+  const reached = new Map<string, string>()
+  for (const [index, line] of contract.text.split('\n').entries()) {
+    const [, indent = '', name = ''] = /^( +)# ── (.+?) ─+$/.exec(line) ?? []
+    const before = reached.get(indent)
+    if (name !== '' && before !== undefined && tags.indexOf(name) <= tags.indexOf(before)) {
+      const order = tags.includes(name) ? 'the parts follow the order of tags' : 'parts of several tags come first'
+      report(index + 1, 'document', `${name} comes after ${before}; ${order}, so move it up.`)
+    } else if (tags.includes(name)) reached.set(indent, name)
+  }
+}
+
 const minSharedParameters = 6
 
 /**

@@ -83,7 +83,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const [read, write] = [new Pool(reading), new Pool(writing)]
-  // An idle connection that is lost emits an error, which would end the process if nobody listened.
+  // An idle connection that is lost emits an error, which would end the process without a listener.
   for (const pool of [read, write]) pool.on('error', onLost)
   return {
     read,

@@ -132,8 +132,8 @@ export const postgresDialect: Dialect = {
     await sql`analyze`.execute(db)
   },
   async tryWrite(db) {
-    // A new transaction id is written to the log; a standby refuses it. The name keeps the statement
-    // from being taken for a read.
+    // A new transaction id is written to the log; a standby refuses it. The name keeps the
+    // statement from being taken for a read.
     await db.transaction().execute((inside) => sql`select pg_current_xact_id()`.execute(inside))
   },
   async hasTables(db) {

@@ -44,7 +44,7 @@ export const isForeignKeyViolation = (error: unknown): boolean => ['23503', '230
 /** A serialization failure or a deadlock: the same transaction can succeed when it runs again. */
 export const mustRunAgain = (error: unknown): boolean => ['40001', '40P01'].includes(sqlStateOf(error))
 
-/** Classes of SQLSTATE, or whole states, and what they mean for a caller. */
+/** Classes of SQLSTATE, or whole states, and their meaning for a caller. */
 const faults: readonly [RegExp, StorageFault][] = [
   [/^(40001|40P01|55P03|57014|25P03|53300|53400)$/, 'busy'],
   [/^53100$/, 'full'],

@@ -36,7 +36,7 @@ const textOf = (row: string): string => `accord_fold(${row}title || chr(10) || $
 const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 const likePattern = (part: string): string => `%${part.replaceAll(/[\\%_]/g, '\\$&')}%`
 
-/** A word with punctuation, such as an email address, becomes a phrase; the last word is a prefix. */
+/** A word with punctuation, such as an email address, becomes a phrase. The last is a prefix. */
 const beginning = (word: string): RawBuilder<unknown> =>
   sql`to_tsquery('pg_catalog.simple'::regconfig, replace(accord_words(${word}), ' ', ' <-> ') || ':*')`
 

@@ -4,14 +4,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { searchIndex as table } from '../housekeeping-tables.ts'
+import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import type { Db, Store } from '../store.ts'
 
 /** Builds each full-text index beside the old index and then replaces the old index. */
 export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<void> {
   const { rebuild } = store.dialect.fullText
   const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
-    inSteps(store, async (db) => {
+    runInSteps(store, async (db) => {
       await work(untyped(db))
       return false
     })
@@ -20,12 +20,12 @@ export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'trans
     await once((db) => rebuild.begin(db, table, index))
     for (let isLeft = true; isLeft; ) {
       let steps = 0
-      await inSteps(store, async (db, count) => {
+      await runInSteps(store, async (db, count) => {
         isLeft = await rebuild.copyRows(untyped(db), table, index, count)
         return isLeft && ++steps < stepsInTurn
       })
       steps = 0
-      await inSteps(store, async (db) => (await mergeSome(db, rebuild.merge(index))) && ++steps < stepsInTurn)
+      await runInSteps(store, async (db) => (await mergeSome(db, rebuild.merge(index))) && ++steps < stepsInTurn)
     }
     await once((db) => rebuild.finish(db, table, index))
     await discardRebuild(store)
@@ -73,7 +73,7 @@ const maxStepRows = 500
  * Calls `step` in one transaction after another until `step` returns false. The number of rows
  * adapts, so that a step takes about `stepMs`.
  */
-export async function inSteps(
+export async function runInSteps(
   store: Pick<Store, 'transaction'>,
   step: (db: Db, rows: number) => Promise<boolean>,
 ): Promise<void> {

@@ -5,10 +5,10 @@
 import { type Kysely, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
 import type { Dialect } from '../dialect.ts'
-import { searchIndex as table } from '../housekeeping-tables.ts'
+import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import type { Db, RecordRef, Store } from '../store.ts'
 import type { SearchDocument, SearchDocumentSource } from './documents.ts'
-import { inSteps, renewFullText } from './rebuild.ts'
+import { renewFullText, runInSteps } from './rebuild.ts'
 
 export interface SearchIndex {
   /**
@@ -226,7 +226,7 @@ async function compareAll(
   const last = await highestId(store.db, entity)
   let total = 0
   let after = 0
-  await inSteps(store, async (db, limit) => {
+  await runInSteps(store, async (db, limit) => {
     const documents = await read(db, { after, limit })
     const indexed = await indexedIds(db, entity, { after, limit })
     // A list that reached the limit is complete only up to its last id. So only ids up to the lower
@@ -287,7 +287,7 @@ async function removeUnknownEntities(
     )
     .execute()
   let at = 0
-  await inSteps(store, async (db, count) => {
+  await runInSteps(store, async (db, count) => {
     const ids = unknown.slice(at, at + count).map(({ id }) => id)
     if (ids.length > 0) await db.deleteFrom(table).where('id', 'in', ids).execute()
     at += count

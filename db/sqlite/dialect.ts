@@ -11,7 +11,7 @@ import { caseFold, digitsOf } from '../schema/case-folding.ts'
 import { sqliteCopies } from './backup-copies.ts'
 import { prepareConnection, prepareReader } from './connection.ts'
 import { Sqlite } from './driver.ts'
-import { isForeignKeyViolation, isUniqueViolation, sqliteStorageFault } from './errors.ts'
+import { isSqliteForeignKeyViolation, isSqliteUniqueViolation, sqliteStorageFault } from './errors.ts'
 import { sqliteFullText } from './full-text.ts'
 import { updatePlannerStatistics } from './maintenance/planner-statistics.ts'
 import { bindable } from './prepared-statements.ts'
@@ -177,8 +177,8 @@ export const sqliteDialect: Dialect = {
   // One transaction writes at a time.
   enterCommitOrder: async () => undefined,
 
-  isUniqueViolation,
-  isForeignKeyViolation,
+  isUniqueViolation: isSqliteUniqueViolation,
+  isForeignKeyViolation: isSqliteForeignKeyViolation,
   storageFault: sqliteStorageFault,
 
   fullText: sqliteFullText,

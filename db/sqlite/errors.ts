@@ -7,12 +7,12 @@ import { UnconfirmedCommitError } from './group-commit/wal-sync.ts'
 
 const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError ? error.code : '')
 
-export const isUniqueViolation = (error: unknown): boolean =>
+export const isSqliteUniqueViolation = (error: unknown): boolean =>
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
 
 // SQLite enforces `on delete restrict` with an internal trigger, so the error has the code of
 // triggers.
-export const isForeignKeyViolation = (error: unknown): boolean =>
+export const isSqliteForeignKeyViolation = (error: unknown): boolean =>
   codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
   (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
 

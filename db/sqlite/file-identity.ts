@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises'
 export class DatabaseFilesLostError extends Error {
   constructor(sentence: string) {
     super(sentence)
-    this.name = 'PlaceLost'
+    this.name = 'DatabaseFilesLostError'
   }
 }
 

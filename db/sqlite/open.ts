@@ -2,7 +2,7 @@
 // of the log, maintenance and the fault log.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
-import { searchIndex } from '../housekeeping-tables.ts'
+import { searchIndexTable } from '../housekeeping-tables.ts'
 import { createSnapshot, type DatabaseSnapshot } from '../snapshots.ts'
 import type { Db, DeferredWork, RecordRef, Store, StoreOptions, TransactionOptions } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
@@ -232,7 +232,7 @@ class SqliteStore implements Store {
   }
 
   #openMaintenance(): Maintenance {
-    const merges = mergesOf(searchIndex)
+    const merges = mergesOf(searchIndexTable)
     if (this.#file === null) return createInMemoryMaintenance(this.#connection, merges)
     return createMaintenance(this.#connection, this.#file, {
       exclusive: () => this.#queue.exclusive(),

@@ -4,7 +4,7 @@
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { housekeepingTables, searchIndex } from '../housekeeping-tables.ts'
+import { housekeepingTables, searchIndexTable } from '../housekeeping-tables.ts'
 
 const maxStatements = 800
 
@@ -13,7 +13,7 @@ export interface SqlQuery {
   readonly parameters: readonly unknown[]
 }
 
-export interface Statement {
+export interface PreparedStatement {
   readonly prepared: Database.Statement<unknown[]>
   /**
    * `read`: only reads rows. `write`: changes rows and may join a group commit. `other`: all other
@@ -37,8 +37,8 @@ export interface Statement {
 
 export interface PreparedStatements {
   /** Returns the cached statement, or undefined when the text is not in the cache. */
-  cached(text: string): Statement | undefined
-  prepare(text: string): Statement
+  cached(text: string): PreparedStatement | undefined
+  prepare(text: string): PreparedStatement
   /** Empties the cache. Must be called when the schema has changed. */
   clear(): void
 }
@@ -47,7 +47,7 @@ const reading = /^\s*(select|values|explain|with)\b/i
 const writing = /^\s*(insert|update|delete|replace|with)\b/i
 const schema = /^\s*(create|alter|drop)\b/i
 const housekeeping = new RegExp(`^(insert into|update|delete from) "(${housekeepingTables.join('|')})"`)
-const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`)
+const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndexTable}"`)
 
 /**
  * Returns whether the statement may be one that only reads. A statement that begins with `with` can
@@ -56,7 +56,7 @@ const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndex}"`
 export const mayBeRead = (text: string): boolean => reading.test(text)
 
 export function createPreparedStatements(database: Database.Database): PreparedStatements {
-  const statements = new LRUCache<string, Statement>({ max: maxStatements })
+  const statements = new LRUCache<string, PreparedStatement>({ max: maxStatements })
   return {
     cached: (text) => statements.get(text),
     prepare(text) {
@@ -72,7 +72,7 @@ export function createPreparedStatements(database: Database.Database): PreparedS
   }
 }
 
-function described(text: string, prepared: Database.Statement<unknown[]>): Statement {
+function described(text: string, prepared: Database.Statement<unknown[]>): PreparedStatement {
   const { readonly, reader } = prepared
   const isRead = readonly && reader && reading.test(text)
   const isSchema = schema.test(text)
@@ -95,7 +95,7 @@ type Cells = readonly unknown[]
  * build objects that V8 treats as dictionaries, which takes twice as long as the query. So
  * better-sqlite3 returns arrays, and a generated function builds the objects.
  */
-function rowsOf(prepared: Database.Statement<unknown[]>): Statement['rows'] {
+function rowsOf(prepared: Database.Statement<unknown[]>): PreparedStatement['rows'] {
   prepared.raw(true)
   let names: string[] | null = null
   let toObject: (cells: Cells) => object = () => ({})
@@ -123,7 +123,7 @@ function objectOf(names: readonly string[]): (cells: Cells) => object {
 }
 
 export function runStatement<R>(
-  { prepared, hasRows, rows }: Statement,
+  { prepared, hasRows, rows }: PreparedStatement,
   parameters: readonly unknown[],
 ): QueryResult<R> {
   if (hasRows) return { rows: rows(bound(parameters)) as R[] }
@@ -135,7 +135,7 @@ export function runStatement<R>(
  * Returns whether the statement changed anything. SQLite counts no rows for DDL, so DDL always
  * counts as a change.
  */
-export const hasChanged = ({ writes, kind, hasRows }: Statement, done: QueryResult<unknown>): boolean =>
+export const hasChanged = ({ writes, kind, hasRows }: PreparedStatement, done: QueryResult<unknown>): boolean =>
   writes && (kind === 'other' || (hasRows ? done.rows.length > 0 : done.numAffectedRows !== 0n))
 
 /**

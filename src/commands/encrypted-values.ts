@@ -14,13 +14,13 @@ export async function checkEncryptedValues(
   config: Config,
   secret: string | null,
 ): Promise<{ values: number; unreadable: string[] }> {
-  const seal = secret === null ? null : createEncryption(secret)
+  const encryption = secret === null ? null : createEncryption(secret)
   const unreadable: string[] = []
   let values = 0
   for (const { where, sealed } of await listEncryptedValues(db, config)) {
     values++
     try {
-      if (seal?.decrypt(sealed) === undefined) unreadable.push(where)
+      if (encryption?.decrypt(sealed) === undefined) unreadable.push(where)
     } catch {
       unreadable.push(where)
     }

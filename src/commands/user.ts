@@ -54,8 +54,8 @@ export const listUsersCommand = (config: Config): Promise<void> =>
   })
 
 /**
- * Sets the password of a user. The password is no argument, because every user of the machine can
- * read a command line.
+ * Sets the password of a user. The password is not an argument, because every user of the machine
+ * can read a command line.
  */
 export async function setPasswordCommand(
   config: Config,

@@ -32,7 +32,7 @@ export const integerBetween =
     return value
   }
 
-export const oneOf =
+export const parseOneOf =
   <const T extends string>(...allowed: readonly T[]): Parser<T> =>
   (text, name) => {
     const found = allowed.find((each) => each === text)
@@ -40,10 +40,10 @@ export const oneOf =
     return found
   }
 
-const parseOnOff = oneOf('on', 'off')
+const parseOnOff = parseOneOf('on', 'off')
 export const onOff: Parser<boolean> = (...setting) => parseOnOff(...setting) === 'on'
 
-const parseTrueFalse = oneOf('true', 'false')
+const parseTrueFalse = parseOneOf('true', 'false')
 export const trueFalse: Parser<boolean> = (...setting) => parseTrueFalse(...setting) === 'true'
 
 export const parseDatabaseUrl: Parser<string> = (text, name) => {

@@ -83,7 +83,7 @@ const storage = {
     default: 'none',
     meaning:
       'transaction if the PostgreSQL URL leads to a pooler in transaction mode, such as PgBouncer. The database user then needs timezone UTC.',
-    parse: parsers.oneOf('none', 'transaction'),
+    parse: parsers.parseOneOf('none', 'transaction'),
   },
   databaseConnections: {
     name: 'ACCORD_DATABASE_CONNECTIONS',
@@ -236,7 +236,7 @@ const incomingMail = {
     name: 'MAIL_RECEIVER_DRIVER',
     default: 'sendgrid',
     meaning: 'Source of incoming e-mails: sendgrid (a service posts them) or webklex-imap (a mailbox is polled).',
-    parse: parsers.oneOf('sendgrid', 'webklex-imap'),
+    parse: parsers.parseOneOf('sendgrid', 'webklex-imap'),
   },
   inboundSecret: {
     name: 'ACCORD_INBOUND_SECRET',
@@ -270,7 +270,7 @@ const incomingMail = {
     name: 'ACCORD_IMAP_ENCRYPTION',
     default: 'ssl',
     meaning: 'none, ssl or tls (STARTTLS).',
-    parse: parsers.oneOf('none', 'ssl', 'tls'),
+    parse: parsers.parseOneOf('none', 'ssl', 'tls'),
   },
   imapValidateCert: {
     name: 'ACCORD_IMAP_VALIDATE_CERT',
@@ -301,7 +301,7 @@ const program = {
     default: 'development',
     meaning:
       'production, development or test. Production checks a sample of the replies against the contract and logs and counts violations; otherwise every reply is checked, and a violation becomes a 500.',
-    parse: parsers.oneOf('production', 'development', 'test'),
+    parse: parsers.parseOneOf('production', 'development', 'test'),
   },
   strict: {
     name: 'ACCORD_STRICT',
@@ -339,7 +339,7 @@ const program = {
     name: 'ACCORD_LOG_LEVEL',
     default: 'info',
     meaning: 'fatal, error, warn, info, debug, trace or silent.',
-    parse: parsers.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    parse: parsers.parseOneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
   },
 } satisfies SettingGroup
 
@@ -373,7 +373,7 @@ export const settings = {
 export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
 
 /**
- * Returns the domain of e-mails from this server. A bare IPv6 address is no valid domain in an
+ * Returns the domain of e-mails from this server. A bare IPv6 address is not a valid domain in an
  * e-mail address, so `localhost` replaces it.
  */
 function hostOf(appUrl: string | null): string {

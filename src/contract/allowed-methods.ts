@@ -1,14 +1,14 @@
 // Finds the methods of each path of the contract. Fastify gets a route only for these methods,
 // because a 405 route for each other method would add two thousand routes. A request with another
 // method reaches Fastify's 404 handling, and this file finds the methods for its 405.
-import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
+import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 
 /**
  * Facts about the route of a request, available before the body is read. For an unknown path, every
  * fact is undefined.
  */
 export interface RouteFacts {
-  operation?: OperationId
+  operation?: AnyOperationId
   isPublic?: boolean
   isForAnyOrigin?: boolean
   /** The media types of forms. Fastify does not read a body of these types. */

@@ -3,11 +3,11 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
-import type { Body } from './input/body.ts'
+import type { ParsedBody } from './input/body.ts'
 import type { Reading, Shape } from './input/normalize.ts'
 import type { Finding } from './input/validation-errors.ts'
 import { createOpenApi, type MatchedRequest } from './openapi.ts'
-import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
+import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
 import { readRequest } from './read-request.ts'
 import { refuse } from './refusal.ts'
@@ -30,7 +30,7 @@ export interface RateCounter {
 
 /** One request on its way through the pipeline. */
 export interface Call {
-  readonly operation: OperationId
+  readonly operation: AnyOperationId
   readonly fact: OperationFact
   readonly method: string
   readonly path: string
@@ -88,7 +88,7 @@ export interface Pipeline {
    */
   authorize(call: Call): void
   /** Reads a multipart form from the stream, stores its files, and returns the body. */
-  receive(call: Call, stream: Readable, schema: Shape): Promise<Body>
+  receive(call: Call, stream: Readable, schema: Shape): Promise<ParsedBody>
   /**
    * Throws 404 or 412 for the record in the path. Called before the errors of an invalid body are
    * sent.

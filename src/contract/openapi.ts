@@ -3,12 +3,12 @@
 import type { Ajv } from 'ajv'
 import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
 import { newInputAjv } from './ajv.ts'
-import type { OperationId } from './operations.gen.ts'
+import type { AnyOperationId } from './operations.gen.ts'
 import { requestDefinition } from './request-definition.ts'
 
 /** A request that Fastify has matched. `readRequest` sets `params`, `query` and `requestBody`. */
 export interface MatchedRequest {
-  readonly operationId: OperationId
+  readonly operationId: AnyOperationId
   readonly method: string
   readonly path: string
   readonly headers: Record<string, string | string[] | undefined>

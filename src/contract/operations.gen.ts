@@ -352,7 +352,7 @@ export interface OperationFact {
   readonly ignorable: Ignorable | null
 }
 
-export type OperationId = keyof typeof operations
+export type AnyOperationId = keyof typeof operations
 
 export const operations = {
   login: {"method":"post","path":"/api/admin/login","tag":"Authentication","summary":"Sign in","status":200,"statuses":[200,400,401,403,413,415,422,429,503],"produces":["application/json"],"consumes":["application/json","application/x-www-form-urlencoded"],"bodyRequired":true,"maxFormBytes":null,"takesBytes":false,"dryRun":true,"public":true,"permission":null,"ability":null,"events":["user.token.create","user.token.delete","user.session.failed"],"servedBy":"handler","location":false,"query":{},"ignorable":null},

@@ -1,7 +1,7 @@
 // Reads the path, the query and the body of a request into the form that its schemas describe.
 // Afterwards, openapi-backend validates this form.
 import type { Call, Exchange } from './backend.ts'
-import { type Body, bodyFindings, readBody } from './input/body.ts'
+import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
 import { intakeOf, normalizeBody } from './input/normalize.ts'
 import { readQuery } from './input/query.ts'
@@ -23,7 +23,10 @@ export async function readRequest(exchange: Exchange): Promise<void> {
   request.requestBody = call.fact.takesBytes ? sent.value : normalize(exchange, sent)
 }
 
-function normalize({ call, reading, shapes: { body: shape }, found: { body: found } }: Exchange, sent: Body): unknown {
+function normalize(
+  { call, reading, shapes: { body: shape }, found: { body: found } }: Exchange,
+  sent: ParsedBody,
+): unknown {
   const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
   // In JSON, only a JSON number is a number. A form writes numbers and booleans as text.
   const value = shape

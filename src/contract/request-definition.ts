@@ -1,6 +1,6 @@
 // Reduces the contract to the requests, which is all that openapi-backend needs. For replies,
 // output/reply-check.ts uses the full contract.
-import { type Shape, types } from './input/normalize.ts'
+import { type Shape, typesOf } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
 export interface RequestDefinition {
@@ -29,7 +29,7 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
   const shapesIn = (place: string): Parameters =>
     Object.fromEntries(parameters.filter((each) => each.in === place).map(({ name, schema }) => [name, schema]))
   const [body] = Object.values(requestBody?.content ?? {})
-  const ids = Object.entries(shapesIn('path')).filter(([, shape]) => !types(shape).includes('string'))
+  const ids = Object.entries(shapesIn('path')).filter(([, shape]) => !typesOf(shape).includes('string'))
   return { ids: ids.map(([name]) => name), query: shapesIn('query'), body: body?.schema }
 }
 

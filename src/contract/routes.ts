@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
 import type { Backend, Call } from './backend.ts'
-import { type OperationFact, type OperationId, operations } from './operations.gen.ts'
+import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 import { Problem } from './output/problems.ts'
 
 /** The HTTP response to a call. */
@@ -36,7 +36,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
     done()
   })
-  for (const [id, fact] of Object.entries(operations) as [OperationId, OperationFact][]) {
+  for (const [id, fact] of Object.entries(operations) as [AnyOperationId, OperationFact][]) {
     if (fact.servedBy === 'docs') continue
     app.route({
       method: fact.method.toUpperCase(),
@@ -99,7 +99,7 @@ function refuseMethod(
 
 async function answered(
   backend: Backend,
-  id: OperationId,
+  id: AnyOperationId,
   fact: OperationFact,
   request: FastifyRequest,
   ageMs: number,

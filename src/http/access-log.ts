@@ -25,7 +25,7 @@ declare module 'fastify' {
     /** The problem code of an error response; null for any other response. */
     refusal: string | null
     /** The callbacks that run at the end of the request; null after the end. */
-    endings: Set<() => void> | null
+    cleanups: Set<() => void> | null
   }
 }
 
@@ -104,7 +104,7 @@ export type TrackRequest = (request: FastifyRequest, reply: FastifyReply) => voi
 export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackRequest {
   http.decorateRequest('caller', null)
   http.decorateRequest('refusal', null)
-  http.decorateRequest('endings', null)
+  http.decorateRequest('cleanups', null)
   const trackRequest = createTracker(metrics)
   http.addHook('onRequest', (request, reply, done) => {
     trackRequest(request, reply)
@@ -137,12 +137,12 @@ function createTracker(metrics: Metrics): TrackRequest {
     const over = metrics.begun()
     const waiting = waitingOn(socket)
     const { raw } = reply
-    const endings = new Set<() => void>()
-    request.endings = endings
+    const cleanups = new Set<() => void>()
+    request.cleanups = cleanups
     const end = (isAborted: boolean): void => {
       if (!waiting.delete(goesAway)) return
-      request.endings = null
-      for (const each of endings) each()
+      request.cleanups = null
+      for (const each of cleanups) each()
       const status = isAborted && !raw.headersSent ? goneAway : raw.statusCode
       const operation = operationOf(request)
       over({ operation, method: request.method, status, ms: reply.elapsedTime })
@@ -177,9 +177,9 @@ const goneAway = 499
  * Calls `ending` at the end of the request. Fastify's onResponse hook does not fit, because it is
  * not called when the caller closes the connection before the response.
  */
-export function onRequestEnd({ endings }: FastifyRequest, ending: () => void): void {
-  if (endings) endings.add(ending)
-  else ending()
+export function onRequestEnd({ cleanups }: FastifyRequest, cleanup: () => void): void {
+  if (cleanups) cleanups.add(cleanup)
+  else cleanup()
 }
 
 const routes = new Map(

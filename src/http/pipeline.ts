@@ -3,7 +3,7 @@
 // into a reply.
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
-import type { Body } from '../contract/input/body.ts'
+import type { ParsedBody } from '../contract/input/body.ts'
 import type { Shape } from '../contract/input/normalize.ts'
 import type { FieldErrors } from '../contract/output/problems.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -14,18 +14,18 @@ import type { Context, Services } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
 import { cleanUpUploads, receive } from '../kernel/files/multipart.ts'
-import type { Gates, Handlers } from '../kernel/handler.ts'
+import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
 import { callContext, createContext, requestOriginOf } from './call-context.ts'
 import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
-import { header, json, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
+import { header, jsonType, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
 /**
  * Functions by path. Each throws 404 or 412 for a record that the caller may not see. `id` and
  * `below` are the ids in the path, in order.
  */
-export type Locators = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
+export type RecordGuards = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
 /** Functions by operation. Each checks the rules for the valid fields of an invalid body. */
 export type Examiners = Partial<Record<OperationId, Examine>>
@@ -34,8 +34,8 @@ export interface Rules {
   /**
    * The keys are show paths of resources (`/api/admin/leads/{id}`), and paths of links below them.
    */
-  locators: Locators
-  gates: Gates
+  recordGuards: RecordGuards
+  publicGuards: PublicGuards
   examiners: Examiners
 }
 
@@ -85,12 +85,12 @@ async function authenticate(parts: Parts, call: Call): Promise<void> {
   call.context = createContext(services, call, { user, token, session, requestOrigin })
 }
 
-async function authorizePublic({ services, gates }: Parts, call: Call): Promise<void> {
+async function authorizePublic({ services, publicGuards }: Parts, call: Call): Promise<void> {
   services.store.renewReadTransaction(call.ageMs)
   const anonymous = { user: null, token: null, session: null }
   const ctx = createContext(services, call, { ...anonymous, requestOrigin: requestOriginOf(call) })
   call.context = ctx
-  await gates[call.operation as OperationId]?.(ctx)
+  await publicGuards[call.operation as OperationId]?.(ctx)
 }
 
 function authorize(call: Call): void {
@@ -102,7 +102,7 @@ function authorize(call: Call): void {
     throw new Problem('forbidden', `You need the permission ${permission} for this.`, { required: permission })
 }
 
-async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<Body> {
+async function receiveForm({ services }: Parts, call: Call, stream: Readable, schema: Shape): Promise<ParsedBody> {
   const ctx = callContext(call)
   const form = { type: header(call, 'content-type') ?? '', longest: call.fact.maxFormBytes ?? 0, schema }
   const { body, uploads } = await receive(ctx, stream, form)
@@ -117,13 +117,17 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   return body
 }
 
-async function assertRecordVisible({ locators }: Parts, call: Call, params: Record<string, unknown>): Promise<void> {
+async function assertRecordVisible(
+  { recordGuards }: Parts,
+  call: Call,
+  params: Record<string, unknown>,
+): Promise<void> {
   const { path } = call.fact
   const [id, below] = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => params[name])
   const show = /^.*?\{id\}/.exec(path)?.[0]
   if (show === undefined || typeof id !== 'number') return
-  await locators[show]?.(callContext(call), id, 0)
-  if (path !== show && typeof below === 'number') await locators[path]?.(callContext(call), id, below)
+  await recordGuards[show]?.(callContext(call), id, 0)
+  if (path !== show && typeof below === 'number') await recordGuards[path]?.(callContext(call), id, below)
 }
 
 async function examine(parts: Parts, call: Call, input: Input, { fields, isComplete }: Refused): Promise<FieldErrors> {
@@ -169,7 +173,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
   // Cookies are never stored, because they belong to this response alone.
-  return withSessionHeaders(ctx, { ...stored, mediaType: json, headers })
+  return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })
 }
 
 function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply: unknown): Rendered {

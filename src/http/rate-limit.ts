@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateCounter } from '../contract/backend.ts'
-import { networkOf } from '../kernel/auth/ip-ranges.ts'
+import { clientNetwork } from '../kernel/auth/ip-ranges.ts'
 import { Problem } from '../kernel/errors.ts'
 
 interface Rate {
@@ -75,7 +75,7 @@ export function createRates(factor: number): Rates {
 
   return {
     check({ ip, credential, at }) {
-      const address = networkOf(ip)
+      const address = clientNetwork(ip)
       let standings: BucketState[] = []
       const take = (buckets: Buckets, key: string): void => {
         const { isOver, ...standing } = buckets.take(key, at)
@@ -157,8 +157,8 @@ function createBuckets(rate: Rate): Buckets {
 }
 
 /**
- * Returns a set of digests of accepted credentials. The set only decides whether a credential may
- * be looked up; it never authenticates a caller.
+ * Returns a set of digests of accepted credentials. The set only decides whether the
+ * server queries a credential; it never authenticates a caller.
  */
 function createAccepted() {
   const known = new LRUCache<string, true>({ max: maxKnown })

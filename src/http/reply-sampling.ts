@@ -3,7 +3,7 @@
 import type { Call } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
-import { json } from './response.ts'
+import { jsonType } from './response.ts'
 
 export interface ReplyCheck {
   checker: ReplyChecker
@@ -27,6 +27,6 @@ export function checkReply(check: ReplyCheck, call: Call, status: number, reply:
   // Converts the reply into the form that the caller gets: without undefined keys, and with dates
   // as text.
   const sent: unknown = JSON.parse(JSON.stringify(reply))
-  const findings = check.checker.findings(call.fact, status, json, sent)
+  const findings = check.checker.findings(call.fact, status, jsonType, sent)
   if (findings.length > 0) check.report(findings, call)
 }

@@ -120,9 +120,9 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && request.method !== 'TRACE'
     if (!isRead || isForm(request) || (length === '0' && coding === undefined)) return done()
     const loan = reserve(services, request.address)
-    onRequestEnd(request, () => loan.giveBack())
+    onRequestEnd(request, () => loan.release())
     payload.on('data', function count(chunk: Buffer) {
-      if (loan.take(chunk.length)) return
+      if (loan.grow(chunk.length)) return
       payload.off('data', count)
       // Without an error listener, the request was already refused, and nothing reads the body.
       if (payload.listenerCount('error') === 0) return

@@ -7,7 +7,7 @@ import type { Context } from '../kernel/context.ts'
 import { selectFields } from '../kernel/resource/references.ts'
 import { etagOf, matches, speaksForAll } from '../kernel/write/etag.ts'
 
-export const json = 'application/json'
+export const jsonType = 'application/json'
 
 export function header(call: Call, name: string): string | undefined {
   const value = call.headers[name]
@@ -39,7 +39,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   const { fact } = call
   const names = input.query.fields as string[] | undefined
   const shown = names ? selectFields(reply, names, checker.keys(fact)) : reply
-  if (shown === undefined) return { status: fact.status, headers: {}, body: undefined, mediaType: json }
+  if (shown === undefined) return { status: fact.status, headers: {}, body: undefined, mediaType: jsonType }
   const body = JSON.stringify(shown)
   const headers: Record<string, string> = {}
   if (ctx.dryRun) headers['accord-dry-run'] = 'true'
@@ -51,7 +51,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
   const status = ctx.dryRun ? 200 : fact.status
-  return { status, headers, body, mediaType: json, isComparable }
+  return { status, headers, body, mediaType: jsonType, isComparable }
 }
 
 /** Returns the Link header of a list (RFC 8288). */

@@ -208,7 +208,7 @@ async function consumeStep(ctx: Context, consumer: EventConsumer, range: EventRa
     }),
   )
   const last = events.at(-1)?.id
-  const handled = last === undefined ? range.to : await step.taking(events.length, () => consumer.consume(ctx, events))
+  const handled = last === undefined ? range.to : await step.run(events.length, () => consumer.consume(ctx, events))
   const isThrough = handled === last && events.length < size
   // Events after `to` are not skipped, because the consumer may want their type by now.
   await storePosition(ctx, consumer, isThrough ? range.to : handled)

@@ -14,7 +14,7 @@ import type { Encryption } from './auth/encryption.ts'
 import { forbidden, Problem } from './errors.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { Uploads } from './files/multipart.ts'
-import type { Releases } from './history/delete-hooks.ts'
+import type { DeleteHooks } from './history/delete-hooks.ts'
 import type { Outbound } from './outbound/client.ts'
 import type { Sight } from './query/event-visibility.ts'
 import type { Resource } from './resource/definition.ts'
@@ -23,7 +23,7 @@ import type { Metrics } from './runtime/metrics.ts'
 import type { Offload } from './runtime/offload.ts'
 import type { Emitter } from './write/events.ts'
 import type { KeyedRequest } from './write/idempotency.ts'
-import type { Unit } from './write/write.ts'
+import type { UnitOfWork } from './write/write.ts'
 
 export type Origin = 'api' | 'session' | 'import' | 'web_form' | 'inbound_mail' | 'workflow' | 'campaign' | 'cli'
 
@@ -93,7 +93,7 @@ export interface Services {
   searchIndex: SearchIndex
   events: Emitter
   /** The functions that run before a record of an entity is deleted. */
-  releases: Releases
+  deleteHooks: DeleteHooks
   /** All resources by entity (`leads`, `persons` …). */
   resources: ReadonlyMap<string, Resource<unknown, never>>
   /** The visibility rule for the events of each entity. */
@@ -107,7 +107,7 @@ export interface Services {
   clock: { now(): Date }
   log: Log
   /** Encrypts and decrypts stored secrets. */
-  seal: Encryption
+  encryption: Encryption
   statefulDomains: () => readonly string[]
   /** The counters of `/metrics`. */
   metrics: Metrics
@@ -178,7 +178,7 @@ export interface Context {
   readonly path: string
   readonly query: string
   readonly time: Date
-  readonly unit: Unit | null
+  readonly unit: UnitOfWork | null
   /** The ids of required attributes that a record may omit in this call. */
   readonly excused?: ReadonlySet<number>
   /**

@@ -18,6 +18,6 @@ export type Handlers = { [O in OperationId]: Handler<O> }
  * Checks of public operations, by operationId. Each check may refuse a call before the server reads
  * its body.
  */
-export type Gates = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
+export type PublicGuards = Partial<Record<OperationId, (ctx: Context) => Promise<void>>>
 
 export type HandlersFor<O extends OperationId> = { [Each in O]: Handler<Each> }

@@ -47,7 +47,7 @@ export interface PollOptions {
   timeoutMs?: number
 }
 
-export interface PollResult {
+export interface MailboxPollResult {
   folders: PolledFolder[]
   taken: number
   /**
@@ -117,10 +117,10 @@ export async function pollMailbox(
   known: (path: string, uidValidity: number) => Promise<number>,
   take: (message: PolledMessage) => Promise<void>,
   { now, days = 10, signal, timeoutMs = 30_000 }: PollOptions,
-): Promise<PollResult> {
+): Promise<MailboxPollResult> {
   const client = await connection(settings, timeoutMs)
   const watched = createStepTimer(timeoutMs, signal, () => client.close())
-  const result: PollResult = { folders: [], taken: 0, failed: [], isStopped: false }
+  const result: MailboxPollResult = { folders: [], taken: 0, failed: [], isStopped: false }
   const since = new Date(now.getTime() - days * 86_400_000)
   const secrets = [settings.password, settings.username]
 

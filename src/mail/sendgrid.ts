@@ -2,7 +2,7 @@
 // `email` (preferred), or the parts of the e-mail in several fields and its attachments as files.
 
 import { UnreadableMail } from './failures.ts'
-import { type MailFields, parseJson, textEntries } from './parse/fields.ts'
+import { type MailFields, parseJsonField, textEntries } from './parse/fields.ts'
 import { type ReadingLimits, type ReceivedMail, readSource } from './parse/parse.ts'
 import { messageIdWithFiles, type ReceivedAttachment, toAttachment } from './parse/read.ts'
 import { maxMailBytes } from './size-limits.ts'
@@ -32,7 +32,11 @@ export async function readSendgridForm(
   const raw = rawOf(fields.email, files)
   const mail = await readSource({ raw, fields: only(raw ? beside : takenApart, fields) }, limits)
   if (raw) return { mail, raw }
-  const attachments = attachmentsOf(parseJson(fields['attachment-info']), parseJson(fields['content-ids']), files)
+  const attachments = attachmentsOf(
+    parseJsonField(fields['attachment-info']),
+    parseJsonField(fields['content-ids']),
+    files,
+  )
   return {
     mail: {
       ...mail,

@@ -376,6 +376,18 @@ describe('lint', { timeout: 60_000 }, () => {
     ],
     ['a key given twice', 'openapi: 3.1.0', 'openapi: 3.1.0\nopenapi: 3.1.0', 'unique'],
     [
+      'a rule line before that of an earlier tag',
+      '    description: Where leads come from.\n',
+      '    description: Where leads come from.\n  - name: Others\n    description: Others.\n  # ── others ──\n  # ── lead sources ──\n',
+      'lead sources comes after others; the parts follow the order of tags',
+    ],
+    [
+      'a rule line of shared parts after that of a tag',
+      '    description: Where leads come from.\n',
+      '    description: Where leads come from.\n  # ── lead sources ──\n  # ── values ──\n',
+      'values comes after lead sources; parts of several tags come first',
+    ],
+    [
       'an unknown server of it',
       'x-ability: settings:read',
       'x-ability: settings:read\n      x-served-by: magic',

@@ -1,5 +1,5 @@
-// A new resource takes one command: scaffolded in a copy of the repository, it compiles and works
-// over HTTP (its generated test calls it).
+// A new resource takes one command: scaffolded in a copy of the repository, it compiles, keeps the
+// house rules and works over HTTP (its generated test calls it).
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,8 +10,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { namesOf } from '../../codegen/new-resource/names.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const copied = ['src', 'db', 'codegen', 'openapi.yaml', 'package.json', 'tsconfig.json', 'biome.json', '.gitignore']
-const tests = ['test/support', 'test/vitest.config.ts', 'test/tsconfig.json', 'test/contract/inventory.txt']
+const copied = [
+  'src',
+  'db',
+  'codegen',
+  'test',
+  'openapi.yaml',
+  'package.json',
+  'tsconfig.json',
+  'biome.json',
+  '.gitignore',
+]
 const run = promisify(execFile)
 
 describe('npm run new-resource', () => {
@@ -19,12 +28,12 @@ describe('npm run new-resource', () => {
 
   beforeAll(() => {
     scratch = mkdtempSync(join(tmpdir(), 'accord-new-resource-'))
-    for (const path of [...copied, ...tests]) cpSync(join(root, path), join(scratch, path), { recursive: true })
+    for (const path of copied) cpSync(join(root, path), join(scratch, path), { recursive: true })
     symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'))
   })
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
-  it('scaffolds a resource that compiles, passes its own test, and is registered in one line', async () => {
+  it('scaffolds a resource that compiles, passes its own test and the house test, and is registered in one line', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })
     const { stdout } = await node('--import', 'tsx', 'codegen/new-resource/new-resource.ts', 'delivery-notes')
     expect(stdout).toContain('wrote src/contract/operations.gen.ts')
@@ -36,9 +45,9 @@ describe('npm run new-resource', () => {
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--project', 'inside']
     await Promise.all([
       node('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.json', '--noEmit'),
-      node(...vitest, 'test/resources/delivery-notes.test.ts'),
+      node(...vitest, 'test/resources/delivery-notes.test.ts', 'test/contract/house.test.ts'),
     ])
-    const files = ['src/resources/delivery-notes', 'test/resources', 'db/migrations']
+    const files = ['src/resources/delivery-notes', 'test/resources', 'test/contract', 'db/migrations']
     await node('node_modules/@biomejs/biome/bin/biome', 'check', '--vcs-enabled=false', ...files)
   }, 240_000)
 })

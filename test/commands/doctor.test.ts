@@ -137,7 +137,7 @@ describe('the disk', () => {
 })
 
 describe('rights', () => {
-  it('of the data folder and of the database that let everybody in', async () => {
+  it('of the data folder and of the database that every user can open', async () => {
     chmodSync(place.dataDir, 0o755)
     chmodSync(inData('accord.db'), 0o644)
     expect(await findings()).toEqual([
@@ -271,7 +271,7 @@ describe('what happens by itself', () => {
     ])
   })
 
-  it('readers that do not come to events of long ago, which nobody minds while nobody works', async () => {
+  it('consumers that do not reach old events, unless no process works', async () => {
     await db()
       .insertInto('events')
       .values({ ...event, created_at: ago(30) })
@@ -311,7 +311,7 @@ describe('what happens by itself', () => {
 })
 
 describe('the rows', () => {
-  it('that refer to what is gone', async () => {
+  it('that refer to deleted records', async () => {
     await sql`pragma foreign_keys = off`.execute(db())
     await sql`insert into user_groups (user_id, group_id) values (9, 9)`.execute(db())
     expect(await findings()).toEqual([
@@ -403,7 +403,7 @@ describe('the rows', () => {
 })
 
 describe('backups', () => {
-  it('are asked for when the last one is older than a week, wherever it is', async () => {
+  it('are recommended when the last one is older than a week, wherever it is', async () => {
     await backUp(place.config, inData('..', 'elsewhere'), true)
     expect((await doctor()).stdout).toContain('ok      Backups\n')
     const note = readFileSync(inData('last-backup'), 'utf8')

@@ -298,6 +298,44 @@ describe('a tag, its folder and its test have one name', () => {
   })
 })
 
+/** The names under which slices export what src collects: `handlers` of every slice, and so on. */
+const conventions = new Set([
+  'deleteHooks',
+  'eventConsumers',
+  'handlers',
+  'jobs',
+  'publicGuards',
+  'schedules',
+  'searchDocument',
+  'subLists',
+])
+
+describe('names', () => {
+  it('an exported name occurs in one file', () => {
+    const homes = new Map<string, string[]>()
+    for (const { path, text } of sources.filter(({ path }) => !/^test\/|^db\/migrations\//.test(path))) {
+      // A re-export (`export … from`) is the same thing and counts in its own file only.
+      const declared = [
+        ...text.matchAll(
+          /^export (?:abstract |async |declare )*(?:class|const|enum|function\*?|interface|let|type) (\w+)/gm,
+        ),
+      ]
+      const listed = [...text.matchAll(/^export (?:type )?\{([^}]*)\}(?! from)/gm)].flatMap(([, names = '']) => [
+        ...names.matchAll(/(\w+)\s*(?:,|$)/g),
+      ])
+      for (const name of new Set([...declared, ...listed].map(([, name = '']) => name)))
+        homes.set(name, [...(homes.get(name) ?? []), path])
+    }
+    const shared = [...homes].filter(([name, paths]) => paths.length > 1 && !conventions.has(name))
+    expect(
+      shared.map(
+        ([name, paths]) => `${name} is exported by ${paths.join(' and ')}: one word, one concept; rename one.`,
+      ),
+    ).toEqual([])
+    expect([...conventions].filter((name) => (homes.get(name) ?? []).length < 2)).toEqual([])
+  })
+})
+
 describe('files', () => {
   it('open with a comment of one to four lines', () => {
     const bare = sources.filter(({ text }) => {

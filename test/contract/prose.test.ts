@@ -1,5 +1,5 @@
 // The rules of prose by plain text search: turns of phrase that readers had to read twice, British
-// spellings, and the width of comments and pages. In tests they hold for comments.
+// spellings, and the width of comments and pages. In tests they hold for comments and titles.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,11 +13,9 @@ const frozen = /^db\/migrations\/|\.gen\.(ts|json)$|^test\/contract\/prose\.test
 
 const names = (folder: string): string[] =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name))
-const files = [
-  ...['src', 'db', 'codegen', 'test', '.github'].flatMap(names),
-  ...readdirSync(root).filter((name) => name.endsWith('.md')),
-]
-  .filter((path) => /\.(ts|mjs|md)$/.test(path) && !path.includes('node_modules') && !frozen.test(path))
+const files = [...['src', 'db', 'codegen', 'test', '.github'].flatMap(names), ...readdirSync(root)]
+  .filter((path) => /\.(ts|mjs|md|ya?ml|txt)$|(^|\/)Dockerfile$/.test(path))
+  .filter((path) => !path.includes('node_modules') && !frozen.test(path))
   .map((path) => ({ path, lines: readFileSync(join(root, path), 'utf8').split('\n') }))
 
 /** Each with what to write instead. */
@@ -58,18 +56,32 @@ function proseOf(lines: string[]): string[] {
   })
 }
 const isComment = (line: string): boolean => /^\s*(\/\/|\/\*|\*)/.test(line)
+
+/** The title of a test: the first argument of `it`, `describe` or `test`, also after `.each(…)`. */
+const titles =
+  /(?:\b(?:describe|it|test)|\b(?:describe|it|test)\.\w+\b(?:(?!\n\n)[\s\S])*?\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
+
+/** The lines with their prose alone: in a test, the comments and the titles of tests. */
+function spokenIn(path: string, lines: string[]): string[] {
+  if (!path.startsWith('test/') || !path.endsWith('.ts')) return lines
+  const spoken = lines.map((line) => (isComment(line) ? line : ''))
+  const text = lines.join('\n')
+  for (const { 0: whole, 2: title = '', index } of text.matchAll(titles)) {
+    const line = text.slice(0, index + whole.length).split('\n').length - 1
+    spoken[line] = title
+  }
+  return spoken
+}
 const hasLink = (line: string): boolean => /https?:\/\/\S{40}/.test(line)
 
 describe('the prose', () => {
   it('uses none of the turns of phrase that readers had to read twice', () => {
     const found = files.flatMap(({ path, lines }) =>
-      lines.flatMap((line, index) =>
-        (path.startsWith('test/') && path.endsWith('.ts') && !isComment(line) ? [] : phrases).flatMap(
-          ([pattern, instead]) => {
-            const hit = pattern.exec(line)
-            return hit ? [`${path}:${index + 1} "${hit[0]}": ${instead}`] : []
-          },
-        ),
+      spokenIn(path, lines).flatMap((line, index) =>
+        phrases.flatMap(([pattern, instead]) => {
+          const hit = pattern.exec(line)
+          return hit ? [`${path}:${index + 1} "${hit[0]}": ${instead}`] : []
+        }),
       ),
     )
     expect(found).toEqual([])
@@ -77,8 +89,8 @@ describe('the prose', () => {
 
   it('has American spelling', () => {
     const found = files.flatMap(({ path, lines }) =>
-      lines.flatMap((line, index) => {
-        const hit = path.startsWith('test/') && path.endsWith('.ts') && !isComment(line) ? null : spellings.exec(line)
+      spokenIn(path, lines).flatMap((line, index) => {
+        const hit = spellings.exec(line)
         return hit ? [`${path}:${index + 1} ${hit[0]}`] : []
       }),
     )
@@ -87,7 +99,10 @@ describe('the prose', () => {
 
   it(`has comments and paragraphs of at most ${maxColumns} columns`, () => {
     const found = files.flatMap(({ path, lines }) =>
-      (path.endsWith('.md') ? proseOf(lines) : lines.map((line) => (isComment(line) ? line : '')))
+      (path.endsWith('.md')
+        ? proseOf(lines)
+        : lines.map((line) => (/\.(ts|mjs)$/.test(path) && isComment(line) ? line : ''))
+      )
         .map((line, index) => ({ line, at: `${path}:${index + 1}` }))
         .filter(({ line }) => line.length > maxColumns && !hasLink(line) && !/biome-ignore|@ts-/.test(line))
         .map(({ at, line }) => `${at} has ${line.length} columns`),

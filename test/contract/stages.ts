@@ -178,8 +178,10 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
  * has.
  */
 export function cookies({ app }: TestServer, isSignedIn: boolean): Record<string, string> {
-  const { seal } = app.services
-  const value = isSignedIn ? seal.hmac(`csrf:session:${sessionHash}`) : `nonce.${seal.hmac('csrf:visitor:nonce')}`
+  const { encryption } = app.services
+  const value = isSignedIn
+    ? encryption.hmac(`csrf:session:${sessionHash}`)
+    : `nonce.${encryption.hmac('csrf:visitor:nonce')}`
   const session = isSignedIn ? `accord_session=${sessionSecret}; ` : ''
   return { cookie: `${session}XSRF-TOKEN=${value}`, 'x-xsrf-token': value }
 }

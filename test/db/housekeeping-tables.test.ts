@@ -10,7 +10,7 @@ import { createForeignCommitCounter } from '../../db/sqlite/connection.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { createReadTransaction } from '../../db/sqlite/read-transaction.ts'
 import type { Store } from '../../db/store.ts'
-import { add, begin, changes, end, folder, opened } from './generations.ts'
+import { add, begin, changes, end, folder, opened } from './commit-generation.ts'
 
 beforeEach(begin)
 afterEach(end)

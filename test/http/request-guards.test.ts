@@ -288,18 +288,18 @@ describe('memory for bodies that are arriving', () => {
     const { services } = server.app
     const mebibyte = 1024 * 1024
     const [first, second] = [reserve(services, '192.0.2.1'), reserve(services, '192.0.2.1')]
-    expect([first.take(20 * mebibyte), second.take(12 * mebibyte), second.take(1)]).toEqual([true, true, false])
-    for (const last of [2, 3, 4]) expect(reserve(services, `192.0.2.${last}`).take(32 * mebibyte)).toBe(true)
+    expect([first.grow(20 * mebibyte), second.grow(12 * mebibyte), second.grow(1)]).toEqual([true, true, false])
+    for (const last of [2, 3, 4]) expect(reserve(services, `192.0.2.${last}`).grow(32 * mebibyte)).toBe(true)
     const other = reserve(services, '192.0.2.5')
-    expect(other.take(1)).toBe(false)
+    expect(other.grow(1)).toBe(false)
     const refused = await server.admin.post('/sources', { name: 'Fair' })
     expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([503, 'unavailable', '1'])
     // A request without a body needs no media type.
     expect((await server.admin.get('/sources')).status).toBe(200)
-    first.giveBack()
-    first.giveBack()
-    expect([other.take(20 * mebibyte - 1024), second.take(1024)]).toEqual([true, true])
-    other.giveBack()
+    first.release()
+    first.release()
+    expect([other.grow(20 * mebibyte - 1024), second.grow(1024)]).toEqual([true, true])
+    other.release()
     expect((await server.admin.post('/sources', { name: 'Fair' })).status).toBe(201)
   })
 })

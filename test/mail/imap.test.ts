@@ -169,7 +169,7 @@ describe('pollMailbox', () => {
     expect(subjects()).toEqual(['one', 'two', 'three'])
   })
 
-  it('gives the headers of what is larger than 30 MiB, and asks for no more of it', async () => {
+  it('gives the headers of a message larger than 30 MiB, and fetches no more of it', async () => {
     imap.deliver('INBOX', mail('large'))
     imap.behave('huge')
     const { poll, taken } = poller()

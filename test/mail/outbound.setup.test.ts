@@ -53,7 +53,7 @@ describe('a server with a login', () => {
 })
 
 describe('a protected connection', () => {
-  it('is not made with a server nobody vouches for, and the mail is put off', async () => {
+  it('is not made with an untrusted server, and the mail is put off', async () => {
     const smtp = await startSmtp({ offersTls: true })
     const strict = mailerFor(`${smtp.url}?requireTLS=true`)
     const trusting = mailerFor(`${smtp.url}?requireTLS=true&tls.rejectUnauthorized=false`)

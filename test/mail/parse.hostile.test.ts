@@ -5,7 +5,7 @@ import { lines } from './given.ts'
 
 const from = 'From: Ada <Ada@Example.com>'
 
-describe('what is no mail', { timeout: 60_000 }, () => {
+describe('a text that is not a mail', { timeout: 60_000 }, () => {
   it.each<[string, Uint8Array]>([
     ['nothing', Buffer.alloc(0)],
     ['a blank', Buffer.from('\r\n\r\n')],
@@ -74,7 +74,7 @@ describe('what is a mail and cannot be read within bounds', { timeout: 60_000 },
     })
   })
 
-  it('is no mail without headers, unless it lies in a mailbox', async () => {
+  it('is not a mail without headers, unless it lies in a mailbox', async () => {
     const bytes = Buffer.from('{"from": "ada@example.com"}')
     const mail = await parseMail(bytes, {}, { isMail: true })
     expect(mail).toMatchObject({ error: 'This is not an e-mail: it has no headers.', from: null, subject: null })

@@ -106,7 +106,7 @@ describe('a mail', () => {
     expect(mail.attachments).toMatchObject([{ name: 'attachment-1.eml', contentType: 'message/rfc822' }])
   })
 
-  it('has an id even when nobody gave it one: the same for the same mail, another for another', async () => {
+  it('has an id even when its sender gave it none: the same for the same mail, another for another', async () => {
     const [one, same, other] = await Promise.all([
       read(from, 'Subject: Hi', '', 'Hello'),
       read('X-Hop: 2', from, 'Subject: Hi', '', 'Hello'),

@@ -79,7 +79,7 @@ describe('the parsed form', () => {
     expect((await readSendgridForm(japanese, [])).mail.text).toBe('日本語')
   })
 
-  it('stands on what is there: without headers, with broken JSON, without files', async () => {
+  it('uses the fields that are there: without headers, with broken JSON, without files', async () => {
     const { mail } = await readSendgridForm(
       { from: 'ada@example.com', subject: 'Hi', envelope: '{', charsets: '[]', 'attachment-info': 'null', to: '' },
       [{ field: 'attachment1', name: '../x.txt', contentType: 'text/plain', bytes: Buffer.from('x') }],

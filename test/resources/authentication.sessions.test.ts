@@ -527,7 +527,7 @@ describe('a stream of events that a session follows', () => {
     const { jar } = await signedInPage(server)
     const headers = { cookie: `accord_session=${jar.get('accord_session')}` }
     const who = await identify(services, { headers, ip: '127.0.0.1', requestOrigin: origin })
-    const ctx = { ...systemContext(services, 'session'), ...who, headers, calledAt: origin }
+    const ctx = { ...systemContext(services, 'session'), ...who, headers, requestOrigin: origin }
     const { body } = followEvents(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
     const stream = (body as AsyncIterable<string>)[Symbol.asyncIterator]()
     const next = async () => (await stream.next()).value

@@ -225,7 +225,7 @@ describe('login', () => {
 
 describe('isStateful', () => {
   const from = (origin: string | undefined, domains: string[], referer?: string) =>
-    isStatefulHost({ origin, referer, calledAt: 'http://localhost:8000' }, domains)
+    isStatefulHost({ origin, referer, requestOrigin: 'http://localhost:8000' }, domains)
 
   it('looks at Origin, then at Referer, then at the host itself', () => {
     expect(from('https://a.example', ['a.example'], 'https://b.example/x')).toBe(true)

@@ -1,7 +1,7 @@
 // Jobs as administrators see them: waiting jobs, the reasons of failures, retries; and the nightly
 // work of the installation.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { jobs, readers } from '../../src/background.ts'
+import { eventConsumers, jobs } from '../../src/background.ts'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { claim } from '../../src/jobs/leases.ts'
@@ -157,7 +157,7 @@ async function delivery() {
 
 /** Turns events into jobs, which do not run yet. */
 async function createFeederOf({ app: { services } }: TestServer): Promise<void> {
-  const { dispatch: feed } = createEventDispatcher(services, readers)
+  const { dispatch: feed } = createEventDispatcher(services, eventConsumers)
   while (await feed());
 }
 

@@ -129,7 +129,7 @@ describe('rotateWebhookSecret', () => {
     expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
     const row = await server.store.db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
     expect(row.previous_secret_until).toBe('2026-03-02T09:30:00.000Z')
-    expect(server.app.services.seal.decrypt(row.previous_secret_sealed ?? '')).toBe(secret)
+    expect(server.app.services.encryption.decrypt(row.previous_secret_sealed ?? '')).toBe(secret)
   })
 })
 

@@ -8,10 +8,10 @@ import type { StorageFault } from '../../dialect.ts'
 import { sqliteStorageFault } from '../errors.ts'
 import {
   hasChanged,
+  type PreparedStatement,
   type PreparedStatements,
   runStatement,
   type SqlQuery,
-  type Statement,
 } from '../prepared-statements.ts'
 import type { FaultLog } from '../storage-faults.ts'
 
@@ -217,7 +217,7 @@ class SqliteWriteConnection implements WriteConnection {
     if (this.#fatal !== undefined) throw this.#fatal
   }
 
-  #noteChanges({ isHousekeeping, addsSegment, isSchema }: Statement, isChange: boolean): void {
+  #noteChanges({ isHousekeeping, addsSegment, isSchema }: PreparedStatement, isChange: boolean): void {
     this.#hasChanges ||= isChange
     this.#hasDataChanges ||= isChange && !isHousekeeping
     if (isChange && addsSegment) this.#segments++

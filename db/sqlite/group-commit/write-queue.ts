@@ -5,30 +5,11 @@
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
 import type { SqlQuery } from '../prepared-statements.ts'
+import { type Contention, isQueueFull } from './contention.ts'
 import { type Group, type GroupCommitOptions, type Membership, newGroup, type WaitingRequest } from './group.ts'
 import { type State, transitions } from './states.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './types.ts'
 import type { WriteConnection } from './write-connection.ts'
-
-/**
- * The time in milliseconds after which a lock of another process limits the number of waiting
- * requests.
- */
-const briefLockMs = 250
-/**
- * The maximum number of waiting requests during a long lock. More would fill the admission queue of
- * http/load-shedding, which reads share.
- */
-const maxWaiting = 100
-
-/**
- * A series of failed attempts to begin a transaction, because another process has the write lock.
- */
-interface Contention {
-  readonly since: number
-  readonly tries: number
-  readonly error: unknown
-}
 
 export const createWriteQueue = <Deferred>(
   connection: WriteConnection,
@@ -149,13 +130,9 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
 
   #enqueue(request: WaitingRequest): void {
     if (this.#isClosed) request.refuse(closedError())
-    else if (this.#contention !== null && this.#isFull(this.#contention)) request.refuse(this.#contention.error)
+    else if (isQueueFull(this.#contention, this.#waiting.length)) request.refuse(this.#contention.error)
     else this.#waiting.push(request)
     this.#dispatch()
-  }
-
-  #isFull({ since }: Contention): boolean {
-    return this.#waiting.length >= maxWaiting && performance.now() - since > briefLockMs
   }
 
   /**

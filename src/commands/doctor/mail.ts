@@ -7,7 +7,7 @@ import { createMailer } from '../../mail/outbound.ts'
 import type { CheckResult } from './check-result.ts'
 
 /**
- * Checks the server for outgoing mail. A missing server is no problem, because e-mails then stay
+ * Checks the server for outgoing mail. A missing server is not a problem, because e-mails then stay
  * queued.
  */
 export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promise<CheckResult> {

@@ -81,4 +81,4 @@ function inboundMailHints({ mailReceiver, inboundOpen }: Config): string[] {
 }
 
 const maySignIn = (origin: string, domains: readonly string[]): boolean =>
-  isStatefulHost({ origin, referer: undefined, calledAt: '' }, domains)
+  isStatefulHost({ origin, referer: undefined, requestOrigin: '' }, domains)

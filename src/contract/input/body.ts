@@ -8,7 +8,7 @@ import { findTexts } from './text-rules.ts'
 import { inexactNumbers } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
-export interface Body {
+export interface ParsedBody {
   value: unknown
   /** The paths of the numbers that `JSON.parse` has rounded. */
   inexact: readonly string[][]
@@ -20,7 +20,7 @@ export interface Body {
  * Returns the parsed JSON or form fields (DOMAIN 3.1). Returns undefined for a request without a
  * body. A multipart form does not come here, because it is read as a stream.
  */
-export function readBody({ body, headers, fact }: Call): Body | undefined {
+export function readBody({ body, headers, fact }: Call): ParsedBody | undefined {
   const type = String(headers['content-type'] ?? '')
     .split(';')[0]
     ?.trim()
@@ -44,7 +44,7 @@ export function readBody({ body, headers, fact }: Call): Body | undefined {
  * Parses a JSON text. Throws 400 unless the text is an object or a list, and when the nesting is
  * deeper than `maxDepth`.
  */
-export function parseJson(text: string): Body {
+export function parseJson(text: string): ParsedBody {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -4,19 +4,19 @@
 
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
-import { type Shape, types } from './normalize.ts'
+import { type Shape, typesOf } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
 
 /**
  * The values of one form field, in the order of arrival. `files` has the storage keys of uploaded
  * files.
  */
-export interface Field {
+export interface FormField {
   texts: string[]
   files: string[]
 }
 
-export interface Form {
+export interface ParsedForm {
   value: Record<string, unknown>
   inexact: string[][]
   found: Finding[]
@@ -36,8 +36,8 @@ export const isFile = (shape: Shape | undefined): boolean =>
  * Reads a form by its schema. The keys of `fields` are field names without the `[]` that some
  * clients append for lists.
  */
-export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): Form {
-  const form: Form = { value: {}, inexact: [], found: [] }
+export function readForm(fields: ReadonlyMap<string, FormField>, schema: Shape): ParsedForm {
+  const form: ParsedForm = { value: {}, inexact: [], found: [] }
   const entries: [string, unknown][] = []
   for (const [name, { texts, files }] of fields) {
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
@@ -63,7 +63,7 @@ export function readForm(fields: ReadonlyMap<string, Field>, schema: Shape): For
  */
 function isWhole(text = '', shape: Shape = {}): boolean {
   const start = text.trimStart()[0]
-  return start === '[' || (start === '{' && branches(shape).flatMap(types).includes('object'))
+  return start === '[' || (start === '{' && branches(shape).flatMap(typesOf).includes('object'))
 }
 
 /**
@@ -84,8 +84,8 @@ export function filesAsText(value: unknown, schema: Shape | undefined): Finding[
     .map(([field]) => [field, 'Must be a file: send the body as multipart/form-data.'])
 }
 
-function readText(text: string, shape: Shape, name: string, form: Form): unknown {
-  const allowed = branches(shape).flatMap(types)
+function readText(text: string, shape: Shape, name: string, form: ParsedForm): unknown {
+  const allowed = branches(shape).flatMap(typesOf)
   if (allowed.includes('string')) return text
   const trimmed = text.trim()
   if (allowed.includes('integer') && /^-?(0|[1-9]\d{0,15})$/.test(trimmed)) return Number(trimmed)

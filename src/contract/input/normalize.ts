@@ -52,7 +52,7 @@ export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? 
 type Json = Record<string, unknown>
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
-export const types = (shape: Shape): string[] => (shape.type === undefined ? [] : [shape.type].flat())
+export const typesOf = (shape: Shape): string[] => (shape.type === undefined ? [] : [shape.type].flat())
 export const booleans = new Map<unknown, boolean>([
   [0, false],
   [1, true],
@@ -191,7 +191,7 @@ function openTexts(value: unknown): unknown {
 }
 
 function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: Reading): unknown {
-  const allowed = types(shape)
+  const allowed = typesOf(shape)
   if (allowed.includes('boolean') && booleans.has(value)) return booleans.get(value)
   if (typeof value !== 'string') return value
   if (allowed.includes('string')) {
@@ -228,7 +228,7 @@ function choose(value: unknown, shape: Shape): Shape {
   const branches = shape.anyOf ?? shape.oneOf
   if (!branches) return shape
   const kind = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value
-  const fitting = branches.filter((each) => types(each).includes(kind))
+  const fitting = branches.filter((each) => typesOf(each).includes(kind))
   const sent = isObject(value) && fitting.length > 1 ? fitting.find((each) => hasRequired(value, each)) : undefined
   return sent ?? fitting[0] ?? shape
 }

@@ -4,7 +4,7 @@
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
-import { booleans, kindOf, type Reading, type Shape, types } from './normalize.ts'
+import { booleans, kindOf, type Reading, type Shape, typesOf } from './normalize.ts'
 import { composed, textFault, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import type { Finding } from './validation-errors.ts'
@@ -60,7 +60,7 @@ export function readQuery(
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
   const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
   if (Object.hasOwn(parameters, name) || !Object.hasOwn(parameters, of)) return undefined
-  return types(parameters[of] ?? {}).includes('object') ? { of, key } : undefined
+  return typesOf(parameters[of] ?? {}).includes('object') ? { of, key } : undefined
 }
 
 function isDecodable(text: string): boolean {
@@ -78,7 +78,7 @@ function isDecodable(text: string): boolean {
  */
 function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
   if (shape === undefined) return text
-  const allowed = types(shape)
+  const allowed = typesOf(shape)
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
   // The validator would coerce the texts `0x10`, `1e1` and `+1` to numbers, so they are refused
   // here.

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
 import { readQuery } from '../../contract/input/query.ts'
 import { didYouMean, type Finding } from '../../contract/input/validation-errors.ts'
-import { type OperationId, operations } from '../../contract/operations.gen.ts'
+import { type AnyOperationId, operations } from '../../contract/operations.gen.ts'
 import { type FieldErrors, Problem } from '../../contract/output/problems.ts'
 import type { Published } from '../../installation/published-contract.ts'
 import { toYamlInWorker } from '../../installation/yaml.ts'
@@ -14,7 +14,7 @@ import { type Caller, identify } from '../../kernel/auth/sessions.ts'
 import { canCall, type Services } from '../../kernel/context.ts'
 import { matches, textTag } from '../../kernel/write/etag.ts'
 import { errorCatalogue } from './problem-catalogue.ts'
-import { page, swaggerPages } from './swagger-ui.ts'
+import { documentationPath, swaggerPages } from './swagger-ui.ts'
 
 const base = '/api/admin'
 
@@ -49,8 +49,8 @@ export async function registerDocs(
     const found = custom ? ((await served()) ?? installed(request)) : installed(request)
     if (!mine) return { ...found, isOwn: false }
     const { headers } = request.raw
-    const calledAt = `${request.protocol.toLowerCase()}://${request.host}`
-    const caller = await identify(services, { headers, ip: request.address, requestOrigin: calledAt }, false)
+    const requestOrigin = `${request.protocol.toLowerCase()}://${request.host}`
+    const caller = await identify(services, { headers, ip: request.address, requestOrigin }, false)
     return { ...narrowed(found, caller), isOwn: true }
   }
 
@@ -63,7 +63,7 @@ export async function registerDocs(
     const tag = etag.replace(/"$/, '-yaml"')
     return sendDocument(request, reply, { bytes: yaml, etag: tag, isOwn, type: 'application/yaml' })
   })
-  http.get(`${page}/errors`, (request, reply) => {
+  http.get(`${documentationPath}/errors`, (request, reply) => {
     installed(request)
     const { html, headers } = errorCatalogue(config)
     return reply.headers(headers).type('text/html; charset=utf-8').send(html)
@@ -81,8 +81,8 @@ export async function registerDocs(
     })
     return relay(await ui, request, reply)
   }
-  http.get(page, show)
-  http.get(`${page}/*`, show)
+  http.get(documentationPath, show)
+  http.get(`${documentationPath}/*`, show)
   http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
 }
 
@@ -93,7 +93,7 @@ const conditional = new Set(['if-none-match', 'if-modified-since'])
 /**
  * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
  */
-const ofTransport = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
+const transportHeaders = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
 
 async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
@@ -101,7 +101,7 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
   if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
   if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
   for (const [name, value] of Object.entries(answer.headers))
-    if (value !== undefined && !ofTransport.has(name)) reply.header(name, value)
+    if (value !== undefined && !transportHeaders.has(name)) reply.header(name, value)
   return reply.code(answer.statusCode).send(answer.rawPayload)
 }
 
@@ -111,7 +111,7 @@ function narrowed(found: Published, caller: Caller): Published {
     paths: Record<string, Record<string, { operationId: string }>>
   }
   const mayUse = ({ operationId }: { operationId: string }): boolean =>
-    canCall(caller, operations[operationId as OperationId])
+    canCall(caller, operations[operationId as AnyOperationId])
   const paths = Object.entries(document.paths).map(
     ([path, item]) => [path, Object.fromEntries(Object.entries(item).filter(([, each]) => mayUse(each)))] as const,
   )

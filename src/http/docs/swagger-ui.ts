@@ -21,7 +21,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export const page = '/api/admin/documentation'
+export const documentationPath = '/api/admin/documentation'
 
 export async function swaggerPages(config: Config): Promise<FastifyInstance> {
   const { default: swaggerUi } = await import('@fastify/swagger-ui')
@@ -32,7 +32,7 @@ export async function swaggerPages(config: Config): Promise<FastifyInstance> {
     plugin(async (ui: FastifyInstance) => void ui.decorate('swagger', () => ({})), { name: '@fastify/swagger' }),
   )
   await ui.register(swaggerUi, {
-    routePrefix: page,
+    routePrefix: documentationPath,
     staticCSP: contentSecurityPolicy,
     uiConfig: {
       layout: 'BaseLayout',

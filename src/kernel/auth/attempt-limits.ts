@@ -7,7 +7,7 @@ import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
 import { perOwner } from '../runtime/per-owner.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
-import { networkOf } from './ip-ranges.ts'
+import { clientNetwork } from './ip-ranges.ts'
 
 /**
  * The maximum number of refused networks in the cache of one store. The cache lets a process refuse
@@ -27,7 +27,7 @@ export async function countCall(
   scope: string,
   most: number,
   windowMs: number,
-  address: string = networkOf(ctx.ip ?? ''),
+  address: string = clientNetwork(ctx.ip ?? ''),
 ): Promise<void> {
   const start = Math.floor(ctx.time.getTime() / windowMs) * windowMs
   const refused = refusals(ctx.services.store.db)

@@ -6,7 +6,7 @@ import { apart, type Context, now } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { stamp } from '../runtime/clock.ts'
 import { transaction } from '../write/write.ts'
-import { networkOf } from './ip-ranges.ts'
+import { clientNetwork } from './ip-ranges.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -68,12 +68,12 @@ export async function withBruteForceProtection<T extends { right: boolean }>(
 }
 
 async function guessOf(ctx: Context, emailKey: string): Promise<Guess> {
-  const network = networkOf(ctx.ip ?? '')
+  const network = clientNetwork(ctx.ip ?? '')
   const known = ctx.db.selectFrom('sign_in_networks').select('sign_in_networks.id').where('network', '=', network)
   const own = known.innerJoin('users', 'users.id', 'sign_in_networks.user_id').where('users.email_key', '=', emailKey)
   return {
     // Stores an HMAC, so that the table does not reveal the e-mail addresses that users typed.
-    account: ctx.services.seal.hmac(`sign-in:${emailKey}`),
+    account: ctx.services.encryption.hmac(`sign-in:${emailKey}`),
     network,
     isHome: (await own.limit(1).executeTakeFirst()) !== undefined,
     isKnown: (await known.limit(1).executeTakeFirst()) !== undefined,
@@ -158,7 +158,7 @@ export async function rememberNetwork(ctx: Context, userId: number): Promise<voi
   const used = { last_used_at: now(ctx) }
   await ctx.db
     .insertInto('sign_in_networks')
-    .values({ user_id: userId, network: networkOf(ctx.ip ?? ''), ...used })
+    .values({ user_id: userId, network: clientNetwork(ctx.ip ?? ''), ...used })
     .onConflict((conflict) => conflict.columns(['user_id', 'network']).doUpdateSet(used))
     .execute()
 }
@@ -168,5 +168,5 @@ export const forgetNetworks = async ({ db, ip }: Context, userId: number): Promi
   void (await db
     .deleteFrom('sign_in_networks')
     .where('user_id', '=', userId)
-    .where('network', '!=', networkOf(ip ?? ''))
+    .where('network', '!=', clientNetwork(ip ?? ''))
     .execute())

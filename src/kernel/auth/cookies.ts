@@ -5,8 +5,8 @@ import type { Context, Services } from '../context.ts'
 /** The properties of a request that decide whether its cookies are limited to HTTPS. */
 type Place = Pick<Context, 'requestOrigin'> & { services: Pick<Services, 'config'> }
 
-const isSecure = ({ requestOrigin: calledAt, services }: Place): boolean =>
-  [calledAt, services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
+const isSecure = ({ requestOrigin, services }: Place): boolean =>
+  [requestOrigin, services.config.appUrl ?? ''].some((each) => /^https:/i.test(each))
 
 /**
  * Returns the name of a cookie on this connection. Over HTTPS the name has the prefix `__Host-`:

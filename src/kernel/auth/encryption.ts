@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } f
 export class DecryptionError extends Error {
   constructor(cause?: unknown) {
     super('It was stored with another ACCORD_SECRET.', { cause })
-    this.name = 'SealBroken'
+    this.name = 'DecryptionError'
   }
 }
 
@@ -27,8 +27,8 @@ export interface Encryption {
 }
 
 /** Returns the secret that a request must contain to deliver inbound mail (DOMAIN 14.4). */
-export const inboundSecretOf = (configured: string | null, seal: Encryption): string =>
-  configured ?? seal.derive('inbound-mail')
+export const inboundSecretOf = (configured: string | null, encryption: Encryption): string =>
+  configured ?? encryption.derive('inbound-mail')
 
 export function createEncryption(secret: string): Encryption {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'accord:seal:1', 32))
@@ -59,9 +59,9 @@ export function createEncryption(secret: string): Encryption {
 }
 
 /** Returns the plain text, or null when it was encrypted with another ACCORD_SECRET. */
-export function openOrNull(seal: Encryption, sealed: string): string | null {
+export function openOrNull(encryption: Encryption, sealed: string): string | null {
   try {
-    return seal.decrypt(sealed)
+    return encryption.decrypt(sealed)
   } catch (error) {
     if (error instanceof DecryptionError) return null
     throw error

@@ -24,7 +24,7 @@ export function plainAddress(text: string): string | undefined {
  * Returns the client network by which calls are counted. It is the IPv4 address itself, or the /64
  * network of an IPv6 address, because one client usually has a whole /64.
  */
-export function networkOf(ip: string): string {
+export function clientNetwork(ip: string): string {
   const plain = plainAddress(ip)
   if (plain === undefined || isIPv4(plain)) return plain ?? ip
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${plain}/64`).toString()}/64`

@@ -16,7 +16,7 @@ const sessionCookie = 'accord_session'
 const csrfCookie = 'XSRF-TOKEN'
 const hourMs = 60 * 60 * 1000
 const idleMs = 8 * hourMs
-const maxMsLength = 24 * hourMs
+const maxSessionMs = 24 * hourMs
 const rememberedMs = 30 * 24 * hourMs
 
 /** The parts of a request that identify its caller. */
@@ -96,15 +96,15 @@ const one = (header: string | string[] | undefined): string | undefined => (Arra
  */
 export const isFromStateful = (
   { statefulDomains }: Services,
-  { headers, requestOrigin: calledAt }: Omit<Calling, 'ip'>,
+  { headers, requestOrigin }: Omit<Calling, 'ip'>,
 ): boolean =>
-  isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), calledAt }, statefulDomains())
+  isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), requestOrigin }, statefulDomains())
 
 /**
  * Returns whether the server accepts the session cookie of the call. Browsers send cookies from
  * pages of any site, so only pages of stateful domains may use a session.
  */
-const isBelieved = (services: Services, calling: Calling): boolean =>
+const isTrustedOrigin = (services: Services, calling: Calling): boolean =>
   one(calling.headers.origin) !== 'null' && isFromStateful(services, calling)
 
 /**
@@ -113,7 +113,7 @@ const isBelieved = (services: Services, calling: Calling): boolean =>
  */
 export async function sessionOf(services: Services, calling: Calling) {
   const secret = cookieOf({ ...calling, services }, sessionCookie)
-  if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isBelieved(services, calling)) return undefined
+  if (secret === undefined || !/^[\w-]{43}$/.test(secret) || !isTrustedOrigin(services, calling)) return undefined
   const hash = sha256Hex(secret)
   const row = await services.store.db
     .selectFrom('sessions')
@@ -150,7 +150,7 @@ export async function startSession(ctx: Context, userId: number, isRemembered: b
   const secret = newSecret()
   const hash = sha256Hex(secret)
   const at = stamp(ctx.time)
-  const lasts = isRemembered ? rememberedMs : maxMsLength
+  const lasts = isRemembered ? rememberedMs : maxSessionMs
   const { id } = await ctx.db
     .insertInto('sessions')
     .values({
@@ -179,8 +179,8 @@ export function clearCookies(ctx: Context): void {
 
 // The CSRF value in the cookie `XSRF-TOKEN` is derived from the session, so a value that another
 // site sets does not match.
-const csrfOf = ({ seal }: Services, hash: string): string => seal.hmac(`csrf:session:${hash}`)
-const visitorMac = ({ seal }: Services, nonce: string): string => seal.hmac(`csrf:visitor:${nonce}`)
+const csrfOf = ({ encryption }: Services, hash: string): string => encryption.hmac(`csrf:session:${hash}`)
+const visitorMac = ({ encryption }: Services, nonce: string): string => encryption.hmac(`csrf:visitor:${nonce}`)
 const csrfMismatch = (): Problem => new Problem('csrf_mismatch')
 
 const sentCsrf = (headers: Context['headers']): string =>
@@ -197,7 +197,7 @@ export function checkCsrf({ csrf }: CallingSession, headers: Context['headers'])
  * signed-in user.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
-  if (cookieOf(ctx, sessionCookie) !== undefined && !isBelieved(ctx.services, callingOf(ctx))) return
+  if (cookieOf(ctx, sessionCookie) !== undefined && !isTrustedOrigin(ctx.services, callingOf(ctx))) return
   const nonce = randomBytes(16).toString('base64url')
   const session = await sessionOf(ctx.services, callingOf(ctx))
   const value = session?.csrf ?? `${nonce}.${visitorMac(ctx.services, nonce)}`
@@ -215,8 +215,8 @@ export async function checkVisitorCsrf(ctx: Context): Promise<void> {
   if (!isOwn || !constantTimeEquals(sentCsrf(headers), kept) || one(headers.origin) === 'null') throw csrfMismatch()
 }
 
-export const callingOf = ({ headers, ip, requestOrigin: calledAt }: Context): Calling => ({
+export const callingOf = ({ headers, ip, requestOrigin }: Context): Calling => ({
   headers,
   ip: ip ?? '',
-  requestOrigin: calledAt,
+  requestOrigin,
 })

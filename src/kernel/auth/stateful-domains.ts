@@ -1,18 +1,18 @@
 // Decides which web pages may use sessions, by the host in the request's headers (DOMAIN 6.2). All
 // functions are pure.
 
-export interface Calling {
+export interface PageOrigin {
   origin: string | undefined
   referer: string | undefined
   /** The scheme and host to which the request was sent. */
-  calledAt: string
+  requestOrigin: string
 }
 
 /**
  * Returns whether the host of the page that sent the request matches an entry of `domains`. In an
  * entry, `*` stands for one or more characters.
  */
-export function isStatefulHost(calling: Calling, domains: readonly string[]): boolean {
+export function isStatefulHost(calling: PageOrigin, domains: readonly string[]): boolean {
   if (domains.includes('*')) return true
   const spellings = spellingsOf(calling)
   return domains.some((entry) => {
@@ -23,11 +23,11 @@ export function isStatefulHost(calling: Calling, domains: readonly string[]): bo
 
 /**
  * Returns the spellings of the host of the page that sent the request, in lower case. The host
- * comes from the Origin header, else from Referer, else from `calledAt`. A host on the default port
- * has two spellings: with and without the port. An unreadable header yields none.
+ * comes from the Origin header, else from Referer, else from `requestOrigin`. A host on the default
+ * port has two spellings: with and without the port. An unreadable header yields none.
  */
-function spellingsOf({ origin, referer, calledAt }: Calling): string[] {
-  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? calledAt)
+function spellingsOf({ origin, referer, requestOrigin }: PageOrigin): string[] {
+  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? requestOrigin)
   if (!URL.canParse(said)) return []
   const { host, port, protocol } = new URL(said)
   if (host === '') return []

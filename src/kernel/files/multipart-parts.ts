@@ -9,7 +9,7 @@ import { tooLarge } from './file-store.ts'
 export const maxParts = 200
 const maxNameLength = 100
 
-export interface Parts {
+export interface PartHandler {
   /** The maximum number of bytes of all parts together. */
   most: number
   maxFiles: number
@@ -31,7 +31,7 @@ export interface Parts {
   file(name: string, stream: Readable, filename: string | undefined): Promise<void>
 }
 
-export async function eachPart(request: Readable, contentType: string, parts: Parts): Promise<void> {
+export async function eachPart(request: Readable, contentType: string, parts: PartHandler): Promise<void> {
   const form = parser(contentType)
   const reading = new Set<Readable>()
   const taking: Promise<void>[] = []
@@ -70,7 +70,7 @@ export async function eachPart(request: Readable, contentType: string, parts: Pa
   const onData = (chunk: Buffer): void => {
     total += chunk.length
     if (total > parts.most) refuse(tooLarge(parts.most))
-    else if (!parts.whole.take(chunk.length)) refuse(budgetExceeded())
+    else if (!parts.whole.grow(chunk.length)) refuse(budgetExceeded())
   }
   // Ignores a close after the whole request was read: the connection may close while the last bytes
   // are still being written to disk.
@@ -117,7 +117,7 @@ export async function bytesOf(
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     size += chunk.length
     if (size > longest) throw name === undefined ? tooLarge(longest) : tooLong(name)
-    if (!loan.take(chunk.length)) throw budgetExceeded()
+    if (!loan.grow(chunk.length)) throw budgetExceeded()
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -2,17 +2,17 @@
 // store, texts are collected, and reading stops at a limit. The body for the handler contains a key
 // for each file.
 import type { Readable } from 'node:stream'
-import type { Body } from '../../contract/input/body.ts'
-import { type Field, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
+import type { ParsedBody } from '../../contract/input/body.ts'
+import { type FormField, isFile, maxFileLength, readForm } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 import type { Context } from '../context.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
-import { bodies, formsOfBytes, free, type Reservation, reserve } from './body-memory-budget.ts'
+import { bodies, formsOfBytes, type Reservation, reserve, unlimited } from './body-memory-budget.ts'
 import type { Upload } from './file-store.ts'
 import { bytesOf, eachPart, maxParts } from './multipart-parts.ts'
 import { asNamed, fieldsOf, textsOnly } from './urlencoded-bytes.ts'
 
-type Received = { body: Body; uploads: Uploads }
+type Received = { body: ParsedBody; uploads: Uploads }
 /** The files of one request. */
 export interface Uploads {
   /** The uploaded files, by their key in the body. */
@@ -63,7 +63,7 @@ export async function cleanUpUploads(ctx: Context, hasFailed: boolean): Promise<
   })
 }
 
-export interface Form {
+export interface FormLimits {
   /** The Content-Type header, including the boundary. */
   type: string
   /**
@@ -78,9 +78,9 @@ export interface Form {
  * Reads all parts of a form. Throws 400 for a malformed form, 413 when a limit is exceeded, and 503
  * when too much memory is reserved. On an error, removes the files of the form.
  */
-export async function receive(ctx: Context, request: Readable, form: Form): Promise<Received> {
+export async function receive(ctx: Context, request: Readable, form: FormLimits): Promise<Received> {
   const loan = reserve(ctx.services, ctx.ip ?? '', form.schema['x-bytes'] === true ? formsOfBytes : bodies)
-  const release = (): void => loan.giveBack()
+  const release = (): void => loan.release()
   try {
     const received = await read(ctx, request, form, loan)
     return { ...received, uploads: { ...received.uploads, release } }
@@ -93,12 +93,12 @@ export async function receive(ctx: Context, request: Readable, form: Form): Prom
 async function read(
   ctx: Context,
   request: Readable,
-  { type, longest, schema }: Form,
+  { type, longest, schema }: FormLimits,
   loan: Reservation,
 ): Promise<Received> {
-  const fields = new Map<string, Field>()
+  const fields = new Map<string, FormField>()
   const files = new Map<string, Upload>()
-  const field = (sent: string): Field => {
+  const field = (sent: string): FormField => {
     const name = sent.replace(/\[\]$/, '')
     const known = fields.get(name) ?? { texts: [], files: [] }
     fields.set(name, known)
@@ -154,8 +154,8 @@ async function read(
         isBytes ? longest : Math.min(Math.max(4 * (shapeOf(name)?.maxLength ?? 0), longText), maxTextLength),
       text: (name, value) => field(name).texts.push(value),
       file: take,
-      loan: isBytes ? free : loan,
-      whole: isBytes ? loan : free,
+      loan: isBytes ? unlimited : loan,
+      whole: isBytes ? loan : unlimited,
     })
     for (const { name, key } of taken.sort((one, other) => one.place - other.place)) field(name).files.push(key)
     const { found, ...form } = readForm(fields, schema)

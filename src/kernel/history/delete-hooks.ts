@@ -7,13 +7,13 @@ import type { Context } from '../context.ts'
 export type DeleteHook = (ctx: Context, id: number) => Promise<void>
 
 /** The hooks of each entity (`leads`, `persons` …), in the order in which they run. */
-export type Releases = ReadonlyMap<string, readonly DeleteHook[]>
+export type DeleteHooks = ReadonlyMap<string, readonly DeleteHook[]>
 
 /** Merges the hooks of several slices. */
-export function collectDeleteHooks(slices: readonly Readonly<Record<string, DeleteHook>>[]): Releases {
+export function collectDeleteHooks(slices: readonly Readonly<Record<string, DeleteHook>>[]): DeleteHooks {
   const found = new Map<string, DeleteHook[]>()
   for (const slice of slices) {
-    for (const [entity, release] of Object.entries(slice)) found.set(entity, [...(found.get(entity) ?? []), release])
+    for (const [entity, hook] of Object.entries(slice)) found.set(entity, [...(found.get(entity) ?? []), hook])
   }
   return found
 }
@@ -24,5 +24,5 @@ export function collectDeleteHooks(slices: readonly Readonly<Record<string, Dele
  * change.
  */
 export async function runDeleteHooks(ctx: Context, entity: string, id: number): Promise<void> {
-  for (const release of ctx.services.releases.get(entity) ?? []) await release({ ...ctx, ifMatch: null }, id)
+  for (const hook of ctx.services.deleteHooks.get(entity) ?? []) await hook({ ...ctx, ifMatch: null }, id)
 }

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { sightOf, wasSeen } from '../query/event-visibility.ts'
-import type { Query } from '../query/filter.ts'
+import type { QueryValues } from '../query/filter.ts'
 import { page } from '../query/page.ts'
 import type { Resource } from '../resource/definition.ts'
 import { derivedKeysOf } from '../write/event-log.ts'
@@ -17,7 +17,10 @@ type Recorded = Pick<Resource<unknown, never>, 'noun' | 'entity' | 'events' | 'v
 /** Returns the handler of `GET /…/{id}/history`. */
 export const historyHandler =
   (resource: Recorded) =>
-  async (ctx: Context, { params, query }: { params: { id: number }; query: Query }): Promise<Schema<'HistoryPage'>> => {
+  async (
+    ctx: Context,
+    { params, query }: { params: { id: number }; query: QueryValues },
+  ): Promise<Schema<'HistoryPage'>> => {
     await locatePast(ctx, resource, params.id)
     return historyPage(ctx, resource.entity, params.id, query)
   }
@@ -40,7 +43,7 @@ export async function historyPage(
   ctx: Context,
   entity: string,
   id: number | null,
-  query: Query,
+  query: QueryValues,
 ): Promise<Schema<'HistoryPage'>> {
   const rows = ctx.db
     .selectFrom('events')

@@ -32,7 +32,7 @@ export interface Restored<Reply> {
 }
 
 /** The argument of a definition's `onRestore`. */
-export interface Mending {
+export interface RestoredRow {
   row: Readonly<Row>
   /** The API representation of the record before the deletion. */
   snapshot: Archived['snapshot']
@@ -45,7 +45,7 @@ export interface Mending {
 interface About<Reply> {
   resource: Omit<Resource<Reply, never>, 'restore'>
   id: number
-  mend: Mend | undefined
+  onRestore: OnRestore | undefined
   /**
    * Returns the API representation of the restored record, even if its owner is not visible to the
    * caller.
@@ -53,7 +53,7 @@ interface About<Reply> {
   written: (ctx: Context) => Promise<Reply>
 }
 
-export type Mend = (ctx: Context, mending: Mending) => Promise<Row>
+export type OnRestore = (ctx: Context, restored: RestoredRow) => Promise<Row>
 
 /**
  * Restores a record. Throws 404 when there is no archive that the caller may restore. Throws 409
@@ -144,17 +144,17 @@ async function assertNotTaken<Reply>(
   { resource: { table, entity, noun, visibleIds: seen } }: About<Reply>,
   { rows }: Archived,
 ): Promise<void> {
-  const found = new ValidationErrors()
+  const errors = new ValidationErrors()
   const own = rows[0]?.row ?? {}
   const taken = async (field: string, other: number): Promise<void> =>
-    found.taken(field, entity, (await seen(ctx, [other])).has(other) ? other : null, `Another ${noun} has this value.`)
+    errors.taken(field, entity, (await seen(ctx, [other])).has(other) ? other : null, `Another ${noun} has this value.`)
   for (const { columns, isPrimary } of relations.uniqueKeys.filter((key) => key.table === table)) {
     if (isPrimary || columns.some((column) => own[column] == null)) continue
     const same = columns.map((column) => sql`${sql.ref(column)} = ${own[column]}`)
     const other = sql<{ id: number }>`select id from ${sql.table(table)} where ${sql.join(same, sql` and `)}`
     for (const row of (await other.execute(ctx.db)).rows) await taken(columns.join('_').replace(/_key$/, ''), row.id)
   }
-  found.throwIfAny()
+  errors.throwIfAny()
 }
 
 /**
@@ -164,7 +164,7 @@ async function assertNotTaken<Reply>(
 async function repairRow<Reply>(
   ctx: Context,
   relations: Relations,
-  { resource: { table, noun }, mend }: About<Reply>,
+  { resource: { table, noun }, onRestore }: About<Reply>,
   { rows, snapshot }: Archived,
   dropped: Dropped[],
 ): Promise<Row> {
@@ -174,15 +174,15 @@ async function repairRow<Reply>(
   for (const { column, parent } of gone)
     dropped.push({ entity_type: entityOf(ctx, parent), id: Number(row[column]), field: column })
   const vanished = new Set(gone.map(({ column }) => column))
-  const replaced = (await mend?.(ctx, { row, snapshot, vanished, drop: (what) => dropped.push(what) })) ?? {}
-  const mended: Row = { ...row, ...Object.fromEntries(gone.map(({ column }) => [column, null])), ...replaced }
+  const replaced = (await onRestore?.(ctx, { row, snapshot, vanished, drop: (what) => dropped.push(what) })) ?? {}
+  const repaired: Row = { ...row, ...Object.fromEntries(gone.map(({ column }) => [column, null])), ...replaced }
   for (const { column, parent, isNullable } of gone) {
-    if (mended[column] !== null || isNullable) continue
+    if (repaired[column] !== null || isNullable) continue
     const what = `${entityOf(ctx, parent)} ${row[column]}`
     throw new Problem('state_conflict', `This ${noun} cannot be without its ${column}, and ${what} is gone.`)
   }
-  if (typeof row.version === 'number') mended.version = row.version + 1
-  return { ...mended, updated_at: now(ctx) }
+  if (typeof row.version === 'number') repaired.version = row.version + 1
+  return { ...repaired, updated_at: now(ctx) }
 }
 
 /** Inserts a row unless the row exists already. */

@@ -13,7 +13,7 @@ const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
  * Public addresses that exist only inside a data center and must not be called: this one serves
  * virtual machines of Azure.
  */
-const ofPlatforms = ['168.63.129.16']
+const platformAddresses = ['168.63.129.16']
 
 const words: Record<string, string> = {
   unspecified: 'an unspecified',
@@ -47,7 +47,7 @@ export function addressCheck(allowCidrs: readonly string[]): AddressCheck {
 }
 
 function kindOf(address: Address): string | null {
-  if (ofPlatforms.includes(address.toString())) return "a platform's own"
+  if (platformAddresses.includes(address.toString())) return "a platform's own"
   const range = address.range()
   if (range !== 'unicast') return words[range] ?? 'a reserved'
   return address.kind() === 'ipv6' && !within(address, publicV6) ? 'a reserved' : null

@@ -15,21 +15,21 @@ type Condition = Expression<SqlBool>
  * the normalized text. For `exists`, `where` builds the condition for a list of values; for
  * `flagged`, `where` builds the condition for true or false.
  */
-export type Field =
+export type FilterField =
   | { kind: 'value' | 'text' | 'money' | 'time' | 'flag'; column: string }
   | { kind: 'exists'; where: (values: (string | number)[]) => Condition }
   | { kind: 'flagged'; where: (wanted: boolean) => Condition }
 
-export const value = (column: string): Field => ({ kind: 'value', column })
-export const text = (column: string): Field => ({ kind: 'text', column })
-export const money = (column: string): Field => ({ kind: 'money', column })
-export const time = (column: string): Field => ({ kind: 'time', column })
-export const flag = (column: string): Field => ({ kind: 'flag', column })
-export const exists = (where: (values: (string | number)[]) => Condition): Field => ({ kind: 'exists', where })
-export const flagged = (where: (wanted: boolean) => Condition): Field => ({ kind: 'flagged', where })
+export const value = (column: string): FilterField => ({ kind: 'value', column })
+export const textField = (column: string): FilterField => ({ kind: 'text', column })
+export const moneyField = (column: string): FilterField => ({ kind: 'money', column })
+export const time = (column: string): FilterField => ({ kind: 'time', column })
+export const flagField = (column: string): FilterField => ({ kind: 'flag', column })
+export const exists = (where: (values: (string | number)[]) => Condition): FilterField => ({ kind: 'exists', where })
+export const flagged = (where: (wanted: boolean) => Condition): FilterField => ({ kind: 'flagged', where })
 
-export type Fields = Record<string, Field>
-export type Query = Readonly<Record<string, unknown>>
+export type Fields = Record<string, FilterField>
+export type QueryValues = Readonly<Record<string, unknown>>
 
 const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
@@ -37,7 +37,12 @@ const operators = { gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
  * Returns the conditions for all filters in the query. Ignores parameters that are neither `q` nor
  * in `fields`, such as `page` and `sort`.
  */
-export function conditions(ctx: Context, query: Query, fields: Fields, search: readonly SearchField[]): Condition[] {
+export function conditions(
+  ctx: Context,
+  query: QueryValues,
+  fields: Fields,
+  search: readonly SearchField[],
+): Condition[] {
   const found: Condition[] = []
   for (const [parameter, sent] of Object.entries(query)) {
     const [, name = '', operator = ''] = /^([a-z_]+)(?:\[([a-z]+)\])?$/.exec(parameter) ?? []
@@ -55,7 +60,7 @@ export function conditions(ctx: Context, query: Query, fields: Fields, search: r
   return found
 }
 
-function condition(ctx: Context, field: Field, operator: string, sent: unknown): Condition {
+function condition(ctx: Context, field: FilterField, operator: string, sent: unknown): Condition {
   if (field.kind === 'flagged') return field.where((sent === true) !== (operator === 'not'))
   if (field.kind === 'exists') {
     const values = [sent].flat() as (string | number)[]
@@ -84,7 +89,7 @@ function condition(ctx: Context, field: Field, operator: string, sent: unknown):
   return sql<SqlBool>`${column} ${sign} ${stored(field, sent)}`
 }
 
-function stored(field: Field, sent: unknown): string | number {
+function stored(field: FilterField, sent: unknown): string | number {
   if (field.kind === 'text') return fold(String(sent))
   if (field.kind === 'money') return toScaled(Number(sent))
   if (typeof sent === 'boolean') return sent ? 1 : 0
@@ -137,7 +142,7 @@ function candidates(ctx: Context, asked: readonly string[], search: readonly Sea
  * rows links a record to one value. The condition starts at the link table, whose database index
  * finds the records of a value.
  */
-export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): Field {
+export function linked(table: string, owner: string, ownerColumn: string, valueColumn: string): FilterField {
   return exists(
     (values) =>
       sql<SqlBool>`${sql.ref(owner)} in (select ${sql.ref(`link.${ownerColumn}`)} from ${sql.table(table)} as link where ${sql.ref(`link.${valueColumn}`)} in (${sql.join(values)}))`,

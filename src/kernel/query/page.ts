@@ -5,7 +5,7 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
-import type { Query } from './filter.ts'
+import type { QueryValues } from './filter.ts'
 import { pruneJoins } from './join-pruning.ts'
 import {
   type Cursor,
@@ -58,7 +58,7 @@ export interface IdPagedList<Row> {
 export async function page<Row extends object>(
   ctx: Context,
   rows: Rows<Row>,
-  query: Query,
+  query: QueryValues,
   sort: Record<string, SortColumn>,
   id: string,
 ): Promise<Paged<Row>> {
@@ -82,7 +82,7 @@ export async function page<Row extends object>(
 export async function pageOf<Row extends object>(
   ctx: Context,
   { rows, text, values, byIds }: IdPagedList<Row>,
-  query: Query,
+  query: QueryValues,
   sort: Record<string, SortColumn>,
   id: string,
 ): Promise<Paged<Row>> {
@@ -154,7 +154,7 @@ interface Finding<Row> {
   count: () => Promise<number>
 }
 
-function paged<Row extends object>(ctx: Context, query: Query, finding: Finding<Row>): Promise<Paged<Row>> {
+function paged<Row extends object>(ctx: Context, query: QueryValues, finding: Finding<Row>): Promise<Paged<Row>> {
   const size = Number(query.per_page ?? 10)
   if (query.cursor === undefined) return byNumber(ctx, query, finding, size)
   if (new URLSearchParams(ctx.query).has('page')) throw invalid({ 'query.cursor': ['Use either page or cursor.'] })
@@ -163,7 +163,7 @@ function paged<Row extends object>(ctx: Context, query: Query, finding: Finding<
 
 async function byNumber<Row extends object>(
   ctx: Context,
-  query: Query,
+  query: QueryValues,
   { find, count }: Finding<Row>,
   size: number,
 ): Promise<Paged<Row>> {
@@ -207,7 +207,7 @@ const farOff = 1_000
 
 async function byCursor<Row extends object>(
   ctx: Context,
-  query: Query,
+  query: QueryValues,
   { keys, find }: Finding<Row>,
   size: number,
 ): Promise<Paged<Row>> {
@@ -257,7 +257,7 @@ async function byCursor<Row extends object>(
 export const inOrder = <Row>(
   ctx: Context,
   rows: Rows<Row>,
-  query: Query,
+  query: QueryValues,
   sort: Record<string, SortColumn>,
   id: string,
 ): Rows<Row> => ordered(ctx, rows, sortKeys(query, sort, id), false)

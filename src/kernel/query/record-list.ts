@@ -2,7 +2,7 @@
 // campaign. Filters, sort and pages work as in all lists. The caller builds the replies.
 
 import type { Context } from '../context.ts'
-import { conditions, type Fields, type Query, type SearchField } from './filter.ts'
+import { conditions, type Fields, type QueryValues, type SearchField } from './filter.ts'
 import { type Paged, page, type Rows, type SortColumn } from './page.ts'
 
 interface Ledger<Row, Reply> {
@@ -25,7 +25,7 @@ interface Ledger<Row, Reply> {
 export async function recordPage<Row extends object, Reply>(
   ctx: Context,
   rows: Rows<Row>,
-  query: Query,
+  query: QueryValues,
   { fields, search = [], sort, id, present }: Ledger<Row, Reply>,
 ): Promise<{ data: Reply[] } & Pick<Paged<Row>, 'links' | 'meta'>> {
   const wanted = conditions(ctx, query, fields, search).reduce((some, condition) => some.where(condition), rows)

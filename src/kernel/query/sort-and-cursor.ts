@@ -6,7 +6,7 @@ import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Context } from '../context.ts'
 import { invalid } from '../errors.ts'
-import type { Query } from './filter.ts'
+import type { QueryValues } from './filter.ts'
 import type { Rows } from './page.ts'
 
 /** A column by its name, or an expression with one value per row. */
@@ -30,7 +30,7 @@ export interface Cursor {
 /** The columns that every table has and that are never null. */
 const neverNull: ReadonlySet<string> = new Set(['id', 'created_at', 'updated_at'])
 
-export function sortKeys(query: Query, sort: Record<string, SortColumn>, id: string): Key[] {
+export function sortKeys(query: QueryValues, sort: Record<string, SortColumn>, id: string): Key[] {
   const names = (query.sort as string[] | undefined) ?? ['-id']
   const keys: Key[] = []
   for (const sent of names) {
@@ -152,7 +152,7 @@ const bookkeeping = new Set(['page', 'per_page', 'cursor', 'count', 'include', '
  * Returns a hash of the list, sort and filters. A cursor contains this hash, so that it is refused
  * for any other list, sort or filter.
  */
-export function fingerprint(ctx: Context, query: Query, keys: readonly Key[]): string {
+export function fingerprint(ctx: Context, query: QueryValues, keys: readonly Key[]): string {
   const filters = Object.entries(query).filter(([name]) => !bookkeeping.has(name))
   const order = keys.map(({ name, descending }) => [name, descending])
   return createHash('sha256')
@@ -169,13 +169,13 @@ const macLength = 22
  */
 export function writeCursor(ctx: Context, cursor: Cursor): string {
   const text = Buffer.from(JSON.stringify(cursor)).toString('base64url')
-  return ctx.services.seal.hmac(text).slice(0, macLength) + text
+  return ctx.services.encryption.hmac(text).slice(0, macLength) + text
 }
 
 export function readCursor(ctx: Context, sent: string, of: string): Cursor {
   const text = sent.slice(macLength)
   const refused = invalid({ 'query.cursor': ['This cursor belongs to another list, sort or filter.'] })
-  if (ctx.services.seal.hmac(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
+  if (ctx.services.encryption.hmac(text).slice(0, macLength) !== sent.slice(0, macLength)) throw refused
   const cursor = JSON.parse(Buffer.from(text, 'base64url').toString()) as Cursor
   if (cursor.of !== of) throw refused
   return cursor

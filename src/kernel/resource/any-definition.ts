@@ -24,7 +24,7 @@ export interface AnyDefinition extends RecordRules<AnyRow, AnyBody, Snapshot, st
 }
 
 /** The values that the functions of one resource share. */
-export interface Parts {
+export interface ResourceParts {
   d: AnyDefinition
   /** The properties of the resource that are derived from the contract. */
   facts: Pick<AnyResource, 'entity' | 'events' | 'getOperation' | 'listOperation'>

@@ -4,18 +4,21 @@
 import { type Context, warned } from '../context.ts'
 import { historyHandler } from '../history/history.ts'
 import { restoreHandler } from '../history/restore.ts'
-import type { Query } from '../query/filter.ts'
+import type { QueryValues } from '../query/filter.ts'
 import { capital } from '../values/format.ts'
-import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
+import type { AnyBody, AnyResource, ResourceParts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
 interface Input {
   params: { id: number }
-  query: Query & { include?: Include }
+  query: QueryValues & { include?: Include }
   body: AnyBody
 }
 
-export function crudHandlers({ d: { noun, operations }, below }: Pick<Parts, 'd' | 'below'>, resource: AnyResource) {
+export function crudHandlers(
+  { d: { noun, operations }, below }: Pick<ResourceParts, 'd' | 'below'>,
+  resource: AnyResource,
+) {
   const message = (verb: string): string => `${capital(noun)} ${verb}.`
   return {
     [operations.list]: (ctx: Context, { query }: Input) => resource.list(ctx, query),

@@ -3,15 +3,15 @@
 export type Cell = string | number | boolean | null
 
 /** A column of the CSV file. `name` is its header; `cell` returns its cell for a record. */
-export interface Column<Reply> {
+export interface CsvColumn<Reply> {
   name: string
   cell: (reply: Reply) => Cell
 }
 
-export type Columns<Reply> = Column<Reply>[]
+export type CsvColumns<Reply> = CsvColumn<Reply>[]
 
 /** Returns columns whose values become cells without conversion. */
-export const plain = <Name extends string>(...names: Name[]): Columns<Record<Name, Cell>> =>
+export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
 /**
@@ -21,7 +21,7 @@ export const plain = <Name extends string>(...names: Name[]): Columns<Record<Nam
 export const listColumn = <Reply>(
   name: string,
   texts: (reply: Reply) => readonly (string | number)[],
-): Column<Reply> => ({
+): CsvColumn<Reply> => ({
   name,
   cell: (reply) => list(texts(reply)),
 })
@@ -46,11 +46,11 @@ export const points = (list: readonly Point[]): string =>
     ? JSON.stringify(list)
     : list.map(({ value, label }) => `${value}:${label}`).join('|')
 
-export const contactPoints = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly Point[]>> =>
+export const contactPoints = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly Point[]>> =>
   names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
 /** Returns columns that each contain a list of ids. */
-export const idLists = <Name extends string>(...names: Name[]): Columns<Record<Name, readonly number[]>> =>
+export const idLists = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
 /** Returns one line item as text, in the form `name=value,name=value`. */
@@ -63,7 +63,7 @@ const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as cons
 type Address = Record<(typeof addressParts)[number], string | null> | null
 
 /** Returns one column for each part of an address. */
-export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): Columns<Reply> =>
+export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): CsvColumns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 
 /** The columns with the times and the version, which come last in every export. */

@@ -6,7 +6,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'
 import type { HandlersFor } from '../handler.ts'
 import { restore } from '../history/restore.ts'
-import type { AnyDefinition, AnyResource, Parts } from './any-definition.ts'
+import type { AnyDefinition, AnyResource, ResourceParts } from './any-definition.ts'
 import { crudHandlers } from './crud-handlers.ts'
 import type { Definition, Resource } from './definition.ts'
 import { createExaminers } from './examine-body.ts'
@@ -40,7 +40,7 @@ export function defineResource<
 
 function resourceOf(d: AnyDefinition) {
   const facts = factsOf(d)
-  const parts: Parts = {
+  const parts: ResourceParts = {
     d,
     facts,
     below: {
@@ -72,7 +72,7 @@ function resourceOf(d: AnyDefinition) {
       restore(ctx, {
         resource,
         id,
-        mend: d.onRestore,
+        onRestore: d.onRestore,
         written: async (ctx) => reader.toReply(ctx, await reader.findWritten(ctx, id)),
       }),
   }
@@ -80,7 +80,10 @@ function resourceOf(d: AnyDefinition) {
 }
 
 /** Returns the properties of a resource that are derived from the contract. */
-function factsOf({ noun, operations: { list, get, create, update, delete: remove } }: AnyDefinition): Parts['facts'] {
+function factsOf({
+  noun,
+  operations: { list, get, create, update, delete: remove },
+}: AnyDefinition): ResourceParts['facts'] {
   const factOf = (id: OperationId): OperationFact => operations[id]
   const eventOf = (id: OperationId): EventBase => factOf(id).events[0] as EventBase
   return {

@@ -8,20 +8,20 @@ import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Body, Data, EventBase, OperationFact, OperationId, Schema, SortName } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
 import type { ValidationErrors } from '../errors.ts'
-import type { Mend, Restored } from '../history/restore.ts'
+import type { OnRestore, Restored } from '../history/restore.ts'
 import type { Records, Sight } from '../query/event-visibility.ts'
-import type { Fields, Query, SearchField } from '../query/filter.ts'
+import type { Fields, QueryValues, SearchField } from '../query/filter.ts'
 import type { Rows, SortColumn } from '../query/page.ts'
 import type { Snapshot } from '../write/events.ts'
 
 /**
  * The values that the rules of a write may use. `current` is the row before an update; null on
- * creation. `found` collects the errors.
+ * creation. `errors` collects the errors.
  */
 export interface Writing<Row> {
   ctx: Context
   current: Row | null
-  found: ValidationErrors
+  errors: ValidationErrors
 }
 
 export type Sorts<Name extends string> = Record<Name, SortColumn>
@@ -36,9 +36,9 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * The column for each sort name of the contract. It is a function when some sort names are known
    * only at run time.
    */
-  sort: Sorts<SortKey> | ((ctx: Context, query: Query) => Promise<Sorts<SortKey>>)
+  sort: Sorts<SortKey> | ((ctx: Context, query: QueryValues) => Promise<Sorts<SortKey>>)
   /** Returns the filters of the list, each with the column that it tests. */
-  filter: (ctx: Context, query: Query) => Fields | Promise<Fields>
+  filter: (ctx: Context, query: QueryValues) => Fields | Promise<Fields>
   /** The fields that the query parameter `q` searches. */
   search: readonly SearchField[]
   /**
@@ -87,7 +87,7 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    * Returns the columns to set when a record is restored and some records that it referred to no
    * longer exist (DOMAIN 17.4).
    */
-  onRestore?: Mend
+  onRestore?: OnRestore
   /**
    * Returns an SQL condition under which the caller may see events of a deleted record, in addition
    * to the condition on its owner. The condition refers to the event by the alias `known`
@@ -175,12 +175,12 @@ export interface Resource<Reply, Write> {
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
-  list(ctx: Context, query: Query, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
+  list(ctx: Context, query: QueryValues, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
   /**
    * Returns a query of all rows that the list parameters in `query` select, in the requested order.
    * Ignores the parameters for pages.
    */
-  query(ctx: Context, query: Query): Promise<Rows<object>>
+  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
   create(ctx: Context, body: Write): Promise<Reply>
   /** Creates a record for a caller that needs only its id. */
   add(ctx: Context, body: Write): Promise<number>

@@ -3,27 +3,27 @@
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../context.ts'
 import { Problem, ValidationErrors } from '../errors.ts'
-import type { AnyBody, AnyResource, Parts } from './any-definition.ts'
+import type { AnyBody, AnyResource, ResourceParts } from './any-definition.ts'
 import type { Examine } from './definition.ts'
 import type { RecordReader } from './read-records.ts'
 
-export function createExaminers({ d }: Pick<Parts, 'd'>, reader: RecordReader): Pick<AnyResource, 'examiners'> {
+export function createExaminers({ d }: Pick<ResourceParts, 'd'>, reader: RecordReader): Pick<AnyResource, 'examiners'> {
   async function examine(
     ctx: Context,
     id: number | null,
     body: unknown,
     refused: readonly string[],
   ): Promise<FieldErrors> {
-    const found = new ValidationErrors(refused)
-    if (d.governs?.some((field) => found.isRefused(field))) return {}
+    const errors = new ValidationErrors(refused)
+    if (d.governs?.some((field) => errors.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
       // Some rules create records while they run; a dry run keeps these rules from creating any.
-      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, found })
-      return found.all
+      await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, errors })
+      return errors.all
     } catch (error) {
       if (!(error instanceof Problem) || error.status >= 500) throw error
-      return { ...found.all, ...error.more.errors }
+      return { ...errors.all, ...error.more.errors }
     }
   }
 

@@ -10,7 +10,7 @@ import { preferred } from '../files/content-negotiation.ts'
 import { type Download, download } from '../files/download.ts'
 import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
 import { today } from '../values/format.ts'
-import { type Cell, type Column, escapeFormula } from './csv-cells.ts'
+import { type Cell, type CsvColumn, escapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
 import { patienceOf } from './export-stall.ts'
 
@@ -22,7 +22,7 @@ const batch = 200
 /** The minimum number of rows per batch, because each query has a fixed cost. */
 const fewest = 10
 const first = 50
-const maxMsLength = 15 * 60_000
+const maxExportMs = 15 * 60_000
 /**
  * The maximum number of concurrent exports per server. Each export occupies a database connection.
  */
@@ -38,7 +38,7 @@ const running = new WeakMap<Services, Set<object>>()
  * known only at run time.
  */
 export const exportOf =
-  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>) =>
+  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
     // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
@@ -66,7 +66,7 @@ function takePlace(services: Services): () => void {
     throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
   const place = {}
   underWay.add(place)
-  const longest = setTimeout(() => underWay.delete(place), maxMsLength).unref()
+  const longest = setTimeout(() => underWay.delete(place), maxExportMs).unref()
   return () => {
     clearTimeout(longest)
     underWay.delete(place)
@@ -102,7 +102,7 @@ async function* csv<Reply>(
   ctx: Context,
   resource: Exported<Reply>,
   query: Query,
-  columnsOf: (ctx: Context) => Column<Reply>[] | Promise<Column<Reply>[]>,
+  columnsOf: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>,
   release: () => void,
 ): AsyncGenerator<string> {
   const columns = await columnsOf(ctx)
@@ -143,7 +143,7 @@ async function* batches<Reply>(
     closed ??= snapshot.close()
     return closed
   }
-  const limit = setTimeout(() => void close(), maxMsLength).unref()
+  const limit = setTimeout(() => void close(), maxExportMs).unref()
   const patience = patienceOf(ctx, () => void close())
   const some = adaptiveBatches(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<string> => {
@@ -162,7 +162,7 @@ async function* batches<Reply>(
       let text = ''
       for (let from = 0, to = 0; from < ids.length; from = to) {
         to = from + some.size()
-        text += await some.taking(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
+        text += await some.run(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
         await yieldToEventLoop()
       }
       patience.waits()

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { notFound } from '../errors.ts'
 import { checkIfMatch } from '../write/etag.ts'
 import type { Snapshot } from '../write/events.ts'
-import type { AnyResource, AnyRow, Parts } from './any-definition.ts'
+import type { AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { Include } from './definition.ts'
 
 export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visibleIds' | 'get' | 'getMany' | 'list'> {
@@ -19,7 +19,7 @@ export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visib
   toReply(ctx: Context, row: AnyRow, include?: Include): Promise<Snapshot>
 }
 
-export function createReader({ d, rows }: Pick<Parts, 'd' | 'rows'>): RecordReader {
+export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): RecordReader {
   const { noun, table } = d
 
   async function toReplies(ctx: Context, found: readonly AnyRow[], include: Include): Promise<Snapshot[]> {

@@ -4,9 +4,9 @@ import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
 import { always } from '../query/event-visibility.ts'
 import { visible, withoutVisibility } from '../query/visibility.ts'
-import type { AnyResource, Parts } from './any-definition.ts'
+import type { AnyResource, ResourceParts } from './any-definition.ts'
 
-export function sightOfRecords({ d, facts, rows }: Parts): AnyResource['sight'] {
+export function sightOfRecords({ d, facts, rows }: ResourceParts): AnyResource['sight'] {
   const { table } = d
 
   /**

@@ -13,13 +13,13 @@ import type { Include, Resource, Writing } from './define-resource.ts'
  * and undefined.
  */
 export async function checkReference(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   field: string,
   id: number | null | undefined,
   resource: Pick<Resource<any, any>, 'visibleIds' | 'noun' | 'entity'>,
 ): Promise<void> {
   if (id === null || id === undefined || ctx.sighted?.get(resource.entity)?.has(id)) return
-  if (!(await resource.visibleIds(ctx, [id])).has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+  if (!(await resource.visibleIds(ctx, [id])).has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
 }
 
 /**
@@ -27,7 +27,7 @@ export async function checkReference(
  * the id in the list.
  */
 export async function checkReferences(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   field: string,
   ids: readonly number[] | undefined,
   resource: Pick<Resource<any, any>, 'visibleIds' | 'noun'>,
@@ -35,7 +35,7 @@ export async function checkReferences(
   if (!ids || ids.length === 0) return
   const seen = await resource.visibleIds(ctx, ids)
   for (const [index, id] of ids.entries())
-    if (!seen.has(id)) found.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
+    if (!seen.has(id)) errors.invalid(`${field}.${index}`, `No ${resource.noun} has id ${id}.`)
 }
 
 /**
@@ -43,7 +43,7 @@ export async function checkReferences(
  * column. The error does not contain the id of a row whose owner the caller may not see.
  */
 export async function unique<T extends keyof Tables>(
-  { ctx, found }: Pick<Writing<unknown>, 'ctx' | 'found'>,
+  { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
   about: {
     field: string
     table: T
@@ -64,7 +64,7 @@ export async function unique<T extends keyof Tables>(
     .executeTakeFirst()
   if (!other || other.id === about.except) return
   const seen = about.owner === undefined || canSeeOwner(ctx, other.owner)
-  found.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
+  errors.taken(about.field, about.entity, seen ? other.id : null, `Another ${about.noun} has this ${about.field}.`)
 }
 
 /**
@@ -72,7 +72,7 @@ export async function unique<T extends keyof Tables>(
  * case. Returns no columns when no name was sent.
  */
 export async function uniqueName(
-  writing: Pick<Writing<{ id: number }>, 'ctx' | 'found' | 'current'>,
+  writing: Pick<Writing<{ id: number }>, 'ctx' | 'errors' | 'current'>,
   about: { table: keyof Tables; entity: string; noun: string },
   name: string | undefined,
 ): Promise<{ name?: string; name_key?: string }> {

@@ -4,10 +4,13 @@ import { archiveThenDelete } from '../history/archive.ts'
 import { bumpReferrers } from '../history/backreferences.ts'
 import { runDeleteHooks } from '../history/delete-hooks.ts'
 import { transaction, write } from '../write/write.ts'
-import type { AnyResource, Parts } from './any-definition.ts'
+import type { AnyResource, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
-export function createRemover({ d, facts, below, stored }: Parts, reader: RecordReader): Pick<AnyResource, 'remove'> {
+export function createRemover(
+  { d, facts, below, stored }: ResourceParts,
+  reader: RecordReader,
+): Pick<AnyResource, 'remove'> {
   const { entity, events } = facts
   const { table } = d
   return {

@@ -2,7 +2,7 @@
 // statements are cached (statement-cache.ts).
 import { type Expression, type SqlBool, sql } from 'kysely'
 import type { Context } from '../context.ts'
-import { conditions, type Fields, type Query, time, value } from '../query/filter.ts'
+import { conditions, type Fields, type QueryValues, time, value } from '../query/filter.ts'
 import { inOrder, type Paged, pageOf, type Rows } from '../query/page.ts'
 import { oncePerBatch, queryByIds } from '../query/statement-cache.ts'
 import type { AnyDefinition, AnyRow } from './any-definition.ts'
@@ -14,8 +14,8 @@ export interface VisibleRows {
   /** Returns the visible rows with these ids, in no particular order. */
   byIds(ctx: Context, ids: readonly number[]): Promise<AnyRow[]>
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
-  page(ctx: Context, query: Query, narrow?: Narrow): Promise<Paged<AnyRow>>
-  query(ctx: Context, query: Query): Promise<Rows<object>>
+  page(ctx: Context, query: QueryValues, narrow?: Narrow): Promise<Paged<AnyRow>>
+  query(ctx: Context, query: QueryValues): Promise<Rows<object>>
 }
 
 /** The filters that every list has. */
@@ -29,9 +29,9 @@ export function visibleRows(d: AnyDefinition, entity: string): VisibleRows {
   const id = `${d.table}.id`
   const common = commonFields(d.table)
   const all = (ctx: Context): Rows<AnyRow> => d.rows(ctx, ctx.db)
-  const filters = async (ctx: Context, query: Query): Promise<Expression<SqlBool>[]> =>
+  const filters = async (ctx: Context, query: QueryValues): Promise<Expression<SqlBool>[]> =>
     conditions(ctx, query, { ...common, ...(await d.filter(ctx, query)) }, d.search)
-  const sorts = async (ctx: Context, query: Query): Promise<Sorts<string>> =>
+  const sorts = async (ctx: Context, query: QueryValues): Promise<Sorts<string>> =>
     typeof d.sort === 'function' ? d.sort(ctx, query) : d.sort
   const where = <Row>(rows: Rows<Row>, filters: readonly Expression<SqlBool>[]): Rows<Row> =>
     filters.reduce((rows, condition) => rows.where(condition), rows)

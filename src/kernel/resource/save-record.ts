@@ -6,7 +6,7 @@ import { insert } from '../query/statement-cache.ts'
 import { changedKeys, derivedKeysOf } from '../write/event-log.ts'
 import type { Snapshot } from '../write/events.ts'
 import { emitOnly, transaction, write } from '../write/write.ts'
-import type { AnyBody, AnyResource, AnyRow, Parts } from './any-definition.ts'
+import type { AnyBody, AnyResource, AnyRow, ResourceParts } from './any-definition.ts'
 import type { RecordReader } from './read-records.ts'
 
 type Columns = Record<string, unknown>
@@ -18,7 +18,7 @@ type Columns = Record<string, unknown>
 const hiddenSuffix = /_(hash|sealed)$/
 
 export function createSaver(
-  { d, facts, stored }: Parts,
+  { d, facts, stored }: ResourceParts,
   reader: RecordReader,
 ): Pick<AnyResource, 'create' | 'add' | 'update'> {
   const { table, noun } = d
@@ -26,9 +26,9 @@ export function createSaver(
   const maskInput = (body: AnyBody): AnyBody => d.maskInput?.(body) ?? body
 
   async function checkedColumns(ctx: Context, body: AnyBody, current: AnyRow | null): Promise<Columns> {
-    const found = new ValidationErrors()
-    const columns = await d.toRow(body, { ctx, current, found })
-    found.throwIfAny()
+    const errors = new ValidationErrors()
+    const columns = await d.toRow(body, { ctx, current, errors })
+    errors.throwIfAny()
     return columns
   }
 
@@ -131,7 +131,7 @@ interface Update {
 
 async function emitFollowUps(
   ctx: Context,
-  { d, facts: { entity } }: Pick<Parts, 'd' | 'facts'>,
+  { d, facts: { entity } }: Pick<ResourceParts, 'd' | 'facts'>,
   id: number,
   [before, after]: readonly [Snapshot, Snapshot],
 ): Promise<void> {

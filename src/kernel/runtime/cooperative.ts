@@ -36,7 +36,7 @@ export interface Portions {
    * Runs `work`, which handles `count` items in one slice. Adapts the size of the next slice to the
    * time that this slice took.
    */
-  taking<T>(count: number, work: () => Promise<T>): Promise<T>
+  run<T>(count: number, work: () => Promise<T>): Promise<T>
 }
 
 /**
@@ -47,7 +47,7 @@ export function adaptiveBatches(fewest: number, most: number, first: number): Po
   let size = first
   return {
     size: () => size,
-    async taking(count, work) {
+    async run(count, work) {
       const took = fineStopwatch()
       const done = await work()
       const fitting = (count * sliceMs) / Math.max(took(), 0.01)

@@ -6,7 +6,7 @@ import type { MailDeferred, Mailer, MailRefused } from '../../mail/outbound.ts'
 
 export type DeliveryOutcome = 'succeeded' | 'failed' | 'given_up'
 
-export interface Answer {
+export interface MeasuredReply {
   /** The operationId, or `none`. */
   operation: string
   method: string
@@ -19,7 +19,7 @@ export interface Metrics {
    * Counts a request that begins. Returns a function that the caller must call once, when the
    * request is over.
    */
-  begun(): (answer: Answer) => void
+  begun(): (answer: MeasuredReply) => void
   /** Counts a request that was refused because of overload. */
   shed(): void
   /** Counts a reply that did not match the contract. */
@@ -107,7 +107,7 @@ export function createMetrics(): Metrics {
   }
 }
 
-function createRequestHistogram(registers: Registry[]): (answer: Answer) => void {
+function createRequestHistogram(registers: Registry[]): (answer: MeasuredReply) => void {
   const requests = new Histogram({
     name: 'accord_http_request_duration_seconds',
     help: 'Requests by operation (`none` without one), method and status; 499 went away before an answer.',

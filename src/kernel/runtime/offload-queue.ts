@@ -2,7 +2,7 @@
 // caller has at most one running job, and callers take turns. A caller with many jobs therefore
 // delays only that caller's jobs.
 
-export type Caller = string | number
+export type OffloadCaller = string | number
 
 export interface QueueLimits {
   maxRunning: number
@@ -18,7 +18,7 @@ export interface FairQueue {
    * Resolves when the job may begin, with a function that the caller must call when the job ends.
    * When the queue refuses the job, rejects with the error that `refused` returns.
    */
-  enter(caller: Caller): Promise<() => void>
+  enter(caller: OffloadCaller): Promise<() => void>
   /** Rejects all waiting jobs, and every job that enters later. */
   close(): void
 }
@@ -30,14 +30,14 @@ interface Job {
 
 export function createFairQueue(limits: QueueLimits, refused: (why: Refusal) => Error): FairQueue {
   /** The waiting jobs by caller. The first caller of the map is served next. */
-  const waiting = new Map<Caller, Job[]>()
-  const running = new Set<Caller>()
+  const waiting = new Map<OffloadCaller, Job[]>()
+  const running = new Set<OffloadCaller>()
   let isClosed = false
 
   const size = (): number => [...waiting.values()].reduce((sum, jobs) => sum + jobs.length, 0)
 
   /** Moves the caller to the end of the queue, with `jobs` as its waiting jobs. */
-  function replace(caller: Caller, jobs: Job[]): void {
+  function replace(caller: OffloadCaller, jobs: Job[]): void {
     waiting.delete(caller)
     if (jobs.length > 0) waiting.set(caller, jobs)
   }
@@ -52,14 +52,14 @@ export function createFairQueue(limits: QueueLimits, refused: (why: Refusal) => 
     }
   }
 
-  function leave(caller: Caller, job: Job): void {
+  function leave(caller: OffloadCaller, job: Job): void {
     const jobs = waiting.get(caller)
     const at = jobs?.indexOf(job) ?? -1
     if (at >= 0) jobs?.splice(at, 1)
     if (jobs?.length === 0) waiting.delete(caller)
   }
 
-  function reasonToRefuse(caller: Caller): Refusal | null {
+  function reasonToRefuse(caller: OffloadCaller): Refusal | null {
     if (isClosed) return 'closed'
     if ((waiting.get(caller)?.length ?? 0) >= limits.maxWaitingPerCaller) return 'caller_busy'
     return size() >= limits.maxWaiting ? 'queue_full' : null

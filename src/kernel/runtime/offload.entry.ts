@@ -15,9 +15,9 @@ export interface Job {
   input: unknown
 }
 
-export type Outcome = { result: unknown } | { failure: string }
+export type OffloadOutcome = { result: unknown } | { failure: string }
 
-async function outcomeOf({ module, input }: Job): Promise<Outcome> {
+async function outcomeOf({ module, input }: Job): Promise<OffloadOutcome> {
   try {
     const { run } = (await import(module)) as { run(input: unknown): unknown }
     return { result: await run(input) }

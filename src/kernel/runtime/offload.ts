@@ -1,12 +1,12 @@
 // Runs a module in a subprocess, for CPU-bound work that would delay other requests. A worker
-// thread is no alternative: it can crash the server when its memory is exhausted, cannot always be
-// stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
+// thread is not an alternative: it can crash the server when its memory is exhausted, cannot always
+// be stopped, and has the server's priority. A subprocess can be killed and has a lower priority. A
 // subprocess gets no environment variables, so it has no secrets.
 import type { ChildProcess } from 'node:child_process'
 import { getPriority, setPriority } from 'node:os'
 import { entryAt, startMessagingProcess } from '../../../db/entry-file.ts'
-import type { Job, Outcome, Runnable } from './offload.entry.ts'
-import { type Caller, createFairQueue, type QueueLimits, type Refusal } from './offload-queue.ts'
+import type { Job, OffloadOutcome, Runnable } from './offload.entry.ts'
+import { createFairQueue, type OffloadCaller, type QueueLimits, type Refusal } from './offload-queue.ts'
 
 export interface OffloadLimits extends QueueLimits {
   /**
@@ -29,7 +29,7 @@ export interface Offload {
    * Runs a job and returns its result. Throws `OffloadError` if the job did not finish. Throws a
    * plain Error with the stack trace if the module threw.
    */
-  run<Input, Result>(program: Program<Input, Result>, input: Input, caller: Caller): Promise<Result>
+  run<Input, Result>(program: Program<Input, Result>, input: Input, caller: OffloadCaller): Promise<Result>
   /** Kills the subprocesses and rejects all running and waiting jobs. */
   close(): Promise<void>
 }
@@ -119,7 +119,7 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
   }
 
   return {
-    async run<Input, Result>({ module }: Program<Input, Result>, input: Input, caller: Caller): Promise<Result> {
+    async run<Input, Result>({ module }: Program<Input, Result>, input: Input, caller: OffloadCaller): Promise<Result> {
       const leave = await queue.enter(caller)
       try {
         const child = taken()
@@ -150,11 +150,11 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
  * Sends the job to a child process and returns its outcome. Rejects when the child exits, cannot be
  * reached, or takes longer than `maxMs`.
  */
-function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<Outcome> {
-  return new Promise<Outcome>((resolve, reject) => {
+function outcomeOf(child: ChildProcess, job: Job, maxMs: number): Promise<OffloadOutcome> {
+  return new Promise<OffloadOutcome>((resolve, reject) => {
     const fail = (reason: 'timed_out' | 'crashed') => (): void => settle(() => reject(new OffloadError(reason)))
     const crashed = fail('crashed')
-    const answered = (outcome: Outcome): void => settle(() => resolve(outcome))
+    const answered = (outcome: OffloadOutcome): void => settle(() => resolve(outcome))
     const patience = setTimeout(fail('timed_out'), maxMs)
     function settle(then: () => void): void {
       clearTimeout(patience)

@@ -1,10 +1,11 @@
 // Turns storage errors into 503 responses, so that the caller tries again later (DOMAIN 4.2). Also
 // runs optional writes, whose failure must not fail a request.
-import { storageFaultOf, type Trouble } from '../../../db/storage-errors.ts'
+import type { StorageFault } from '../../../db/dialect.ts'
+import { storageFaultOf } from '../../../db/storage-errors.ts'
 import type { Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 
-const words: Readonly<Record<Trouble, readonly [sentence: string, seconds: string]>> = {
+const words: Readonly<Record<StorageFault, readonly [sentence: string, seconds: string]>> = {
   busy: ['The database is busy.', '1'],
   full: ['The disk of this server is full; nothing was written.', '10'],
   readonly: ['The data of this server cannot be written at the moment; nothing was changed.', '30'],

@@ -40,9 +40,9 @@ export const needed = ['address', 'city', 'country', 'postcode'] as const satisf
  * Adds an error for each missing part of a required address. `stored` is the text that will be
  * stored.
  */
-export function requireAddress(field: string, stored: string | null, found: ValidationErrors): void {
+export function requireAddress(field: string, stored: string | null, errors: ValidationErrors): void {
   const address = readAddress(stored)
-  if (address === null) found.invalid(field, 'The field is required.')
+  if (address === null) errors.invalid(field, 'The field is required.')
   else
-    for (const part of needed) if (address[part] === null) found.invalid(`${field}.${part}`, 'The field is required.')
+    for (const part of needed) if (address[part] === null) errors.invalid(`${field}.${part}`, 'The field is required.')
 }

@@ -28,8 +28,8 @@ const tags =
     ' ',
   )
 /**
- * Elements that are dropped together with their content. Of all other disallowed elements, only the
- * tags are dropped.
+ * Elements that are dropped together with their content. Other disallowed elements lose only their
+ * tags.
  */
 const dropped =
   'applet audio canvas iframe math noembed noframes noscript object option plaintext script select style svg template textarea title video xmp'.split(

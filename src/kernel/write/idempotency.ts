@@ -73,7 +73,7 @@ export const answering = <T>(
     options,
   )
 
-export interface Answer {
+export interface StoredReply {
   status: number
   headers: Record<string, string>
   body: string
@@ -82,11 +82,11 @@ export interface Answer {
 export interface Work {
   handle: (ctx: Context) => Promise<unknown>
   /** Converts the result of a handler to the form in which the reply is stored. */
-  render: (ctx: Context, reply: unknown) => Answer
+  render: (ctx: Context, reply: unknown) => StoredReply
   isInSteps: boolean
 }
 
-type Replayable = Answer & { replayed: boolean }
+type Replayable = StoredReply & { replayed: boolean }
 
 /**
  * Returns the stored reply of the key, or does the work and stores its reply. Throws 422
@@ -98,7 +98,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
   const owner = ownerOf(ctx)
   if (!owner) return { ...work.render(ctx, await work.handle(ctx)), replayed: false }
   // Uses an HMAC instead of a plain hash, because a body may contain a password.
-  const hash = ctx.services.seal.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
+  const hash = ctx.services.encryption.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
   // Checks first whether expired rows exist, because deleting them needs a commit, which takes
   // time.
@@ -147,7 +147,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     // Continues after the stored progress. Rows of earlier program versions have no progress, so it
     // is unknown what remains to do.
     if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
-      const progress: unknown = JSON.parse(ctx.services.seal.decrypt(first.body))
+      const progress: unknown = JSON.parse(ctx.services.encryption.decrypt(first.body))
       await takeOver(ctx, first, { hash, holder })
       return perform(ctx, { id: first.id, holder, progress }, work)
     }
@@ -158,7 +158,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     return {
       status: Number(first.status),
       headers: JSON.parse(first.headers ?? '{}') as Record<string, string>,
-      body: ctx.services.seal.decrypt(first.body),
+      body: ctx.services.encryption.decrypt(first.body),
       replayed: true,
     }
   }
@@ -186,24 +186,24 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
     const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
     if (await other.executeTakeFirst()) throw inFlight()
   }
-  const completed = ({ status, headers, body }: Answer): Changes => ({
+  const completed = ({ status, headers, body }: StoredReply): Changes => ({
     state: 'completed',
     status,
     headers: JSON.stringify(headers),
-    body: services.seal.encrypt(body),
+    body: services.encryption.encrypt(body),
   })
-  const complete = async (inner: Context, reply: unknown): Promise<Answer> => {
+  const complete = async (inner: Context, reply: unknown): Promise<StoredReply> => {
     const answer = work.render(inner, reply)
     await claim(inner.db, completed(answer))
     return answer
   }
-  const inOne = (): Promise<Answer> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
-  const inSeveral = async (): Promise<Answer> => {
-    let stored: Answer | undefined
+  const inOne = (): Promise<StoredReply> => transaction(ctx, async (inner) => complete(inner, await work.handle(inner)))
+  const inSeveral = async (): Promise<StoredReply> => {
+    let stored: StoredReply | undefined
     const keyed: KeyedRequest = {
       progress,
       save: (inner, progress) =>
-        claim(inner.db, { state: 'committed', body: services.seal.encrypt(JSON.stringify(progress)) }),
+        claim(inner.db, { state: 'committed', body: services.encryption.encrypt(JSON.stringify(progress)) }),
       complete: async (inner, reply) => {
         stored = await complete(inner, reply)
       },

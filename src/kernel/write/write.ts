@@ -13,7 +13,7 @@ import { changedKeys, derivedKeysOf, record, withoutSecretKeys } from './event-l
 import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.ts'
 
 /** The state of a transaction in progress. */
-export interface Unit {
+export interface UnitOfWork {
   /** The events to emit after the commit. */
   readonly after: AccordEvent[]
   /** The id of the first event that the transaction logged. Its later events refer to this id. */
@@ -69,11 +69,11 @@ class DryRun extends Error {
  */
 export async function transaction<T>(
   ctx: Context,
-  work: (ctx: Context & { unit: Unit }) => Promise<T>,
+  work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
   { isLong = false, inParts = false } = {},
 ): Promise<T> {
-  if (ctx.unit) return work(ctx as Context & { unit: Unit })
-  let unit = newUnit()
+  if (ctx.unit) return work(ctx as Context & { unit: UnitOfWork })
+  let unit = newUnitOfWork()
   let isAgain = false
   let result: T
   try {
@@ -81,7 +81,7 @@ export async function transaction<T>(
       async (db) => {
         // The work may run again after a conflict, and then it begins with nothing.
         if (isAgain) {
-          unit = newUnit()
+          unit = newUnitOfWork()
           ctx.batch?.results.clear()
         }
         isAgain = true
@@ -101,7 +101,7 @@ export async function transaction<T>(
   return result
 }
 
-const newUnit = (): Unit => ({ after: [], archived: [], stale: [], wakes: false })
+const newUnitOfWork = (): UnitOfWork => ({ after: [], archived: [], stale: [], wakes: false })
 
 /** The option `inParts` of `transaction` as an object, for calls of `longTransaction`. */
 export const inParts = { inParts: true } as const
@@ -109,7 +109,7 @@ export const inParts = { inParts: true } as const
 /** Runs a transaction that takes long. Other writers do not wait for its commit. */
 export const longTransaction = <T>(
   ctx: Context,
-  work: (ctx: Context & { unit: Unit }) => Promise<T>,
+  work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
   { inParts = false } = {},
 ): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
 
@@ -149,7 +149,7 @@ const part = {
  * not be nested.
  */
 export async function savepoint<T>(
-  { db, unit, services }: Context & { unit: Unit },
+  { db, unit, services }: Context & { unit: UnitOfWork },
   work: () => Promise<T>,
 ): Promise<T> {
   const waiting = [unit.after, unit.archived, unit.stale] as const
@@ -176,7 +176,7 @@ export async function write<Id extends number | null = number>(
   ctx: Context,
   name: EventBase,
   about: About,
-  work: (ctx: Context & { unit: Unit }) => Promise<Outcome<Id>>,
+  work: (ctx: Context & { unit: UnitOfWork }) => Promise<Outcome<Id>>,
 ): Promise<Outcome<Id> & { eventId: number | null }> {
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {

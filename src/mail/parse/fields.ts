@@ -18,10 +18,10 @@ export interface MailSource {
 }
 
 export async function readMailSource({ raw, fields }: MailSource): Promise<ReceivedMail> {
-  const envelope = envelopeOf(parseJson(fields.envelope))
+  const envelope = envelopeOf(parseJsonField(fields.envelope))
   if (raw) return readMail(raw, envelope)
 
-  const charsets = textEntries(parseJson(fields.charsets))
+  const charsets = textEntries(parseJsonField(fields.charsets))
   const field = (name: string): string | null => decoded(fields[name], charsets[name]) || null
   const headers = await headersOf(field('headers'))
   const error = headers === null ? 'The headers of the e-mail cannot be read.' : null
@@ -85,7 +85,7 @@ export function textEntries(value: unknown): Record<string, string> {
   )
 }
 
-export function parseJson(value: string | Uint8Array | undefined): unknown {
+export function parseJsonField(value: string | Uint8Array | undefined): unknown {
   try {
     return JSON.parse(decoded(value, undefined))
   } catch {

@@ -39,15 +39,15 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
   return transaction(ctx, async (ctx) => {
     await users.assertVisible(ctx, id)
     const before = await users.get(ctx, id)
-    const found = new ValidationErrors()
-    await checkCredentials({ ctx, found }, body, before)
-    await checkPicture({ ctx, found }, body.image_file_id)
+    const errors = new ValidationErrors()
+    await checkCredentials({ ctx, errors }, body, before)
+    await checkPicture({ ctx, errors }, body.image_file_id)
     if (!isProven)
-      found.invalid(
+      errors.invalid(
         'current_password',
         body.current_password === undefined ? 'The field is required.' : 'This is not the current password.',
       )
-    found.throwIfAny()
+    errors.throwIfAny()
     const { name, email, password, image_file_id } = body
     if (password === undefined || name !== undefined || email !== undefined || image_file_id !== undefined) {
       const columns = {

@@ -1,8 +1,8 @@
 // The CSV columns of activities (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { bookkeeping, type Columns, idLists, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, idLists, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 
-export const activityColumns = (): Columns<Schema<'Activity'>> => [
+export const activityColumns = (): CsvColumns<Schema<'Activity'>> => [
   ...plain('id', 'type', 'title', 'comment', 'location', 'schedule_from', 'schedule_to', 'is_done', 'user_id'),
   listColumn('participants', ({ participants }) =>
     participants.map(({ user, person }) =>

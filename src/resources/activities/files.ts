@@ -79,18 +79,18 @@ export async function getFile(ctx: Context, activityId: number, fileId: number):
  * missing file when the type is `file`.
  */
 export async function checkFiles(
-  { ctx, current, found }: Writing<unknown>,
+  { ctx, current, errors }: Writing<unknown>,
   type: string,
   { file_ids: ids = [], file, name }: FileInput,
 ): Promise<void> {
   if (current) return
   const seen = new Set((await visibleFiles(ctx, await fileRows(ctx, ids))).map(({ id }) => id))
   for (const [index, id] of ids.entries())
-    if (!seen.has(id)) found.invalid(`file_ids.${index}`, `No file has id ${id}.`)
+    if (!seen.has(id)) errors.invalid(`file_ids.${index}`, `No file has id ${id}.`)
   if (type === 'file' && ids.length === 0 && file === undefined)
-    found.invalid('file_ids', 'A file is required: name an upload, or send a form with `file`.')
+    errors.invalid('file_ids', 'A file is required: name an upload, or send a form with `file`.')
   if (typeof name === 'string' && file === undefined)
-    found.invalid('name', 'There is no `file` it could be the name of.')
+    errors.invalid('name', 'There is no `file` it could be the name of.')
 }
 
 /** Attaches the files of a new activity. Returns whether the body named any files. */

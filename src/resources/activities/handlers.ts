@@ -27,9 +27,9 @@ const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }
       throw invalid({ file_id: ['Send either the id of an upload or, in a form, a file.'] })
     const present = (await listFiles(ctx, params.id)).find(({ id }) => id === body.file_id)
     if (present) return { data: await renameAttached(ctx, params.id, present, body.name), message: 'File attached.' }
-    const found = new ValidationErrors()
-    await checkFileReference({ ctx, found }, 'file_id', body.file_id)
-    found.throwIfAny()
+    const errors = new ValidationErrors()
+    await checkFileReference({ ctx, errors }, 'file_id', body.file_id)
+    errors.throwIfAny()
     const copy = await findCopy(ctx, params.id, body)
     if (copy) return { data: copy, message: 'File attached.' }
     const data = await attachToActivity(ctx, params.id, body)

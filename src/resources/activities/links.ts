@@ -87,7 +87,7 @@ function requestedLinks(body: LinkInput, kind: LinkedEntity, present: readonly n
  * Reports new links to records that do not exist or are not visible. Links that are already stored
  * are not checked again.
  */
-export async function checkLinks({ ctx, current, found }: Writing<{ id: number }>, body: LinkInput): Promise<void> {
+export async function checkLinks({ ctx, current, errors }: Writing<{ id: number }>, body: LinkInput): Promise<void> {
   for (const kind of linkedEntities) {
     const sent = [
       ...(body[setOf(kind)] ?? []).map((id, index) => ({ field: `${setOf(kind)}.${index}`, id })),
@@ -101,7 +101,7 @@ export async function checkLinks({ ctx, current, found }: Writing<{ id: number }
       ctx,
       added.map(({ id }) => id),
     )
-    for (const { field, id } of added) if (!seen.has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+    for (const { field, id } of added) if (!seen.has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
   }
 }
 

@@ -46,9 +46,9 @@ const storedParticipants = (ctx: Context, activityId: number): Promise<Stored[]>
     .execute()
 
 /** Converts either form of a body's participants to one list without duplicates. */
-function parseParticipants(sent: Sent, present: readonly Stored[], found: ValidationErrors | null): Attendee[] {
+function parseParticipants(sent: Sent, present: readonly Stored[], errors: ValidationErrors | null): Attendee[] {
   const attendees = Array.isArray(sent)
-    ? sent.flatMap((each, index) => parseOne(each, `participants.${index}`, present, found))
+    ? sent.flatMap((each, index) => parseOne(each, `participants.${index}`, present, errors))
     : parseLists(sent)
   return [...new Map(attendees.map((each) => [keyOf(each), each])).values()]
 }
@@ -64,7 +64,7 @@ function parseOne(
   sent: Extract<Sent, unknown[]>[number],
   field: string,
   present: readonly Stored[],
-  found: ValidationErrors | null,
+  errors: ValidationErrors | null,
 ): Attendee[] {
   const user = sent.user_id ?? sent.user?.id ?? null
   const person = sent.person_id ?? sent.person?.id ?? null
@@ -72,16 +72,16 @@ function parseOne(
   if (id === null) {
     const row = present.find((each) => each.id === sent.id)
     if (row) return [attendeeOf(row, field)]
-    found?.invalid(
+    errors?.invalid(
       field,
       sent.id === undefined ? 'Name a user or a person.' : `No participant of this activity has id ${sent.id}.`,
     )
     return []
   }
-  if (other !== null) found?.invalid(field, 'Name either a user or a person, not both.')
+  if (other !== null) errors?.invalid(field, 'Name either a user or a person, not both.')
   if (typeof id === 'number' && Number.isSafeInteger(id) && id > 0)
     return [{ column: user === null ? 'person_id' : 'user_id', id, field }]
-  found?.invalid(field, 'The id must be a whole number of at least 1.')
+  errors?.invalid(field, 'The id must be a whole number of at least 1.')
   return []
 }
 
@@ -91,15 +91,15 @@ function parseOne(
  * checked again.
  */
 export async function checkParticipants(
-  { ctx, current, found }: Writing<{ id: number }>,
+  { ctx, current, errors }: Writing<{ id: number }>,
   sent: Sent | undefined,
 ): Promise<{ attendees: Attendee[]; isChanged: boolean }> {
   const present = current ? await storedParticipants(ctx, current.id) : []
   const before = new Set(present.map((row) => keyOf(attendeeOf(row, ''))))
   if (sent === undefined) return { attendees: present.map((row) => attendeeOf(row, '')), isChanged: false }
-  const attendees = parseParticipants(sent, present, found)
+  const attendees = parseParticipants(sent, present, errors)
   if (attendees.length > maxParticipants)
-    found.invalid('participants', `Must not have more than ${maxParticipants} entries.`)
+    errors.invalid('participants', `Must not have more than ${maxParticipants} entries.`)
   const added = attendees.filter((each) => !before.has(keyOf(each)))
   for (const [column, resource] of [
     ['user_id', users],
@@ -110,7 +110,7 @@ export async function checkParticipants(
       ctx,
       asked.map(({ id }) => id),
     )
-    for (const { field, id } of asked) if (!seen.has(id)) found.invalid(field, `No ${resource.noun} has id ${id}.`)
+    for (const { field, id } of asked) if (!seen.has(id)) errors.invalid(field, `No ${resource.noun} has id ${id}.`)
   }
   return { attendees, isChanged: added.length > 0 || attendees.length !== present.length }
 }

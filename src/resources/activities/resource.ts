@@ -1,7 +1,7 @@
 // Defines the activities resource: calls, meetings, lunches, notes and files (DOMAIN 13).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { flag, linked, time, value } from '../../kernel/query/filter.ts'
+import { flagField, linked, time, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { expandReferences } from '../../kernel/resource/references.ts'
 import { leads } from '../leads/resource.ts'
@@ -48,7 +48,7 @@ export const activities = defineResource({
   },
   filter: () => ({
     type: value('activities.type'),
-    is_done: flag('activities.is_done'),
+    is_done: flagField('activities.is_done'),
     user_id: value('activities.user_id'),
     lead_id: linkedTo('lead'),
     person_id: linkedTo('person'),

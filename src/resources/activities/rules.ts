@@ -41,7 +41,7 @@ const isRecord = (type: ActivityType): boolean => type === 'note' || type === 'f
 /** Returns the text fields of the activity after the body is merged into the stored activity. */
 function mergeTexts(
   body: ActivityBody,
-  { current, found }: Writing<Current>,
+  { current, errors }: Writing<Current>,
   type: ActivityType,
 ): Record<Text, string | null> {
   const merged = (name: Text): string | null => (body[name] === undefined ? (current?.[name] ?? null) : body[name])
@@ -52,18 +52,19 @@ function mergeTexts(
     schedule_to: merged('schedule_to'),
   }
   if (isRecord(type)) Object.assign(texts, { schedule_from: null, schedule_to: null })
-  for (const name of requiredFields[type]) if (texts[name] === null) found.invalid(name, 'The field is required.')
+  for (const name of requiredFields[type]) if (texts[name] === null) errors.invalid(name, 'The field is required.')
   // All times are stored in one sortable format, so a comparison of the texts compares the times.
   if (texts.schedule_from !== null && texts.schedule_to !== null && texts.schedule_to < texts.schedule_from) {
-    found.invalid('schedule_to', 'Must not be before schedule_from.')
+    errors.invalid('schedule_to', 'Must not be before schedule_from.')
   }
   return texts
 }
 
 export async function toActivityRow(body: ActivityBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
-  const { current, found } = writing
+  const { current, errors } = writing
   const type = (current?.type ?? body.type ?? 'note') as ActivityType
-  if (body.type !== undefined && body.type !== type) found.invalid('type', 'The type of an activity cannot be changed.')
+  if (body.type !== undefined && body.type !== type)
+    errors.invalid('type', 'The type of an activity cannot be changed.')
   const texts = mergeTexts(body, writing, type)
   const owner = await resolveOwnerId(writing, body.user_id)
   const isDone = body.is_done ?? (current ? current.is_done === 1 : isRecord(type))
@@ -81,7 +82,7 @@ export async function toActivityRow(body: ActivityBody, writing: Writing<Current
     // Overlaps are not checked while a meeting is done, so reopening the meeting checks them.
     current.is_done === 1
   const isOpenMeeting = type === 'meeting' && !isDone
-  if (isOpenMeeting && isMoved && body.allow_overlap !== true && from !== null && to !== null && !found.any) {
+  if (isOpenMeeting && isMoved && body.allow_overlap !== true && from !== null && to !== null && !errors.any) {
     const ownerId = owner === undefined ? (current?.user_id ?? null) : owner
     await refuseOverlap(writing.ctx, { id: current?.id ?? null, from, to, ...idsOfAttendees(attendees, ownerId) })
   }

@@ -4,7 +4,7 @@ import { runCompiled } from '../../../db/compiled-queries.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { oncePerBatch, untilNextCommit } from '../../kernel/query/statement-cache.ts'
-import type { Unit } from '../../kernel/write/write.ts'
+import type { UnitOfWork } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
 export const entityTypes = ['leads', 'persons', 'organizations', 'products', 'quotes', 'warehouses'] as const
@@ -66,7 +66,7 @@ const cachedSets = new WeakMap<Db, AttributeSet>()
  * Transactions that have changed attributes. Such a transaction reads uncommitted rows, which must
  * not be cached.
  */
-const changingUnits = new WeakSet<Unit>()
+const changingUnits = new WeakSet<UnitOfWork>()
 
 /**
  * Marks the transaction as one that changes attributes. Every write of an attribute must call this

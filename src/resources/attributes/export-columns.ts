@@ -2,7 +2,7 @@
 // address.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { addressColumns, type Cell, type Columns, points } from '../../kernel/resource/csv-cells.ts'
+import { addressColumns, type Cell, type CsvColumns, points } from '../../kernel/resource/csv-cells.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
 
 interface Reply {
@@ -28,10 +28,10 @@ const cells: Record<string, (value: never) => Cell> = {
  * Returns the export columns, in the order of the attributes. A subheading has no column because it
  * has no value.
  */
-export async function customColumns(ctx: Context, entity: EntityType): Promise<Columns<Reply>> {
+export async function customColumns(ctx: Context, entity: EntityType): Promise<CsvColumns<Reply>> {
   const attributes = await customAttributes(ctx, entity)
   const valued = attributes.filter(({ type }) => type !== 'subheading')
-  return valued.flatMap(({ code, type }): Columns<Reply> => {
+  return valued.flatMap(({ code, type }): CsvColumns<Reply> => {
     const stored = ({ custom_attributes: values }: Reply): unknown =>
       Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
     if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)

@@ -10,7 +10,7 @@ type Indexed = Pick<Attribute, 'id' | 'entity' | 'code' | 'type'>
 
 const nameOf = ({ id, entity }: Indexed): string => `${entity}_attribute_${id}_index`
 
-export async function createIndex({ db, services }: Context, attribute: Indexed): Promise<void> {
+export async function createAttributeIndex({ db, services }: Context, attribute: Indexed): Promise<void> {
   const { code, entity } = attribute
   const value = valueTypeOf(attribute)?.indexed?.({
     dialect: services.store.dialect,
@@ -26,5 +26,5 @@ export async function createIndex({ db, services }: Context, attribute: Indexed)
   )
 }
 
-export const dropIndex = async ({ db }: Context, attribute: Indexed): Promise<void> =>
+export const dropAttributeIndex = async ({ db }: Context, attribute: Indexed): Promise<void> =>
   void (await sql`drop index if exists ${sql.ref(nameOf(attribute))}`.execute(db))

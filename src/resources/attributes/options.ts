@@ -23,7 +23,7 @@ interface Plan {
 export function planOptions(
   present: readonly AttributeOption[],
   sent: readonly Schema<'AttributeOptionInput'>[] | undefined,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Plan {
   if (sent === undefined) return { options: [...present], removed: [] }
   let last = Math.max(
@@ -33,7 +33,7 @@ export function planOptions(
   )
   const taken = { ids: new Set<number>(), names: new Set<string>() }
   const options = sent.map((input, index): PlannedOption => {
-    const refuse = (field: string, sentence: string): void => found.invalid(`options.${index}.${field}`, sentence)
+    const refuse = (field: string, sentence: string): void => errors.invalid(`options.${index}.${field}`, sentence)
     const { id, name: called } = input
     const row =
       id === undefined

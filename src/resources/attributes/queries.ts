@@ -6,7 +6,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
-import { exists, type Fields, type Query } from '../../kernel/query/filter.ts'
+import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
 import type { SortColumn } from '../../kernel/query/page.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import type { Place, ValueType } from './types/value-type.ts'
@@ -25,7 +25,7 @@ const placeOf = ({ services: { store } }: Context, entity: EntityType, code: str
  * Returns the filter field `custom_attributes`, or no field when the query does not use it. Throws
  * 422 with all errors, by `query.custom_attributes[code]`.
  */
-export async function attributeFilter(ctx: Context, entity: EntityType, query: Query): Promise<Fields> {
+export async function attributeFilter(ctx: Context, entity: EntityType, query: QueryValues): Promise<Fields> {
   const sent = query.custom_attributes as Readonly<Record<string, string>> | undefined
   if (sent === undefined) return {}
   const known = new Map(withValueTypes(await customAttributes(ctx, entity)).map((each) => [each.attribute.code, each]))
@@ -66,7 +66,7 @@ const prefix = 'custom_attributes.'
 export async function attributeSorts(
   ctx: Context,
   entity: EntityType,
-  query: Query,
+  query: QueryValues,
 ): Promise<Record<string, SortColumn>> {
   const names = (query.sort as string[] | undefined) ?? []
   if (!names.some((name) => name.replace(/^-/, '').startsWith(prefix))) return {}

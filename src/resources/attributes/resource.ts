@@ -4,14 +4,14 @@ import type { Schema } from '../../contract/types.ts'
 import { type Context, warn } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
 import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { longTransaction } from '../../kernel/write/write.ts'
 import { releaseAttributeFiles } from './attachments.ts'
 import { markAttributesChanged, toAttribute } from './attribute-set.ts'
-import { createIndex, dropIndex } from './indexes.ts'
+import { createAttributeIndex, dropAttributeIndex } from './indexes.ts'
 import { lookupAttributeValues } from './lookups.ts'
 import { planOptions, saveOptions } from './options.ts'
 import { clearValues, removeOptions } from './record-values.ts'
@@ -49,14 +49,14 @@ const define = (force: boolean) =>
       created_at: 'attributes.created_at',
     },
     filter: () => ({
-      code: text('attributes.code'),
-      name: text('attributes.name_key'),
+      code: textField('attributes.code'),
+      name: textField('attributes.name_key'),
       type: value('attributes.type'),
       entity_type: value('attributes.entity_type'),
-      is_user_defined: flag('attributes.is_user_defined'),
-      is_required: flag('attributes.is_required'),
-      is_unique: flag('attributes.is_unique'),
-      quick_add: flag('attributes.quick_add'),
+      is_user_defined: flagField('attributes.is_user_defined'),
+      is_required: flagField('attributes.is_required'),
+      is_unique: flagField('attributes.is_unique'),
+      quick_add: flagField('attributes.quick_add'),
       sort_order: value('attributes.sort_order'),
     }),
     search: [{ text: 'attributes.code' }, { key: 'attributes.name_key' }],
@@ -79,7 +79,7 @@ const define = (force: boolean) =>
       await releaseAttributeFiles(ctx, attribute)
       // The index is dropped first, so that SQLite need not update the index while the values are
       // cleared.
-      await dropIndex(ctx, attribute)
+      await dropAttributeIndex(ctx, attribute)
       await clearValues(ctx, attribute)
     },
   })
@@ -101,7 +101,7 @@ async function saveOptionsAndIndex(ctx: Context, id: number, body: Body): Promis
       plan.removed.map((option) => option.id),
     )
   await saveOptions(ctx, id, present, plan)
-  if (attribute.isOwn && body.type !== undefined) await createIndex(ctx, attribute)
+  if (attribute.isOwn && body.type !== undefined) await createAttributeIndex(ctx, attribute)
   if (attribute.isOwn && attribute.isRequired && (body.is_required || body.default_value === null))
     for (const { field, message } of await ctx.services.slices.formsLacking(ctx, id)) warn(ctx, field, message)
 }

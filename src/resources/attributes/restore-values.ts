@@ -3,7 +3,7 @@
 // value that another record now has.
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import type { Mend, Mending } from '../../kernel/history/restore.ts'
+import type { OnRestore, RestoredRow } from '../../kernel/history/restore.ts'
 import { fileRefs } from '../files/attach.ts'
 import { type Attribute, customAttributes, type EntityType } from './attribute-set.ts'
 import { findLabels, type LookupType, lookupTypeOf } from './lookups.ts'
@@ -16,8 +16,8 @@ import { parseStored, toStored } from './validate-values.ts'
 export async function restoreValues(
   ctx: Context,
   entity: EntityType,
-  { row, drop }: Mending,
-): Promise<Awaited<ReturnType<Mend>>> {
+  { row, drop }: RestoredRow,
+): Promise<Awaited<ReturnType<OnRestore>>> {
   const stored = parseStored(String(row.custom_attributes ?? '{}'))
   const id = Number(row.id)
   const own = await customAttributes(ctx, entity)
@@ -96,10 +96,10 @@ function misfits(ctx: Context, own: readonly Attribute[], left: readonly Restore
   const { values, errors } = parseValues(ctx, own, Object.fromEntries(shown))
   const wrong = new Set(Object.keys(errors).map((field) => field.split('.')[1]))
   const fits = ({ attribute, type }: RestoredValue): boolean => {
-    const found = new ValidationErrors()
+    const errors = new ValidationErrors()
     if (wrong.has(attribute.code)) return false
-    toStored({ ...attribute, isRequired: false }, type, values[attribute.code], null, '', found)
-    return !found.any
+    toStored({ ...attribute, isRequired: false }, type, values[attribute.code], null, '', errors)
+    return !errors.any
   }
   return new Set(left.filter((each) => !fits(each)).map(({ attribute }) => attribute.id))
 }
@@ -109,13 +109,13 @@ function misfits(ctx: Context, own: readonly Attribute[], left: readonly Restore
  * record now has.
  */
 async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[]): Promise<void> {
-  const found = new ValidationErrors()
+  const errors = new ValidationErrors()
   const unique = back
     .filter(({ attribute }) => attribute.isUnique)
     .map(({ attribute, type, value }) => ({ attribute, keys: type.keys?.(value) ?? [] }))
   for (const { attribute, keys } of unique)
-    await checkUniqueKeys({ ctx, found }, attribute, id, fieldOf(attribute).field, keys)
-  found.throwIfAny()
+    await checkUniqueKeys({ ctx, errors }, attribute, id, fieldOf(attribute).field, keys)
+  errors.throwIfAny()
   for (const { attribute, keys } of unique) await saveUniqueKeys(ctx, attribute, id, keys)
 }
 

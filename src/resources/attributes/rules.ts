@@ -32,37 +32,40 @@ export async function checkCode(
   ctx: Context,
   entity: EntityType,
   code: string,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const set = await attributeSet(ctx)
   const isBuiltIn = set.system.get(entity)?.some((attribute) => attribute.code === code) ?? false
   if (isBuiltIn || entityFields(ctx.services.contract, entity).has(code))
-    found.invalid('code', `${entity} have a field ${code} of their own.`)
+    errors.invalid('code', `${entity} have a field ${code} of their own.`)
   // The names of inherited properties, such as `constructor`, confuse programs that read the JSON.
-  if (code in Object.prototype) found.invalid('code', `The word ${code} is reserved.`)
+  if (code in Object.prototype) errors.invalid('code', `The word ${code} is reserved.`)
   const other = set.own.get(entity)?.find((attribute) => attribute.code === code)
-  if (other) found.taken('code', 'attributes', other.id, 'Another attribute of this resource has this code.')
+  if (other) errors.taken('code', 'attributes', other.id, 'Another attribute of this resource has this code.')
   if ((set.own.get(entity)?.length ?? 0) >= maxAttributes)
-    found.invalid('entity_type', `Must not have more than ${maxAttributes} attributes of its own.`)
+    errors.invalid('entity_type', `Must not have more than ${maxAttributes} attributes of its own.`)
 }
 
 /**
  * Reports settings that do not fit the attribute's type. `attribute` has the settings after the
  * change.
  */
-export function checkSettings(attribute: Attribute, optionCount: number, found: ValidationErrors): void {
+export function checkAttributeSettings(attribute: Attribute, optionCount: number, errors: ValidationErrors): void {
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
-  if (type === 'lookup' && lookup === null) found.invalid('lookup_type', 'The field is required.')
+  if (type === 'lookup' && lookup === null) errors.invalid('lookup_type', 'The field is required.')
   if (lookup !== null && type !== 'lookup' && !chooses)
-    found.invalid('lookup_type', `An attribute of type ${type} refers to nothing.`)
-  if (validation !== null && type !== 'text') found.invalid('validation', 'Only a text can be validated.')
+    errors.invalid('lookup_type', `An attribute of type ${type} refers to nothing.`)
+  if (validation !== null && type !== 'text') errors.invalid('validation', 'Only a text can be validated.')
   if (isUnique && valueTypeOf(attribute)?.keys === undefined)
-    found.invalid('is_unique', `An attribute of type ${type} cannot be unique.`)
+    errors.invalid('is_unique', `An attribute of type ${type} cannot be unique.`)
   if (isRequired && valueTypeOf(attribute) === undefined)
-    found.invalid('is_required', `An attribute of type ${type} has no value.`)
+    errors.invalid('is_required', `An attribute of type ${type} has no value.`)
   if (optionCount > 0 && (!chooses || lookup !== null))
-    found.invalid('options', chooses ? 'It refers to records instead.' : `An attribute of type ${type} has no options.`)
+    errors.invalid(
+      'options',
+      chooses ? 'It refers to records instead.' : `An attribute of type ${type} has no options.`,
+    )
 }
 
 /**
@@ -70,23 +73,23 @@ export function checkSettings(attribute: Attribute, optionCount: number, found: 
  * when the body has no default or an invalid one.
  */
 export async function checkDefault(
-  writing: { ctx: Context; found: ValidationErrors },
+  writing: { ctx: Context; errors: ValidationErrors },
   attribute: Attribute,
   sent: unknown,
 ): Promise<string | null | undefined> {
   if (sent === undefined || sent === null) return sent
-  const { ctx, found } = writing
+  const { ctx, errors } = writing
   const type = valueTypeOf(attribute)
   if (!type || ['image', 'file'].includes(attribute.type)) {
-    found.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
+    errors.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
     return undefined
   }
-  const { value, errors } = parseValue(ctx, attribute, 'default_value', sent)
-  for (const [field, sentences] of Object.entries(errors))
-    for (const sentence of sentences) found.invalid(field, sentence)
+  const { value, errors: refused } = parseValue(ctx, attribute, 'default_value', sent)
+  for (const [field, sentences] of Object.entries(refused))
+    for (const sentence of sentences) errors.invalid(field, sentence)
   if (value === null) return null
-  if (Object.keys(errors).length > 0) return undefined
-  const stored = toStored(attribute, type, value, null, 'default_value', found)
+  if (Object.keys(refused).length > 0) return undefined
+  const stored = toStored(attribute, type, value, null, 'default_value', errors)
   await checkNamedRecords(writing, attribute, 'default_value', stored, attribute.initial)
   return stored === null ? null : JSON.stringify(stored)
 }

@@ -15,7 +15,7 @@ import {
 import { planOptions } from './options.ts'
 import { valuesOf } from './record-values.ts'
 import { type FullAttributeRow, loadOptions, presentAttribute, presentOption } from './rows.ts'
-import { checkCode, checkDefault, checkSettings, refuseOtherLookup, refuseProtected } from './rules.ts'
+import { checkAttributeSettings, checkCode, checkDefault, refuseOtherLookup, refuseProtected } from './rules.ts'
 import { valueTypeOf } from './types.ts'
 import { findDuplicateIds, replaceAllUniqueKeys, visibleAmong } from './unique-keys.ts'
 
@@ -47,25 +47,25 @@ function attributeAfter(body: Body, current: FullAttributeRow | null, options: r
  * Returns the columns to write. Without `force`, options that records use cannot be deleted. With
  * `force`, saving removes deleted options from the records.
  */
-export async function toAttributeRow(body: Body, { ctx, current, found }: Writing<FullAttributeRow>, force: boolean) {
+export async function toAttributeRow(body: Body, { ctx, current, errors }: Writing<FullAttributeRow>, force: boolean) {
   const present = current ? await loadOptions(ctx, [current.id]) : []
   if (current) {
     refuseProtected(body, { ...presentAttribute(current), options: present.map(presentOption) })
     for (const field of ['code', 'type', 'entity_type'] as const)
-      if (body[field] !== undefined && body[field] !== current[field]) found.invalid(field, 'It cannot change.')
-  } else await checkCode(ctx, body.entity_type as EntityType, body.code ?? '', found)
-  const plan = planOptions(present, body.options, found)
+      if (body[field] !== undefined && body[field] !== current[field]) errors.invalid(field, 'It cannot change.')
+  } else await checkCode(ctx, body.entity_type as EntityType, body.code ?? '', errors)
+  const plan = planOptions(present, body.options, errors)
   const kept = plan.options.flatMap(({ id, ...rest }) => (id === null ? [] : [{ id, ...rest }]))
   const attribute = attributeAfter(body, current, kept)
-  if (attribute.isOwn) checkSettings(attribute, plan.options.length, found)
+  if (attribute.isOwn) checkAttributeSettings(attribute, plan.options.length, errors)
   const gone = new Set(plan.removed.map(({ id }) => id))
   const namesGone = [attribute.initial].flat().some((id) => gone.has(id as number))
   const was = current && toAttribute(current, present)
-  const initial = await checkDefault({ ctx, found }, attribute, nextDefault(body, was, attribute))
+  const initial = await checkDefault({ ctx, errors }, attribute, nextDefault(body, was, attribute))
   const turns = was !== null && was.isUnique !== attribute.isUnique
   const keys = turns && attribute.isUnique ? await keysOfAllRecords(ctx, attribute) : new Map<number, string[]>()
-  await findDuplicates(ctx, attribute, keys, found)
-  found.throwIfAny()
+  await findDuplicates(ctx, attribute, keys, errors)
+  errors.throwIfAny()
   if (was?.isOwn) await refuseOtherLookup(ctx, was, attribute.lookup)
   if (was && gone.size > 0 && !force)
     await refuseUsedOptions(ctx, was, plan.removed, namesGone && initial === undefined)
@@ -134,12 +134,12 @@ async function findDuplicates(
   ctx: Context,
   attribute: Attribute,
   keys: ReadonlyMap<number, readonly string[]>,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const ids = findDuplicateIds(keys, 20)
   const seen = await visibleAmong(ctx, attribute.entity, ids)
   for (const id of ids)
-    found.taken('is_unique', attribute.entity, seen.has(id) ? id : null, 'Several records have the same value.')
+    errors.taken('is_unique', attribute.entity, seen.has(id) ? id : null, 'Several records have the same value.')
 }
 
 /** Throws 409 when a record or the attribute's default uses one of the removed options. */

@@ -3,15 +3,15 @@ import type { Attribute, TypeName } from './attribute-set.ts'
 import { address } from './types/address.ts'
 import { checkbox, lookup, multiselect, select } from './types/choices.ts'
 import { email, phone } from './types/contact-points.ts'
-import { date, datetime } from './types/dates.ts'
+import { dateType, datetimeType } from './types/dates.ts'
 import { file, image } from './types/files.ts'
 import { boolean, price } from './types/numbers.ts'
-import { text, textarea } from './types/texts.ts'
+import { textareaType, textType } from './types/texts.ts'
 import type { ValueType } from './types/value-type.ts'
 
 const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
-  text,
-  textarea,
+  text: textType,
+  textarea: textareaType,
   price,
   boolean,
   select,
@@ -21,8 +21,8 @@ const byName: Record<Exclude<TypeName, 'subheading'>, ValueType> = {
   address,
   phone,
   lookup,
-  datetime,
-  date,
+  datetime: datetimeType,
+  date: dateType,
   image,
   file,
 }

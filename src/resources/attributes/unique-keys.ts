@@ -30,7 +30,7 @@ export const visibleAmong = async (
  * the caller may see the record.
  */
 export async function checkUniqueKeys(
-  { ctx, found }: { ctx: Context; found: ValidationErrors },
+  { ctx, errors }: { ctx: Context; errors: ValidationErrors },
   { id, entity }: Unique,
   self: number | null,
   path: string,
@@ -50,7 +50,7 @@ export async function checkUniqueKeys(
     const other = others.get(key)
     if (other === undefined) continue
     const field = at === '' ? path : `${path}.${at}`
-    found.taken(field, entity, seen.has(other) ? other : null, `Another ${nouns[entity]} has this value.`)
+    errors.taken(field, entity, seen.has(other) ? other : null, `Another ${nouns[entity]} has this value.`)
   }
 }
 

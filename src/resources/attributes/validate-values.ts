@@ -16,7 +16,7 @@ export type StoredValues = Readonly<Record<string, unknown>>
 
 interface Planning {
   ctx: Context
-  found: ValidationErrors
+  errors: ValidationErrors
   /** The record before the change; null for a new record. */
   current: { id: number; custom_attributes: string } | null
 }
@@ -34,12 +34,12 @@ const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) ==
 export async function planValues(
   entity: EntityType,
   sent: unknown,
-  { ctx, found, current }: Planning,
+  { ctx, errors, current }: Planning,
 ): Promise<string | undefined> {
   const attributes = await customAttributes(ctx, entity)
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
-  const { values, errors } = parseValues(ctx, attributes, sent ?? {})
+  const { values, errors: refused } = parseValues(ctx, attributes, sent ?? {})
   // A value that is sent back unchanged is always valid, even if the attribute no longer accepts
   // such a value (DOMAIN 3.4).
   const same = new Set(
@@ -49,11 +49,11 @@ export async function planValues(
       .map(({ attribute }) => `custom_attributes.${attribute.code}`),
   )
   const wrong = new Set<string>()
-  for (const [field, sentences] of Object.entries(errors)) {
+  for (const [field, sentences] of Object.entries(refused)) {
     const path = field.split('.').slice(0, 2).join('.')
     if (same.has(path)) continue
     wrong.add(path)
-    for (const sentence of sentences) found.invalid(field, sentence)
+    for (const sentence of sentences) errors.invalid(field, sentence)
   }
   const next: Record<string, unknown> = { ...stored }
   for (const { attribute, type } of withValueTypes(attributes)) {
@@ -62,14 +62,14 @@ export async function planValues(
     const before = stored[code] ?? null
     const isSent = Object.hasOwn(values, code)
     if (same.has(path) || wrong.has(path) || (!isSent && current !== null)) continue
-    const after = isSent ? toStored(attribute, type, values[code], before, path, found) : defaultValueOf(attribute)
+    const after = isSent ? toStored(attribute, type, values[code], before, path, errors) : defaultValueOf(attribute)
     if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
-      found.invalid(path, 'The field is required.')
+      errors.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
     // A default value was validated when the attribute was saved, so only sent values are checked.
-    if (isSent) await checkNamedRecords({ ctx, found }, attribute, path, after, before)
+    if (isSent) await checkNamedRecords({ ctx, errors }, attribute, path, after, before)
     if (attribute.isUnique && after !== null)
-      await checkUniqueKeys({ ctx, found }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
+      await checkUniqueKeys({ ctx, errors }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
     if (after === null) delete next[code]
     else next[code] = after
   }
@@ -98,11 +98,11 @@ export function toStored(
   value: unknown,
   before: unknown,
   path: string,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): unknown {
   if (value === null || value === undefined) return null
   const { isRequired, validation } = attribute
-  const refuse = (at: string, sentence: string): void => found.invalid(at === '' ? path : `${path}.${at}`, sentence)
+  const refuse = (at: string, sentence: string): void => errors.invalid(at === '' ? path : `${path}.${at}`, sentence)
   return type.store ? type.store(value, { before, isRequired, validation, refuse }) : value
 }
 
@@ -114,14 +114,14 @@ const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], 
  * visible or do not fit the attribute.
  */
 export async function checkNamedRecords(
-  { ctx, found }: { ctx: Context; found: ValidationErrors },
+  { ctx, errors }: { ctx: Context; errors: ValidationErrors },
   attribute: Attribute,
   path: string,
   after: unknown,
   before: unknown,
 ): Promise<void> {
   if (holdsFile(attribute)) {
-    await checkFileReference({ ctx, found }, path, after as number | null, attribute.type === 'image' ? images : {})
+    await checkFileReference({ ctx, errors }, path, after as number | null, attribute.type === 'image' ? images : {})
     return
   }
   if (attribute.lookup === null) return
@@ -132,6 +132,6 @@ export async function checkNamedRecords(
   for (const id of ids) {
     if (known.has(id)) continue
     const at = Array.isArray(after) ? `${path}.${after.indexOf(id)}` : path
-    found.invalid(at, `No ${noun} has id ${id}.`)
+    errors.invalid(at, `No ${noun} has id ${id}.`)
   }
 }

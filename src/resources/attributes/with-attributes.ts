@@ -73,9 +73,9 @@ export function withAttributes<
       const { id } = row as Row
       await ctx.db.deleteFrom('unique_values').where('entity_type', '=', entity).where('entity_id', '=', id).execute()
     },
-    onRestore: async (ctx, mending) => ({
-      ...(await d.onRestore?.(ctx, mending)),
-      ...(await restoreValues(ctx, entity, mending)),
+    onRestore: async (ctx, restored) => ({
+      ...(await d.onRestore?.(ctx, restored)),
+      ...(await restoreValues(ctx, entity, restored)),
     }),
   }
 }
@@ -88,8 +88,8 @@ export const checkValues = async (
   ctx: Context,
   entity: EntityType,
   body: unknown,
-  found: ValidationErrors,
-): Promise<void> => void (await planValues(entity, sentIn(body), { ctx, found, current: null }))
+  errors: ValidationErrors,
+): Promise<void> => void (await planValues(entity, sentIn(body), { ctx, errors, current: null }))
 
 async function saveRecordKeys(ctx: Context, entity: EntityType, id: number): Promise<void> {
   const unique = (await customAttributes(ctx, entity)).filter(({ isUnique }) => isUnique)

@@ -93,8 +93,8 @@ export async function confirmCredentials({ db }: Context, { user, stored }: Veri
  * Throws 401 when the request comes from a host that is not on the list of allowed hosts. Runs
  * before the credentials are checked (DOMAIN 6.2).
  */
-function refuseForeignHost({ headers, requestOrigin: calledAt, services }: Context): void {
-  if (isFromStateful(services, { headers, requestOrigin: calledAt })) return
+function refuseForeignHost({ headers, requestOrigin, services }: Context): void {
+  if (isFromStateful(services, { headers, requestOrigin })) return
   throw new Problem('stateful_domain_mismatch', undefined, {
     errors: { email: ['Signing in from this host is not allowed.'] },
   })

@@ -6,7 +6,7 @@ import { callingOf, checkVisitorCsrf, clearCookies, offerCsrf, sessionOf } from 
 import { issueToken, signedInAs } from '../../kernel/auth/tokens.ts'
 import { type Context, now, requireUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
+import type { Handler, Handlers, PublicGuards } from '../../kernel/handler.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
 import { accountOf } from '../account/handlers.ts'
@@ -128,4 +128,4 @@ export const handlers = {
   resetPassword,
 } satisfies Partial<Handlers>
 
-export const gates: Gates = { createSession: checkVisitorCsrf }
+export const publicGuards: PublicGuards = { createSession: checkVisitorCsrf }

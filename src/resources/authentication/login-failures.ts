@@ -3,7 +3,7 @@
 // events a minute is also limited overall.
 
 import { LRUCache } from 'lru-cache'
-import { networkOf } from '../../kernel/auth/ip-ranges.ts'
+import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'
 import { userAgentOf } from '../../kernel/auth/sessions.ts'
 import { apart, type Context } from '../../kernel/context.ts'
 import { perOwner } from '../../kernel/runtime/per-owner.ts'
@@ -48,7 +48,7 @@ export async function emitLoginFailure(ctx: Context, { emailKey, user, reason }:
   const { store } = ctx.services
   const told = countsOf(store)
   const nowMs = ctx.time.getTime()
-  const key = `${emailKey} ${networkOf(ctx.ip ?? '')}`
+  const key = `${emailKey} ${clientNetwork(ctx.ip ?? '')}`
   const before = told.get(key)
   const failures = 1 + (before?.since ?? 0)
   if ((before && nowMs - before.atMs < minuteMs) || countSince(told, nowMs - minuteMs) >= maxPerMinute) {

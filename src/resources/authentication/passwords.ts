@@ -5,7 +5,7 @@
 import { enqueue } from '../../jobs/queue.ts'
 import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import { rememberNetwork, withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
-import { networkOf } from '../../kernel/auth/ip-ranges.ts'
+import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'
 import { signedInAs } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, ValidationErrors } from '../../kernel/errors.ts'
@@ -33,7 +33,7 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
     await enqueue(
       ctx,
       passwordLink,
-      { email, network: networkOf(ctx.ip ?? '') },
+      { email, network: clientNetwork(ctx.ip ?? '') },
       { runAt: new Date(ctx.time.getTime() + jobAfterMs) },
     )
   else services.log.warn({}, 'A password reset was requested, but no server for outgoing mail is configured.')
@@ -43,7 +43,7 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is invalid, used or expired. Request a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  // Wrong links have a separate counter from wrong passwords, and only per network. Nobody can
+  // Wrong links have a separate counter from wrong passwords, and only per network. No caller can
   // guess a link, and a counter over all networks would let an attacker lock out the owner.
   const find = async () => {
     const link = await findLink(ctx, body)
@@ -52,10 +52,10 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
   const { right, link } = await withBruteForceProtection(ctx, `reset:${fold(body.email)}`, find, {
     isOverAllNetworks: false,
   })
-  const found = new ValidationErrors()
-  if (!right) found.invalid('token', badToken[0] ?? '')
-  checkPassword(found, body, { email: body.email, name: link?.name ?? '' })
-  found.throwIfAny()
+  const errors = new ValidationErrors()
+  if (!right) errors.invalid('token', badToken[0] ?? '')
+  checkPassword(errors, body, { email: body.email, name: link?.name ?? '' })
+  errors.throwIfAny()
   const { password_hash } = await withPasswordHash(ctx, body)
   await transaction(ctx, async (ctx) => {
     const user = link && (await useLink(ctx, link))

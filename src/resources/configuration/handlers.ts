@@ -73,25 +73,25 @@ async function forgetPassword(ctx: Context, before: Connection, sent: Values): P
  * express.
  */
 async function checkValues(ctx: Context, values: Values): Promise<[ConfigurationKey, unknown][]> {
-  const found = new ValidationErrors()
+  const errors = new ValidationErrors()
   const sent: [ConfigurationKey, unknown][] = []
   for (const key of configurationKeys(ctx.services.config)) {
     if (!Object.hasOwn(values, key.code)) continue
     const value = values[key.code]
     const field = `values.${key.code}`
     if (key.kind === 'locale' && typeof value === 'string' && !isLocale(value))
-      found.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
+      errors.invalid(field, 'Must be a BCP 47 language tag such as en or de-AT.')
     if (key.kind === 'file') {
       const id = acceptFileRef(value as number | { id: number } | null)
-      await checkFileReference({ ctx, found }, field, id, fileLimits[key.code])
+      await checkFileReference({ ctx, errors }, field, id, fileLimits[key.code])
       sent.push([key, id])
     } else if (key.kind === 'html' && typeof value === 'string') {
       const cleaned = clean(value)
-      if (cleaned === null) found.invalid(field, tooMuch)
+      if (cleaned === null) errors.invalid(field, tooMuch)
       sent.push([key, cleaned])
     } else sent.push([key, value])
   }
-  found.throwIfAny()
+  errors.throwIfAny()
   return sent
 }
 

@@ -32,7 +32,7 @@ export const isSameConnection = (one: Connection, other: Connection): boolean =>
 
 /** Returns the settings of the mailbox, or a sentence that says why no mailbox can be polled. */
 export async function configuredMailbox(ctx: Context): Promise<MailboxSettings | string> {
-  const { config, seal } = ctx.services
+  const { config, encryption } = ctx.services
   // All values come from one query. With two queries, a save in between could pair the password
   // with another connection.
   const stored = await storedValues(ctx)
@@ -41,7 +41,7 @@ export async function configuredMailbox(ctx: Context): Promise<MailboxSettings |
   const sealed = stored.get(passwordCode)
   if (typeof sealed === 'string') {
     try {
-      return { ...connection, host, username, password: seal.decrypt(sealed) }
+      return { ...connection, host, username, password: encryption.decrypt(sealed) }
     } catch (error) {
       if (!(error instanceof DecryptionError)) throw error
       return 'The password of the mailbox cannot be read: it was stored with another ACCORD_SECRET. Set it again.'

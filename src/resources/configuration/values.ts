@@ -45,7 +45,7 @@ export async function storeConfigurationValue(
     return
   }
   const at = now(ctx)
-  const text = JSON.stringify(kind === 'secret' ? ctx.services.seal.encrypt(String(value)) : value)
+  const text = JSON.stringify(kind === 'secret' ? ctx.services.encryption.encrypt(String(value)) : value)
   await ctx.db
     .insertInto('core_config')
     .values({ code, value: text, created_at: at, updated_at: at })
@@ -72,5 +72,5 @@ export async function isStoredSecret(ctx: Context, code: string, value: unknown)
  */
 export async function readSecret(ctx: Context, code: string): Promise<string | null> {
   const sealed = (await storedValues(ctx)).get(code)
-  return typeof sealed === 'string' ? ctx.services.seal.decrypt(sealed) : null
+  return typeof sealed === 'string' ? ctx.services.encryption.decrypt(sealed) : null
 }

@@ -2,7 +2,7 @@
 // file, and the loop over the rows of a batch.
 import type { Context } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { savepoint, type Unit } from '../../kernel/write/write.ts'
+import { savepoint, type UnitOfWork } from '../../kernel/write/write.ts'
 import { type Lookups, loadLookups } from './lookups.ts'
 import type { BatchReader } from './read-ahead.ts'
 import { toRowErrors } from './row-drafts.ts'
@@ -63,7 +63,7 @@ export async function runBatches(
  * Applies each row of a batch as the import's user. Each row has a savepoint, so a refused row
  * rolls back alone. Returns the refused rows with their errors.
  */
-export async function applyLines<C extends Context & { unit: Unit }>(
+export async function applyLines<C extends Context & { unit: UnitOfWork }>(
   ctx: C,
   row: ImportRow,
   { lines }: Batch,

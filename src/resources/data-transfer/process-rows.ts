@@ -2,7 +2,7 @@
 // stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
 // The next batch starts after the commit of the last, without waiting for the disk.
 import { type Context, now } from '../../kernel/context.ts'
-import { inParts, longTransaction, type Unit } from '../../kernel/write/write.ts'
+import { inParts, longTransaction, type UnitOfWork } from '../../kernel/write/write.ts'
 import { applyRow } from './apply-row.ts'
 import { applyLines, type BatchStep, progressOf, runBatches } from './batches.ts'
 import { readAhead } from './read-ahead.ts'
@@ -99,7 +99,7 @@ function beginBatch(run: ImportRun, batch: Batch): BatchStep {
 
 /** Processes one batch in one transaction. Returns false when the import must not continue. */
 async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => void): Promise<boolean> {
-  const work = async (ctx: Context & { unit: Unit }): Promise<ImportRow | null> => {
+  const work = async (ctx: Context & { unit: UnitOfWork }): Promise<ImportRow | null> => {
     const row = await importRows(ctx, run, batch)
     reportWorked()
     return row
@@ -113,7 +113,11 @@ async function processBatch(run: ImportRun, batch: Batch, reportWorked: () => vo
  * Imports the rows of one batch and returns the updated import. Returns null when the import must
  * not continue.
  */
-async function importRows(ctx: Context & { unit: Unit }, run: ImportRun, batch: Batch): Promise<ImportRow | null> {
+async function importRows(
+  ctx: Context & { unit: UnitOfWork },
+  run: ImportRun,
+  batch: Batch,
+): Promise<ImportRow | null> {
   const row = await findImport(ctx, run.id)
   if (row.state !== 'processing') return null
   if (row.processed_rows_count !== batch.from) throw new TakenOver('Another process has continued the import.')

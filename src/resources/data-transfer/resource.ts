@@ -48,11 +48,11 @@ export const initialState = {
 }
 
 async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
-  const { ctx, current, found } = writing
+  const { ctx, current, errors } = writing
   if (current && !waitingStates.has(current.state))
     throw new Problem('state_conflict', `The import is ${current.state}; it can be changed while it waits.`)
   if (current && body.type !== undefined && body.type !== current.type)
-    found.invalid('type', 'The type of an import cannot be changed.')
+    errors.invalid('type', 'The type of an import cannot be changed.')
   await checkFile(writing, body)
   const { type, action, validation_strategy, allowed_errors, field_separator, replace_lists, process_in_queue } = body
   const columns = {
@@ -85,15 +85,15 @@ function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | {
   return id === undefined ? undefined : { id }
 }
 
-async function checkFile({ ctx, current, found }: Writing<Row>, body: Body): Promise<void> {
+async function checkFile({ ctx, current, errors }: Writing<Row>, body: Body): Promise<void> {
   const sent = sentFile(ctx, body)
   const field = body.file_id === undefined ? 'file' : 'file_id'
   if (typeof body.file === 'string' && body.file_id !== undefined)
-    found.invalid('file_id', 'Send either file or file_id.')
+    errors.invalid('file_id', 'Send either file or file_id.')
   if (sent === undefined) {
-    if (!current) found.invalid('file_id', 'The field is required.')
-  } else if ('upload' in sent) checkFileLimits(found, 'file', sent.upload, limits)
-  else if (sent.id !== current?.file_id) await checkFileReference({ ctx, found }, field, sent.id, limits)
+    if (!current) errors.invalid('file_id', 'The field is required.')
+  } else if ('upload' in sent) checkFileLimits(errors, 'file', sent.upload, limits)
+  else if (sent.id !== current?.file_id) await checkFileReference({ ctx, errors }, field, sent.id, limits)
 }
 
 /** Attaches the file that the body names. A new file resets the import to `pending`. */

@@ -42,17 +42,17 @@ function checkPlaces(bytes: Buffer, parts: readonly SheetPart[]): void {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g
   for (const { from, to, isPacked } of parts) {
     const part = bytes.subarray(from, to)
-    const xml = (isPacked ? inflateRawSync(part, { maxOutputLength: mostBytes }) : part).toString('latin1')
+    const xml = (isPacked ? inflateRawSync(part, { maxOutputLength: maxBytes }) : part).toString('latin1')
     for (const [, at = ''] of xml.matchAll(place)) {
       const [, column = '', row] = /^([A-Z]{0,3})(\d{1,7})$/.exec(at) ?? []
-      if (row === undefined || Number(row) > mostRow || (column.length === 3 && column > 'ALL'))
+      if (row === undefined || Number(row) > maxRow || (column.length === 3 && column > 'ALL'))
         throw new Error(`A cell stands at ${at}.`)
     }
   }
 }
 /** The number of the last row that a sheet can have. */
-const mostRow = 1_048_576
-const mostBytes = 200 * 1024 * 1024
+const maxRow = 1_048_576
+const maxBytes = 200 * 1024 * 1024
 
 const chunks: Buffer[] = []
 for await (const chunk of process.stdin) chunks.push(chunk as Buffer)

@@ -5,7 +5,7 @@ export class UnreadableFile extends Error {
 
   constructor(sentence: string, cause?: unknown, row = 1) {
     super(sentence, cause === undefined ? undefined : { cause })
-    this.name = 'Unreadable'
+    this.name = 'UnreadableFile'
     this.row = row
   }
 }

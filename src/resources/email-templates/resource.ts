@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { text } from '../../kernel/query/filter.ts'
+import { textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { oneLine } from '../../kernel/values/format.ts'
@@ -16,10 +16,10 @@ interface Texts {
 }
 
 /** Reports unknown placeholders. `unsubscribe_url` is allowed because campaigns fill it in. */
-async function checkPlaceholders({ ctx, current, found }: Writing<Texts>, texts: Texts): Promise<void> {
+async function checkPlaceholders({ ctx, current, errors }: Writing<Texts>, texts: Texts): Promise<void> {
   for (const field of ['subject', 'content'] as const) {
     const about = { before: current?.[field] ?? '', more: ['unsubscribe_url'] }
-    for (const sentence of await findUnknownPlaceholders(ctx, texts[field], about)) found.invalid(field, sentence)
+    for (const sentence of await findUnknownPlaceholders(ctx, texts[field], about)) errors.invalid(field, sentence)
   }
 }
 
@@ -35,7 +35,7 @@ export const emailTemplates = defineResource({
   },
   rows: (_ctx, db) => db.selectFrom('email_templates').selectAll('email_templates'),
   sort: { id: 'email_templates.id', name: 'email_templates.name_key', created_at: 'email_templates.created_at' },
-  filter: () => ({ name: text('email_templates.name_key') }),
+  filter: () => ({ name: textField('email_templates.name_key') }),
   search: [{ key: 'email_templates.name_key' }, { text: 'email_templates.subject' }],
   toRow: async ({ name, subject, content }, writing) => {
     await checkPlaceholders(writing, { subject, content })

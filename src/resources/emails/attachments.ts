@@ -120,7 +120,7 @@ export async function getAttachment(ctx: Context, emailId: number, id: number): 
  * whether the request changes the attachments.
  */
 export async function checkAttachments(
-  { ctx, current, found }: Writing<{ id: number }>,
+  { ctx, current, errors }: Writing<{ id: number }>,
   { attachment_ids: sent, attachments = [] }: AttachmentInput,
 ): Promise<boolean> {
   if (sent === undefined && attachments.length === 0) return false
@@ -129,10 +129,10 @@ export async function checkAttachments(
   const rows = await fileRows(ctx, sent ?? [])
   const seen = new Set((await visibleFiles(ctx, rows)).map(({ id }) => id))
   for (const [index, id] of (sent ?? []).entries())
-    if (!known.has(id) && !seen.has(id)) found.invalid(`attachment_ids.${index}`, `No file has id ${id}.`)
+    if (!known.has(id) && !seen.has(id)) errors.invalid(`attachment_ids.${index}`, `No file has id ${id}.`)
   const sizes = [...rows, ...attachments.map((key) => uploaded(ctx, key))].map(({ size }) => size)
   if (sizes.reduce((sum, size) => sum + size, 0) > maxBytes)
-    found.invalid(
+    errors.invalid(
       sent === undefined ? 'attachments' : 'attachment_ids',
       `The attachments may have ${maxBytes / 1024 / 1024} MiB together.`,
     )

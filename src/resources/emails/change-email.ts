@@ -46,9 +46,9 @@ export async function changeEmail(
 function checkSendable(mail: Email): void {
   if (!isEditable(mail))
     throw new Problem('state_conflict', `The e-mail is ${mail.status}; only a draft or one that failed can be sent.`)
-  const found = new ValidationErrors()
-  checkComplete(found, mail)
-  found.throwIfAny()
+  const errors = new ValidationErrors()
+  checkComplete(errors, mail)
+  errors.throwIfAny()
 }
 
 /**

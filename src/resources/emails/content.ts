@@ -31,11 +31,11 @@ export const isEditable = ({ status }: { status: string }): boolean => status ==
 
 /** Reports each field that sending requires and the e-mail lacks. */
 export function checkComplete(
-  found: ValidationErrors,
+  errors: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },
 ): void {
-  if ((mail.reply ?? null) === null) found.invalid('reply', 'The field is required.')
-  if ((mail.reply_to ?? []).length === 0) found.invalid('reply_to', 'The field is required.')
+  if ((mail.reply ?? null) === null) errors.invalid('reply', 'The field is required.')
+  if ((mail.reply_to ?? []).length === 0) errors.invalid('reply_to', 'The field is required.')
 }
 
 /** Returns the addresses without duplicates, each in its first spelling. */
@@ -49,7 +49,7 @@ function distinct(addresses: readonly string[]): string[] {
  * is neither a draft nor failed.
  */
 export async function contentColumns(body: EmailBody, writing: Writing<StoredEmail>): Promise<Record<string, unknown>> {
-  const { current, found } = writing
+  const { current, errors } = writing
   // A received subject may have line breaks. An unchanged subject keeps them.
   const subject = body.subject === current?.subject ? body.subject : oneLine(body.subject)
   const reply = await cleanBody(body.reply, writing)
@@ -64,7 +64,7 @@ export async function contentColumns(body: EmailBody, writing: Writing<StoredEma
     : []
   if ((await checkAttachments(writing, body)) && current) changed.push('attachments')
   const content = changed.filter((name) => name !== 'subject_key')
-  if (current && content.length > 0 && !isEditable(current) && !found.any) {
+  if (current && content.length > 0 && !isEditable(current) && !errors.any) {
     throw new Problem(
       'state_conflict',
       `The e-mail is ${current.status}: its ${content.join(', ')} can change only in a draft or after it failed.`,
@@ -80,16 +80,16 @@ const isNew = (stored: unknown, sent: unknown): boolean => sent !== undefined &&
 
 async function cleanBody(
   sent: EmailBody['reply'],
-  { ctx, current, found }: Writing<StoredEmail>,
+  { ctx, current, errors }: Writing<StoredEmail>,
 ): Promise<EmailBody['reply']> {
   if (sent === undefined || sent === null) return sent
   const cleaned = clean(sent, await contentIdFinder(ctx, current?.id))
-  if (cleaned === null) found.invalid('reply', tooMuch)
+  if (cleaned === null) errors.invalid('reply', tooMuch)
   // Sanitizing may remove everything, for example when the body is only a script.
   return cleaned?.trim() || null
 }
 
-function recipients(body: EmailBody, { current, found }: Writing<StoredEmail>): Record<string, string> {
+function recipients(body: EmailBody, { current, errors }: Writing<StoredEmail>): Record<string, string> {
   const columns: Record<string, string> = {}
   let count = 0
   for (const name of recipientLists) {
@@ -102,6 +102,6 @@ function recipients(body: EmailBody, { current, found }: Writing<StoredEmail>): 
   }
   const [first] = Object.keys(columns)
   if (first !== undefined && count > maxRecipients)
-    found.invalid(first, `An e-mail has at most ${maxRecipients} recipients; these are ${count}.`)
+    errors.invalid(first, `An e-mail has at most ${maxRecipients} recipients; these are ${count}.`)
   return columns
 }

@@ -62,13 +62,13 @@ function replaceBySent(place: EmailFolder, { folders, kept }: EmailFolders): Ema
  * Reports each folder that only the server may add. Also reports an e-mail that would be in no
  * folder.
  */
-export function checkFolders(found: ValidationErrors, now: EmailFolders, wanted: readonly EmailFolder[]): void {
+export function checkFolders(errors: ValidationErrors, now: EmailFolders, wanted: readonly EmailFolder[]): void {
   for (const [index, folder] of wanted.entries()) {
     if (isSetByServer(folder) && !now.folders.includes(folder) && !now.kept.includes(folder))
-      found.invalid(`folders.${index}`, `Only the server puts e-mails into ${folder}.`)
+      errors.invalid(`folders.${index}`, `Only the server puts e-mails into ${folder}.`)
   }
   if (foldersAfterMove(now, wanted).folders.length === 0)
-    found.invalid('folders', 'An e-mail must be in at least one folder.')
+    errors.invalid('folders', 'An e-mail must be in at least one folder.')
 }
 
 /** Returns the stored folders of an e-mail. */

@@ -76,9 +76,9 @@ const linkToLead = (ctx: Context, id: number, lead_id: number | null): Promise<S
 const attachLeadEmail: Handler<'attachLeadEmail'> = (ctx, { params, body: { email_id: id } }) =>
   transaction(ctx, async (ctx) => {
     await leads.assertVisible(ctx, params.id)
-    const found = new ValidationErrors()
-    await checkReference({ ctx, found }, 'email_id', id, emails)
-    found.throwIfAny()
+    const errors = new ValidationErrors()
+    await checkReference({ ctx, errors }, 'email_id', id, emails)
+    errors.throwIfAny()
     // The reply contains the e-mail, so the caller needs the e-mail permissions even if nothing
     // changes.
     assertCanCall(ctx, 'updateEmail')

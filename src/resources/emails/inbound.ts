@@ -6,7 +6,7 @@ import { inboundSecretOf } from '../../kernel/auth/encryption.ts'
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound, Problem } from '../../kernel/errors.ts'
-import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
+import type { Handler, Handlers, PublicGuards } from '../../kernel/handler.ts'
 import { MailReaderBusy, UnreadableMail } from '../../mail/parse/parse.ts'
 import type { PostedFile } from '../../mail/sendgrid.ts'
 import { downloadBytes } from '../files/handlers.ts'
@@ -42,11 +42,11 @@ async function checkSecret(ctx: Context): Promise<void> {
 }
 
 function hasSecret(ctx: Context): boolean {
-  const { config, seal } = ctx.services
-  const expected = seal.hmac(inboundSecretOf(config.inboundSecret, seal))
+  const { config, encryption } = ctx.services
+  const expected = encryption.hmac(inboundSecretOf(config.inboundSecret, encryption))
   // All secrets in the request are compared, even after a match, so that the response time does not
   // reveal a match.
-  return sentSecrets(ctx).filter((each) => constantTimeEquals(seal.hmac(each), expected)).length > 0
+  return sentSecrets(ctx).filter((each) => constantTimeEquals(encryption.hmac(each), expected)).length > 0
 }
 
 function sentSecrets({ headers, query }: Context): string[] {
@@ -57,7 +57,7 @@ function sentSecrets({ headers, query }: Context): string[] {
 }
 
 /** Checks that run before the body is read. */
-export const gates: Gates = { receiveEmail: checkSecret }
+export const publicGuards: PublicGuards = { receiveEmail: checkSecret }
 
 const isFile = (field: string): boolean => field === 'email' || /^attachment\d+$/.test(field)
 

@@ -12,8 +12,8 @@ import type { ReceivedMail } from '../../mail/parse/parse.ts'
  */
 const maxCandidates = 100
 
-const tokenOf = ({ seal }: Pick<Services, 'seal'>, threadId: number): string =>
-  seal.hmac(`thread:${threadId}`).slice(0, 32)
+const tokenOf = ({ encryption }: Pick<Services, 'encryption'>, threadId: number): string =>
+  encryption.hmac(`thread:${threadId}`).slice(0, 32)
 
 /**
  * Returns the reply address of a thread, in lower case because mail servers may change the case.

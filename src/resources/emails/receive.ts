@@ -11,7 +11,7 @@ import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { escapeHtml, fold } from '../../kernel/values/format.ts'
 import { clean, plainText } from '../../kernel/values/html.ts'
-import { isOfListener, savepoint, transaction, type Unit, write } from '../../kernel/write/write.ts'
+import { isOfListener, savepoint, transaction, type UnitOfWork, write } from '../../kernel/write/write.ts'
 import type { ReceivedMail } from '../../mail/parse/parse.ts'
 import { addFile, releaseFiles } from '../files/attach.ts'
 import { persons } from '../persons/resource.ts'
@@ -175,7 +175,7 @@ async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files:
  * Moves the thread to the inbox. If a listener refuses the move, the received e-mail is stored
  * anyway.
  */
-async function tryMoveThreadToInbox(ctx: Context & { unit: Unit }, thread: number, id: number): Promise<void> {
+async function tryMoveThreadToInbox(ctx: Context & { unit: UnitOfWork }, thread: number, id: number): Promise<void> {
   try {
     await savepoint(ctx, () => moveThreadToInbox(ctx, thread, id))
   } catch (error) {

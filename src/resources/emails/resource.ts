@@ -4,7 +4,16 @@
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context } from '../../kernel/context.ts'
-import { exists, flag, flagged, likePattern, linked, type SearchField, time, value } from '../../kernel/query/filter.ts'
+import {
+  exists,
+  flagField,
+  flagged,
+  likePattern,
+  linked,
+  type SearchField,
+  time,
+  value,
+} from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
@@ -31,17 +40,17 @@ interface Current extends StoredEmail {
 }
 
 async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<Record<string, unknown>> {
-  const { ctx, current, found } = writing
+  const { ctx, current, errors } = writing
   if (!current) await checkReference(writing, 'parent_id', body.parent_id, emails)
   else if (body.parent_id !== undefined && body.parent_id !== current.parent_id)
-    found.invalid('parent_id', 'The answered e-mail cannot be changed.')
+    errors.invalid('parent_id', 'The answered e-mail cannot be changed.')
   if (body.person_id !== current?.person_id) await checkReference(writing, 'person_id', body.person_id, persons)
   if (body.lead_id !== current?.lead_id) await checkReference(writing, 'lead_id', body.lead_id, leads)
-  await checkTagIds(ctx, found, body.tag_ids)
+  await checkTagIds(ctx, errors, body.tag_ids)
   const status = current?.status ?? (body.is_draft === true ? 'draft' : 'queued')
   if (body.folders) {
     const filed = current ? await foldersOf(ctx, current.id) : { folders: [folderOfStatus(status)], kept: [] }
-    checkFolders(found, filed, body.folders)
+    checkFolders(errors, filed, body.folders)
   }
   const content = await contentColumns(body, writing)
   const columns = {
@@ -51,7 +60,7 @@ async function toEmailRow(body: EmailBody, writing: Writing<Current>): Promise<R
     lead_id: body.lead_id,
   }
   if (current) return columns
-  if (status === 'queued') checkComplete(found, { ...body, reply: (content.reply as string | undefined) ?? null })
+  if (status === 'queued') checkComplete(errors, { ...body, reply: (content.reply as string | undefined) ?? null })
   return { ...columns, ...(await newColumns(body, ctx)), status }
 }
 
@@ -122,7 +131,7 @@ export const emails = defineResource({
   filter: () => ({
     folder: linked('email_folders', 'emails.id', 'email_id', 'folder'),
     status: value('emails.status'),
-    is_read: flag('emails.is_read'),
+    is_read: flagField('emails.is_read'),
     source: value('emails.source'),
     user_type: value('emails.user_type'),
     person_id: value('emails.person_id'),

@@ -45,7 +45,7 @@ export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   return sql<SqlBool>`exists (select 1 from ${place} where place.value in (${sql.join(open)}))`
 }
 
-function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
+function isRecordVisible(ctx: Context): RawBuilder<SqlBool> {
   if (!ctx.user?.visibleOwners) return always
   const through = (table: string, column: string) =>
     sql`exists (select 1 from ${sql.table(table)} as target where target.id = ${sql.ref(column)} and ${visible(ctx, 'target.user_id')})`
@@ -64,7 +64,7 @@ function ofVisibleRecord(ctx: Context): RawBuilder<SqlBool> {
 
 /** Returns the SQL visibility condition for queries of `emails`. */
 export function visibleEmail(ctx: Context): RawBuilder<SqlBool> {
-  const seen = sql<SqlBool>`(${ofVisibleRecord(ctx)} and ${inOpenFolder(ctx)})`
+  const seen = sql<SqlBool>`(${isRecordVisible(ctx)} and ${inOpenFolder(ctx)})`
   // A caller who sees all e-mails needs no exception for `visibleRecord`.
   const isLimited = (ctx.user?.visibleOwners ?? null) !== null || !canOpenAll(ctx)
   return isLimited && ctx.visibleRecord?.table === 'emails'

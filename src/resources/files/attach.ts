@@ -17,7 +17,7 @@ export interface FileLimits {
   maxBytes?: number
 }
 
-type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
+type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>
 
 /**
  * Returns the id in a value that is an id or a FileRef (DOMAIN 3.4). Returns null and undefined
@@ -40,28 +40,28 @@ export async function fileRefs(ctx: Context, ids: readonly number[]): Promise<Ma
  * of the field. An id of null or undefined adds no error.
  */
 export async function checkFileReference(
-  { ctx, found }: Finding,
+  { ctx, errors }: Finding,
   field: string,
   id: number | null | undefined,
   limits: FileLimits = {},
 ): Promise<void> {
   if (id === null || id === undefined) return
   const [row] = await visibleFiles(ctx, await fileRows(ctx, [id]))
-  if (!row) found.invalid(field, `No file has id ${id}.`)
-  else checkFileLimits(found, field, { size: row.size, contentType: row.content_type }, limits)
+  if (!row) errors.invalid(field, `No file has id ${id}.`)
+  else checkFileLimits(errors, field, { size: row.size, contentType: row.content_type }, limits)
 }
 
 /** Adds an error when the type or the size of an upload is not allowed for the field. */
 export function checkFileLimits(
-  found: Finding['found'],
+  errors: Finding['errors'],
   field: string,
   { size, contentType }: Pick<Upload, 'size' | 'contentType'>,
   { types, maxBytes }: FileLimits,
 ): void {
   if (types && !types.includes(contentType))
-    found.invalid(field, `Must be a file of type ${types.join(', ')}; this is ${contentType}.`)
+    errors.invalid(field, `Must be a file of type ${types.join(', ')}; this is ${contentType}.`)
   if (maxBytes !== undefined && size > maxBytes)
-    found.invalid(field, `Must have at most ${Math.floor(maxBytes / 1024 / 1024)} MiB.`)
+    errors.invalid(field, `Must have at most ${Math.floor(maxBytes / 1024 / 1024)} MiB.`)
 }
 
 /** Stores an upload and returns the id of its file. Must run in the transaction of the write. */

@@ -11,8 +11,8 @@ const validSeconds = 5 * 60
 
 const secondsOf = (ctx: Context): number => Math.floor(ctx.time.getTime() / 1000)
 
-export const signatureOf = ({ seal }: Services, id: number, expires: number): string =>
-  seal.hmac(`file:${id}:${expires}`)
+export const signatureOf = ({ encryption }: Services, id: number, expires: number): string =>
+  encryption.hmac(`file:${id}:${expires}`)
 
 /**
  * Returns a signed link to a file. Use the link only in HTML shown to a caller who sees the file.

@@ -5,7 +5,7 @@ import type { Schema } from '../../contract/types.ts'
 import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { exists, text } from '../../kernel/query/filter.ts'
+import { exists, textField } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource } from '../../kernel/resource/define-resource.ts'
 import { checkReferences, uniqueName } from '../../kernel/resource/references.ts'
@@ -31,16 +31,16 @@ export const groups = defineResource({
       .select(sql<number>`(select count(*) ${members(ctx)})`.as('users_count')),
   sort: { id: 'groups.id', name: 'groups.name_key', created_at: 'groups.created_at' },
   filter: (ctx) => ({
-    name: text('groups.name_key'),
+    name: textField('groups.name_key'),
     user_id: exists((ids) => sql<SqlBool>`exists (select 1 ${members(ctx)} and users.id in (${sql.join(ids)}))`),
   }),
   search: [{ key: 'groups.name_key' }, { text: 'groups.description' }],
   toRow: async ({ name, description, user_ids }, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     const named = await uniqueName(writing, { table: 'groups', entity: 'groups', noun: 'group' }, name)
     const present = current && user_ids ? await allMembers(ctx, current.id) : []
     await checkReferences(writing, 'user_ids', user_ids, { noun: 'user', visibleIds: acceptPresent(present) })
-    if (user_ids && !found.any) {
+    if (user_ids && !errors.any) {
       const joined = [...new Set(user_ids)].filter((id) => !present.includes(id))
       const left = present.filter((id) => canSeeOwner(ctx, id) && !user_ids.includes(id))
       await checkMembership(await withCurrentCaller(ctx), { groupId: current?.id ?? null, joined, left })

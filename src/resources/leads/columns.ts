@@ -1,13 +1,13 @@
 // The columns of the CSV export of leads (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
 type Lead = Schema<'Lead'>
 
-export const leadColumns = async (ctx: Context): Promise<Columns<Lead>> => [
+export const leadColumns = async (ctx: Context): Promise<CsvColumns<Lead>> => [
   ...plain('id', 'title', 'description', 'lead_value', 'status', 'lost_reason', 'closed_at', 'expected_close_date'),
   ...plain('rotten_days', 'is_rotten', 'stage_changed_at', 'user_id', 'person_id'),
   { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },

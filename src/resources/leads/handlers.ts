@@ -68,10 +68,10 @@ async function putLine(
   body: LineBody,
 ): Promise<Schema<'LeadProduct'>> {
   const was = await lineOf(ctx, leadId, productId)
-  const found = new ValidationErrors()
+  const errors = new ValidationErrors()
   const input = { ...body, product_id: productId }
-  const planned = planProductLine(was, input, await loadPricedProducts(ctx, [input]), found)
-  found.throwIfAny()
+  const planned = planProductLine(was, input, await loadPricedProducts(ctx, [input]), errors)
+  errors.throwIfAny()
   const about = {
     entity: 'leads',
     input,

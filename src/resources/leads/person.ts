@@ -50,7 +50,7 @@ export async function resolvePersonId(
   writing: Writing<{ person_id: number | null }>,
   { person, person_id }: Body,
 ): Promise<number | null | undefined> {
-  const { current, found } = writing
+  const { current, errors } = writing
   if (person === undefined) {
     if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
     return person_id
@@ -61,21 +61,21 @@ export async function resolvePersonId(
   // changed field wins over the unchanged field.
   if (person_id !== undefined && person_id !== inlineId) {
     if (current && inlineId === current.person_id) return resolvePersonId(writing, { person_id })
-    if (!current || person_id !== current.person_id) found.invalid('person_id', 'person.id names another person.')
+    if (!current || person_id !== current.person_id) errors.invalid('person_id', 'person.id names another person.')
   }
   if (inlineId !== current?.person_id) await checkReference(writing, 'person.id', inlineId, persons)
   return inlineId
 }
 
 async function create(
-  { ctx, found }: Writing<unknown>,
+  { ctx, errors }: Writing<unknown>,
   person: Schema<'LeadPersonInput'>,
   personId: number | null | undefined,
 ): Promise<number | undefined> {
   if (!person) return undefined
-  if (personId !== undefined && personId !== null) found.invalid('person_id', 'Send either person_id or a new person.')
+  if (personId !== undefined && personId !== null) errors.invalid('person_id', 'Send either person_id or a new person.')
   assertCanCall(ctx, 'createPerson')
   const { id: _none, ...body } = person
-  await checkPerson(ctx, body, found.nested('person'))
-  return found.any ? undefined : (await persons.create({ ...ctx, ifMatch: null }, body)).id
+  await checkPerson(ctx, body, errors.nested('person'))
+  return errors.any ? undefined : (await persons.create({ ...ctx, ifMatch: null }, body)).id
 }

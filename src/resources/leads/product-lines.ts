@@ -62,17 +62,17 @@ export function planProductLine(
   present: ProductLine | undefined,
   input: Input,
   products: Map<number, PricedProduct>,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): PlannedProductLine {
   const productId = input.product_id ?? present?.product_id ?? null
   const product = productId === null ? undefined : products.get(productId)
   const isNewProduct = productId !== (present?.product_id ?? null)
-  if (isNewProduct && !product) found.invalid('product_id', `No product has id ${productId}.`)
+  if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
   const quantity = input.quantity ?? present?.quantity ?? 1
   const price =
     input.price !== undefined ? toScaled(input.price) : present && !isNewProduct ? present.price : (product?.price ?? 0)
   const amount = times(price, quantity)
-  if (amount === undefined) found.invalid('quantity', 'Price times quantity exceeds the largest amount.')
+  if (amount === undefined) errors.invalid('quantity', 'Price times quantity exceeds the largest amount.')
   const naming = isNewProduct ? product : present
   return {
     id: present?.id ?? null,
@@ -93,11 +93,11 @@ export function planProductLines(
   present: readonly ProductLine[],
   inputs: readonly Input[],
   products: Map<number, PricedProduct>,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): PlannedProductLine[] {
   const taken = new Set<number>()
   return inputs.map((input, index) => {
-    const below = found.nested(`products.${index}`)
+    const below = errors.nested(`products.${index}`)
     const row =
       input.id === undefined
         ? present.find(({ product_id }) => product_id !== null && product_id === input.product_id)

@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { linked, money, text, time, value } from '../../kernel/query/filter.ts'
+import { linked, moneyField, textField, time, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -35,7 +35,7 @@ import {
 import { includeQuotes, quotesCount } from './quotes.ts'
 import { rottenDays, rottenFilter } from './rotting.ts'
 import { searchDocument } from './search-document.ts'
-import { defaultVocabularyId, expandStages, mendLead, planStageChange } from './stage-change.ts'
+import { defaultVocabularyId, expandStages, planStageChange, repairLead } from './stage-change.ts'
 import { outcomeEvents } from './stages.ts'
 
 type Body = Schema<'LeadUpdate'> & Pick<Schema<'LeadCreate'>, 'email_id'>
@@ -106,7 +106,7 @@ export const leads = defineResource(
       stage_sort_order: 'lead_pipeline_stages.sort_order',
     },
     filter: async (ctx, query) => ({
-      title: text('leads.title_key'),
+      title: textField('leads.title_key'),
       status: value('leads.status'),
       user_id: value('leads.user_id'),
       person_id: value('leads.person_id'),
@@ -115,10 +115,10 @@ export const leads = defineResource(
       lead_type_id: value('leads.lead_type_id'),
       lead_pipeline_id: value('leads.lead_pipeline_id'),
       lead_pipeline_stage_id: value('leads.lead_pipeline_stage_id'),
-      stage_code: text('lead_pipeline_stages.code'),
+      stage_code: textField('lead_pipeline_stages.code'),
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
-      lead_value: money('leads.lead_value'),
+      lead_value: moneyField('leads.lead_value'),
       // The column is a date without a time of day, so `value` is used and not `time`.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
@@ -135,21 +135,21 @@ export const leads = defineResource(
       { where: matchesPersonAddress },
     ],
     toRow: async (body: Body, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const { expected_close_date: expected, lead_source_id: source, lead_type_id: type } = body
       const isChanged = expected && expected !== current?.expected_close_date
       if (isChanged && expected < today(ctx.time, ctx.services.config.timezone))
         warn(ctx, 'expected_close_date', 'The date is in the past.')
       if (source !== current?.lead_source_id) await checkReference(writing, 'lead_source_id', source, sources)
       if (type !== current?.lead_type_id) await checkReference(writing, 'lead_type_id', type, types)
-      await checkTagIds(ctx, found, body.tag_ids)
+      await checkTagIds(ctx, errors, body.tag_ids)
       await checkEmail(writing, body.email_id)
       if (body.products)
         planProductLines(
           current ? await loadProductLines(ctx, [current.id]) : [],
           body.products,
           await loadPricedProducts(ctx, body.products),
-          found,
+          errors,
         )
       const moved = await planStageChange(writing, body)
       const user_id = await resolveOwnerId(writing, body.user_id)
@@ -241,7 +241,7 @@ export const leads = defineResource(
         planProductLines(await loadProductLines(ctx, [id]), products, priced, new ValidationErrors()),
       )
     },
-    onRestore: mendLead,
+    onRestore: repairLead,
     saveLinks: async (ctx, id, body: Body, isNew) => {
       const isTagged = await setTags(ctx, 'leads', id, body.tag_ids, isNew)
       await linkEmail(ctx, body.email_id, { lead_id: id })

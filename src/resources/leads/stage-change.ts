@@ -2,7 +2,7 @@
 // finds the default source and type of a new lead, and repairs restored leads.
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall, now } from '../../kernel/context.ts'
-import type { Mend } from '../../kernel/history/restore.ts'
+import type { OnRestore } from '../../kernel/history/restore.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
@@ -14,19 +14,19 @@ import { chooseStage, enterStage, type LeadState } from './stages.ts'
  * Returns the columns that a stage change sets. Returns no columns for an update without pipeline,
  * stage, closing time and lost reason.
  */
-export async function planStageChange({ ctx, current, found }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
+export async function planStageChange({ ctx, current, errors }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
   if (current && [lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason].every((each) => each === undefined))
     return {}
   // Closing time and lost reason are checked against the stage, so these checks are skipped when
   // the stage or pipeline is refused.
-  if (found.isRefused('lead_pipeline_id') || found.isRefused('lead_pipeline_stage_id')) return {}
+  if (errors.isRefused('lead_pipeline_id') || errors.isRefused('lead_pipeline_stage_id')) return {}
   const build = () => ctx.db.selectFrom('lead_pipeline_stages').select(['id', 'lead_pipeline_id', 'code', 'sort_order'])
   const name = 'leads: stages'
   const stages = await oncePerBatch(ctx, name, () => queryCached(ctx, { name, values: [], build }))
-  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, found)
+  const stage = chooseStage(stages, await defaultPipelineId(ctx), current, body, errors)
   if (!stage) return {}
-  return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), found)
+  return enterStage(stage, current, body, now(ctx), stamp(new Date(ctx.time.getTime() + 60_000)), errors)
 }
 
 /**
@@ -52,12 +52,12 @@ export async function defaultVocabularyId(
  * the code `new`. The new stage belongs to the lead's pipeline, or to the default pipeline when the
  * lead's pipeline is deleted (DOMAIN 15.1).
  */
-export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
-  const mended: Awaited<ReturnType<Mend>> = {}
-  if (vanished.has('lead_source_id')) mended.lead_source_id = await defaultVocabularyId(ctx, 'lead_sources', 'Direct')
-  if (vanished.has('lead_type_id')) mended.lead_type_id = await defaultVocabularyId(ctx, 'lead_types', 'New Business')
+export const repairLead: OnRestore = async (ctx, { row, snapshot, vanished }) => {
+  const repaired: Awaited<ReturnType<OnRestore>> = {}
+  if (vanished.has('lead_source_id')) repaired.lead_source_id = await defaultVocabularyId(ctx, 'lead_sources', 'Direct')
+  if (vanished.has('lead_type_id')) repaired.lead_type_id = await defaultVocabularyId(ctx, 'lead_types', 'New Business')
   const hasPipeline = !vanished.has('lead_pipeline_id')
-  if (hasPipeline && !vanished.has('lead_pipeline_stage_id')) return mended
+  if (hasPipeline && !vanished.has('lead_pipeline_stage_id')) return repaired
   const stages = ctx.db
     .selectFrom('lead_pipeline_stages as stage')
     .innerJoin('lead_pipelines as pipeline', 'pipeline.id', 'stage.lead_pipeline_id')
@@ -70,7 +70,7 @@ export const mendLead: Mend = async (ctx, { row, snapshot, vanished }) => {
   const stage = left.find((each) => each.code === code) ?? left.find((each) => each.code === 'new')
   if (!stage) throw new Error('Every pipeline has a stage new.')
   return {
-    ...mended,
+    ...repaired,
     lead_pipeline_id: stage.lead_pipeline_id,
     lead_pipeline_stage_id: stage.id,
     stage_changed_at: now(ctx),

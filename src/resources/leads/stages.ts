@@ -56,24 +56,24 @@ export function chooseStage(
   defaultPipeline: number,
   current: LeadState | null,
   move: StageChange,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Stage | undefined {
   const { lead_pipeline_id: pipeline, lead_pipeline_stage_id: stageId } = move
   const first = (of: number): Stage | undefined =>
     stages.filter((stage) => stage.lead_pipeline_id === of).sort((a, b) => a.sort_order - b.sort_order)[0]
   if (pipeline !== undefined && !first(pipeline)) {
-    found.invalid('lead_pipeline_id', `No pipeline has id ${pipeline}.`)
+    errors.invalid('lead_pipeline_id', `No pipeline has id ${pipeline}.`)
     return undefined
   }
   if (stageId !== undefined) {
     const stage = stages.find(({ id }) => id === stageId)
-    if (!stage) found.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
+    if (!stage) errors.invalid('lead_pipeline_stage_id', `No stage has id ${stageId}.`)
     // A client may send back a fetched lead after changing only the pipeline or only the stage. The
     // changed field wins over the unchanged field.
     else if (pipeline !== undefined && stage.lead_pipeline_id !== pipeline) {
       if (current && stageId === current.lead_pipeline_stage_id) return first(pipeline)
       if (current && pipeline === current.lead_pipeline_id) return stage
-      found.invalid('lead_pipeline_stage_id', 'This stage belongs to another pipeline.')
+      errors.invalid('lead_pipeline_stage_id', 'This stage belongs to another pipeline.')
       return undefined
     }
     return stage
@@ -94,17 +94,17 @@ export function enterStage(
   move: StageChange,
   at: string,
   latest: string,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ) {
   const status = statusOfStage(stage.code)
   const closedAt = current && move.closed_at === current.closed_at ? undefined : move.closed_at
   const reason = current && move.lost_reason === current.lost_reason ? undefined : move.lost_reason
   const sameStatus = current?.status === status
-  if (status === leadStatus.open && closedAt) found.invalid('closed_at', 'Only a won or lost lead has a closing time.')
+  if (status === leadStatus.open && closedAt) errors.invalid('closed_at', 'Only a won or lost lead has a closing time.')
   if (status !== leadStatus.open && sameStatus && closedAt === null)
-    found.invalid('closed_at', 'A won or lost lead has a closing time.')
-  if (closedAt && closedAt > latest) found.invalid('closed_at', 'A lead cannot be closed in the future.')
-  if (status !== leadStatus.lost && reason) found.invalid('lost_reason', 'Only a lost lead has a reason.')
+    errors.invalid('closed_at', 'A won or lost lead has a closing time.')
+  if (closedAt && closedAt > latest) errors.invalid('closed_at', 'A lead cannot be closed in the future.')
+  if (status !== leadStatus.lost && reason) errors.invalid('lost_reason', 'Only a lost lead has a reason.')
   const isMove = current?.lead_pipeline_stage_id !== stage.id
   return {
     lead_pipeline_id: stage.lead_pipeline_id,

@@ -1,6 +1,6 @@
 // Storage locations within warehouses (DOMAIN 11.3).
 import type { Schema } from '../../contract/types.ts'
-import { text, value } from '../../kernel/query/filter.ts'
+import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -31,14 +31,14 @@ export const locations = defineResource({
     created_at: 'warehouse_locations.created_at',
   },
   filter: () => ({
-    name: text('warehouse_locations.name_key'),
+    name: textField('warehouse_locations.name_key'),
     warehouse_id: value('warehouse_locations.warehouse_id'),
   }),
   search: [{ key: 'warehouse_locations.name_key' }],
   toRow: async ({ name, warehouse_id }, writing) => {
-    const { current, found } = writing
+    const { current, errors } = writing
     if (current && warehouse_id !== undefined && warehouse_id !== current.warehouse_id)
-      found.invalid('warehouse_id', 'A location cannot move to another warehouse.')
+      errors.invalid('warehouse_id', 'A location cannot move to another warehouse.')
     if (!current) await checkReference(writing, 'warehouse_id', warehouse_id, warehouses)
     const key = name === undefined ? undefined : fold(name)
     await checkName(writing, key, current?.warehouse_id ?? warehouse_id)
@@ -65,7 +65,7 @@ export const locations = defineResource({
  * name.
  */
 async function checkName(
-  { ctx, current, found }: Writing<Row>,
+  { ctx, current, errors }: Writing<Row>,
   key: string | undefined,
   warehouseId: number | undefined,
 ): Promise<void> {
@@ -77,5 +77,5 @@ async function checkName(
     .where('name_key', '=', key)
     .executeTakeFirst()
   if (other && other.id !== current?.id)
-    found.taken('name', 'locations', other.id, 'Another location of the warehouse has this name.')
+    errors.taken('name', 'locations', other.id, 'Another location of the warehouse has this name.')
 }

@@ -2,7 +2,7 @@
 // its event. run.ts starts the runs of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
@@ -38,17 +38,17 @@ export const campaigns = defineResource({
     created_at: 'marketing_campaigns.created_at',
   },
   filter: () => ({
-    name: text('marketing_campaigns.name_key'),
-    status: flag('marketing_campaigns.status'),
+    name: textField('marketing_campaigns.name_key'),
+    status: flagField('marketing_campaigns.status'),
     marketing_event_id: value('marketing_campaigns.marketing_event_id'),
     marketing_template_id: value('marketing_campaigns.marketing_template_id'),
   }),
   search: [{ key: 'marketing_campaigns.name_key' }, { text: 'marketing_campaigns.subject' }],
   toRow: async (body, writing) => {
-    const { current, found } = writing
+    const { current, errors } = writing
     const { name, subject, status, marketing_template_id: template, marketing_event_id: event } = body
     if (template !== current?.marketing_template_id) {
-      if (template === null) found.invalid('marketing_template_id', 'The field is required.')
+      if (template === null) errors.invalid('marketing_template_id', 'The field is required.')
       await checkReference(writing, 'marketing_template_id', template, emailTemplates)
     }
     if (event !== current?.marketing_event_id)
@@ -56,7 +56,7 @@ export const campaigns = defineResource({
     // The template of an inactive campaign may have been deleted, but an active campaign needs a
     // template.
     if (status === true && !template && current && current.marketing_template_id === null)
-      found.invalid('marketing_template_id', 'An active campaign needs a template.')
+      errors.invalid('marketing_template_id', 'An active campaign needs a template.')
     return {
       name,
       name_key: name === undefined ? undefined : fold(name),

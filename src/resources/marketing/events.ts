@@ -1,7 +1,7 @@
 // Marketing events: the dates on which campaigns run (DOMAIN 20.1).
 import type { Schema } from '../../contract/types.ts'
 import { inUse } from '../../kernel/errors.ts'
-import { text, value } from '../../kernel/query/filter.ts'
+import { textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { today } from '../../kernel/values/format.ts'
@@ -23,14 +23,14 @@ export const marketingEvents = defineResource({
     date: 'marketing_events.date',
     created_at: 'marketing_events.created_at',
   },
-  filter: () => ({ name: text('marketing_events.name_key'), date: value('marketing_events.date') }),
+  filter: () => ({ name: textField('marketing_events.name_key'), date: value('marketing_events.date') }),
   search: [{ key: 'marketing_events.name_key' }, { text: 'marketing_events.description' }],
   toRow: async ({ name, description, date }, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     // Only a changed date is checked, so that an event with a past date stays editable (DOMAIN
     // 3.4).
     if (date && date !== current?.date && date < today(ctx.time, ctx.services.config.timezone))
-      found.invalid('date', 'Must be today or later.')
+      errors.invalid('date', 'Must be today or later.')
     const about = { table: 'marketing_events', entity: 'events', noun: 'marketing event' } as const
     return { ...(await uniqueName(writing, about, name)), description, date }
   },

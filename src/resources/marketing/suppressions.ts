@@ -8,7 +8,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { notFound, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { text, time, value } from '../../kernel/query/filter.ts'
+import { textField, time, value } from '../../kernel/query/filter.ts'
 import { recordPage } from '../../kernel/query/record-list.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { transaction, write } from '../../kernel/write/write.ts'
@@ -80,7 +80,7 @@ export const suppress = (
 export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
   recordPage(ctx, ctx.db.selectFrom('suppressions').selectAll('suppressions'), query, {
     fields: {
-      address: text('suppressions.address'),
+      address: textField('suppressions.address'),
       reason: value('suppressions.reason'),
       created_at: time('suppressions.created_at'),
     },
@@ -92,10 +92,10 @@ export const listSuppressions: Handler<'listSuppressions'> = (ctx, { query }) =>
 export const createSuppression: Handler<'createSuppression'> = (ctx, { body }) =>
   transaction(ctx, async (ctx) => {
     const { address, reason = 'manual' } = body
-    const found = new ValidationErrors()
+    const errors = new ValidationErrors()
     const known = await withAddress(ctx, fold(address))
-    if (known) found.taken('address', entity, known.id, 'The address is suppressed already.')
-    found.throwIfAny()
+    if (known) errors.taken('address', entity, known.id, 'The address is suppressed already.')
+    errors.throwIfAny()
     const made = await suppress(ctx, { address, reason })
     return { data: made as Schema<'Suppression'>, message: 'Address suppressed.' }
   })

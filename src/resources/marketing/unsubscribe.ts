@@ -7,7 +7,7 @@ import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, Handler } from '../../kernel/handler.ts'
+import type { Handler, PublicGuards } from '../../kernel/handler.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 import { suppress } from './suppressions.ts'
 
@@ -16,8 +16,8 @@ import { suppress } from './suppressions.ts'
  */
 const purpose = 'unsubscribe:'
 
-export const unsubscribeToken = ({ seal }: Pick<Services, 'seal'>, address: string): string =>
-  Buffer.from(seal.encrypt(purpose + address), 'base64').toString('base64url')
+export const unsubscribeToken = ({ encryption }: Pick<Services, 'encryption'>, address: string): string =>
+  Buffer.from(encryption.encrypt(purpose + address), 'base64').toString('base64url')
 
 export const unsubscribeUrl = (ctx: Context, address: string): string =>
   urlWith(ctx, unsubscribeToken(ctx.services, address))
@@ -34,17 +34,17 @@ const urlWith = (ctx: Context, token: string): string => `${ctx.baseUrl}${pathTo
  * Returns the address in an unsubscribe token. Throws 404 for any other text. Decryption compares
  * the authentication tag in constant time.
  */
-function addressIn({ services: { seal } }: Context, token: string): string {
+function addressIn({ services: { encryption } }: Context, token: string): string {
   const bytes = Buffer.from(token, 'base64url')
   // Only the canonical encoding is accepted, because base64 decoding ignores extra characters.
-  const text = bytes.toString('base64url') === token ? opened(seal, bytes.toString('base64')) : undefined
+  const text = bytes.toString('base64url') === token ? opened(encryption, bytes.toString('base64')) : undefined
   if (!text?.startsWith(purpose)) throw new Problem('not_found', 'This unsubscribe link is not valid.')
   return text.slice(purpose.length)
 }
 
-function opened(seal: Services['seal'], sealed: string): string | undefined {
+function opened(encryption: Services['encryption'], sealed: string): string | undefined {
   try {
-    return seal.decrypt(sealed)
+    return encryption.decrypt(sealed)
   } catch {
     return undefined
   }
@@ -106,7 +106,7 @@ async function admit(ctx: Context): Promise<void> {
   await countCall(ctx, 'unsubscribe', maxCalls, minuteMs)
 }
 
-export const gates: Gates = { unsubscribe: admit }
+export const publicGuards: PublicGuards = { unsubscribe: admit }
 
 export const getUnsubscribePage: Handler<'getUnsubscribePage'> = async (ctx, { params }) =>
   page(ctx, addressIn(ctx, params.token), question)

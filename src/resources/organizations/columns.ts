@@ -1,11 +1,11 @@
 // The columns of the CSV export of organizations (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { addressColumns, bookkeeping, type Columns, plain } from '../../kernel/resource/csv-cells.ts'
+import { addressColumns, bookkeeping, type CsvColumns, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
-export const organizationColumns = async (ctx: Context): Promise<Columns<Schema<'Organization'>>> => [
+export const organizationColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Organization'>>> => [
   ...plain('id', 'name'),
   ...addressColumns<Schema<'Organization'>>('address', ({ address }) => address),
   ...plain('user_id'),

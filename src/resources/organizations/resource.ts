@@ -5,7 +5,7 @@ import type { Dialect } from '../../../db/dialect.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { exists, likePattern, linked, text, value } from '../../kernel/query/filter.ts'
+import { exists, likePattern, linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { exportOf } from '../../kernel/resource/export.ts'
@@ -49,7 +49,7 @@ export const organizations = defineResource(
       updated_at: 'organizations.updated_at',
     },
     filter: (ctx) => ({
-      name: text('organizations.name_key'),
+      name: textField('organizations.name_key'),
       user_id: value('organizations.user_id'),
       country: exists((wanted) => {
         const country = ctx.services.store.dialect.jsonText('organizations.address', 'country')
@@ -69,7 +69,7 @@ export const organizations = defineResource(
       })),
     ],
     toRow: async ({ name, address, user_id, tag_ids }, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const key = name === undefined ? undefined : fold(name)
       await unique(writing, {
         field: 'name',
@@ -81,7 +81,7 @@ export const organizations = defineResource(
         noun: 'organization',
         owner: 'user_id',
       })
-      await checkTagIds(ctx, found, tag_ids)
+      await checkTagIds(ctx, errors, tag_ids)
       return {
         name,
         name_key: key,

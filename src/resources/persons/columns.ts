@@ -1,11 +1,11 @@
 // The columns of the CSV export of persons (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, contactPoints, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, contactPoints, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
-export const personColumns = async (ctx: Context): Promise<Columns<Schema<'Person'>>> => [
+export const personColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Person'>>> => [
   ...plain('id', 'name'),
   ...contactPoints('emails', 'contact_numbers'),
   ...plain('job_title', 'organization_id', 'user_id'),

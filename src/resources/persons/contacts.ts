@@ -4,8 +4,8 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import type { Mend } from '../../kernel/history/restore.ts'
-import { exists, type Fields, type Query } from '../../kernel/query/filter.ts'
+import type { OnRestore } from '../../kernel/history/restore.ts'
+import { exists, type Fields, type QueryValues } from '../../kernel/query/filter.ts'
 import { fold, phoneKey } from '../../kernel/values/format.ts'
 import { type Attribute, attributeSet } from '../attributes/attribute-set.ts'
 import { toPoints as cleaned } from '../attributes/types/contact-points.ts'
@@ -29,11 +29,11 @@ const required: ReadonlySet<ContactField> = new Set(['contact_emails'])
 export function cleanContactPoints(
   field: ContactField,
   sent: Sent | undefined,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Point[] | undefined {
   if (sent === undefined) return undefined
-  const points = cleaned(sent, contactFields[field], (at, sentence) => found.invalid(`${field}.${at}`, sentence))
-  if (required.has(field) && points.length === 0) found.invalid(field, 'The field is required.')
+  const points = cleaned(sent, contactFields[field], (at, sentence) => errors.invalid(`${field}.${at}`, sentence))
+  if (required.has(field) && points.length === 0) errors.invalid(field, 'The field is required.')
   return points
 }
 
@@ -64,11 +64,11 @@ export async function checkUniquePoints(
   field: ContactField,
   sent: Sent | undefined,
   self: number | null,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const attribute = await attributeOf(ctx, owner, field)
   if (!sent || !attribute.isUnique) return
-  await checkUniqueKeys({ ctx, found }, attribute, self, field, keysOf(field, sent))
+  await checkUniqueKeys({ ctx, errors }, attribute, self, field, keysOf(field, sent))
 }
 
 const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] =>
@@ -97,14 +97,14 @@ export async function saveUniquePoints(
  * Checks and stores the unique values of a restored person. Throws 422 when another person has
  * taken a value in the meantime (DOMAIN 17.4).
  */
-export const mendPerson: Mend = async (ctx, { row }) => {
+export const repairPerson: OnRestore = async (ctx, { row }) => {
   const id = Number(row.id)
-  const found = new ValidationErrors()
+  const errors = new ValidationErrors()
   const points = (['emails', 'contact_numbers'] as const).map(
     (field) => [field, JSON.parse(String(row[field])) as Point[]] as const,
   )
-  for (const [field, sent] of points) await checkUniquePoints(ctx, 'persons', field, sent, id, found)
-  found.throwIfAny()
+  for (const [field, sent] of points) await checkUniquePoints(ctx, 'persons', field, sent, id, errors)
+  errors.throwIfAny()
   for (const [field, sent] of points) await saveUniquePoints(ctx, 'persons', id, field, sent)
   return {}
 }
@@ -115,7 +115,7 @@ const parameters = { email: 'emails', phone: 'contact_numbers' } as const
  * Returns the filters `email=` and `phone=` if the query uses these parameters. The filters compare
  * whole values. `email=` uses a database index only while e-mail addresses must be unique.
  */
-export async function contactFilters(ctx: Context, query: Query): Promise<Fields> {
+export async function contactFilters(ctx: Context, query: QueryValues): Promise<Fields> {
   const { dialect } = ctx.services.store
   const fields: Fields = {}
   for (const [parameter, field] of Object.entries(parameters)) {

@@ -20,10 +20,10 @@ function emailsOf({ services }: Context): Resource<unknown, Link> {
  * Adds an error when the e-mail does not exist or is not visible to the caller. Throws 403 when the
  * caller may not change e-mails, because the link changes the e-mail.
  */
-export async function checkEmail({ ctx, found }: Writing<unknown>, id: number | undefined): Promise<void> {
+export async function checkEmail({ ctx, errors }: Writing<unknown>, id: number | undefined): Promise<void> {
   if (id === undefined) return
   if ((await emailsOf(ctx).visibleIds(ctx, [id])).has(id)) assertCanCall(ctx, 'updateEmail')
-  else found.invalid('email_id', `No e-mail has id ${id}.`)
+  else errors.invalid('email_id', `No e-mail has id ${id}.`)
 }
 
 /**

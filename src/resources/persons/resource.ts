@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { linked, text, value } from '../../kernel/query/filter.ts'
+import { linked, textField, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -15,7 +15,7 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
-import { checkUniquePoints, cleanContactPoints, contactFilters, mendPerson, saveUniquePoints } from './contacts.ts'
+import { checkUniquePoints, cleanContactPoints, contactFilters, repairPerson, saveUniquePoints } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
@@ -34,7 +34,7 @@ async function organizationOf(
   writing: Writing<Row>,
   body: Body,
 ): Promise<number | null | undefined | { name: string }> {
-  const { ctx, current, found } = writing
+  const { ctx, current, errors } = writing
   const id = current && body.organization_id === current.organization_id ? undefined : body.organization_id
   const name = body.organization_name
   await checkReference(writing, 'organization_id', id, organizations)
@@ -45,7 +45,7 @@ async function organizationOf(
     .where('name_key', '=', fold(name))
     .executeTakeFirst()
   if (id !== undefined && id !== known?.id) {
-    found.invalid('organization_name', 'organization_id names another organization.')
+    errors.invalid('organization_name', 'organization_id names another organization.')
     return id
   }
   if (known) return known.id
@@ -54,7 +54,7 @@ async function organizationOf(
   await checkValues(ctx, 'organizations', { name }, inner)
   for (const [field, sentences] of Object.entries(inner.all))
     for (const sentence of sentences)
-      found.invalid('organization_name', `There is no such organization, and a new one needs ${field}: ${sentence}`)
+      errors.invalid('organization_name', `There is no such organization, and a new one needs ${field}: ${sentence}`)
   return { name }
 }
 
@@ -63,12 +63,12 @@ async function organizationOf(
  * `found` and writes nothing.
  */
 async function planPerson(body: Body, writing: Writing<Row>) {
-  const { ctx, current, found } = writing
-  const emails = cleanContactPoints('emails', body.emails, found)
-  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, found)
-  await checkUniquePoints(ctx, 'persons', 'emails', body.emails, current?.id ?? null, found)
-  await checkUniquePoints(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, found)
-  await checkTagIds(ctx, found, body.tag_ids)
+  const { ctx, current, errors } = writing
+  const emails = cleanContactPoints('emails', body.emails, errors)
+  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, errors)
+  await checkUniquePoints(ctx, 'persons', 'emails', body.emails, current?.id ?? null, errors)
+  await checkUniquePoints(ctx, 'persons', 'contact_numbers', body.contact_numbers, current?.id ?? null, errors)
+  await checkTagIds(ctx, errors, body.tag_ids)
   await checkEmail(writing, body.email_id)
   const user_id = await resolveOwnerId(writing, body.user_id)
   const columns = {
@@ -132,9 +132,9 @@ export const persons = defineResource(
       updated_at: 'persons.updated_at',
     },
     filter: async (ctx, query) => ({
-      name: text('persons.name_key'),
+      name: textField('persons.name_key'),
       ...(await contactFilters(ctx, query)),
-      job_title: text('persons.job_title_key'),
+      job_title: textField('persons.job_title_key'),
       organization_id: value('persons.organization_id'),
       user_id: value('persons.user_id'),
       tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
@@ -153,7 +153,7 @@ export const persons = defineResource(
       const { columns, organization } = await planPerson(body, writing)
       if (typeof organization !== 'object' || organization === null)
         return { ...columns, organization_id: organization }
-      if (writing.found.any) return columns
+      if (writing.errors.any) return columns
       return { ...columns, organization_id: (await organizations.create(writing.ctx, organization)).id }
     },
     toReply: (row, ctx): Schema<'Person'> => {
@@ -210,7 +210,7 @@ export const persons = defineResource(
       const who = leads.length === 0 ? 'Quotes' : quotes.length === 0 ? 'Leads' : 'Leads and quotes'
       if (conflicts.length > 0) throw inUse(`${who} refer to ${row.name}.`, conflicts)
     },
-    onRestore: mendPerson,
+    onRestore: repairPerson,
   }),
 )
 
@@ -237,8 +237,8 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
  * Adds the errors of a new person in the body of another record. The schema of such a person has no
  * required fields, so this function checks the name.
  */
-export async function checkPerson(ctx: Context, body: Body, found: ValidationErrors): Promise<void> {
-  if (body.name === undefined) found.invalid('name', 'The field is required.')
-  await checkValues(ctx, 'persons', body, found)
-  await planPerson(body, { ctx, current: null, found })
+export async function checkPerson(ctx: Context, body: Body, errors: ValidationErrors): Promise<void> {
+  if (body.name === undefined) errors.invalid('name', 'The field is required.')
+  await checkValues(ctx, 'persons', body, errors)
+  await planPerson(body, { ctx, current: null, errors })
 }

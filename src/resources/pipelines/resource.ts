@@ -6,7 +6,7 @@ import { type Context, now } from '../../kernel/context.ts'
 import { isProtected, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
 import { runDeleteHooks } from '../../kernel/history/delete-hooks.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
@@ -165,23 +165,23 @@ export const pipelines = defineResource({
       .select(leadsCount(ctx, 'lead_pipeline_id', 'lead_pipelines.id')),
   sort: { id: 'lead_pipelines.id', name: 'lead_pipelines.name_key', created_at: 'lead_pipelines.created_at' },
   filter: () => ({
-    name: text('lead_pipelines.name_key'),
-    is_default: flag('lead_pipelines.is_default'),
+    name: textField('lead_pipelines.name_key'),
+    is_default: flagField('lead_pipelines.is_default'),
     rotten_days: value('lead_pipelines.rotten_days'),
   }),
   search: [{ key: 'lead_pipelines.name_key' }],
   toRow: async (body: Schema<'PipelineUpdate'>, writing) => {
-    const { ctx, current, found } = writing
+    const { ctx, current, errors } = writing
     const named = await uniqueName(
       writing,
       { table: 'lead_pipelines', entity: 'pipelines', noun: 'pipeline' },
       body.name,
     )
-    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, found)
+    const plan = planStages(current ? await loadStages(ctx, current.id) : [], body.stages, errors)
     const target = body.move_leads_to_stage_id
     if (target !== undefined && !plan.stages.some(({ id }) => id === target))
-      found.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
-    found.throwIfAny()
+      errors.invalid('move_leads_to_stage_id', 'Must be one of the remaining stages.')
+    errors.throwIfAny()
     refuseFixed(plan)
     if (body.is_default === false && current?.is_default === 1)
       throw isProtected('One pipeline must be the default; make another one the default instead.')

@@ -51,17 +51,17 @@ export const isFixedStage = (code: string): boolean => fixed.has(code)
 export function planStages(
   present: readonly StageRow[],
   sent: readonly StageInput[] | undefined,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): StagePlan {
   if (sent === undefined && present.length > 0) return { stages: [...present], removed: [] }
   const inputs = sent ?? defaultStages
-  const planned = inputs.map((input, index) => planOne(present, input, index, found))
+  const planned = inputs.map((input, index) => planOne(present, input, index, errors))
   const kept = new Set(planned.map(({ id }) => id))
   const removed = present.filter(({ id }) => !kept.has(id))
   if (present.length === 0) addFixed(planned)
-  refuseDuplicates(planned, inputs, found)
+  refuseDuplicates(planned, inputs, errors)
   if (planned.length > maxStages)
-    found.invalid('stages', `Must not have more than ${maxStages} entries, with new, won and lost.`)
+    errors.invalid('stages', `Must not have more than ${maxStages} entries, with new, won and lost.`)
   return { stages: sortStages(planned), removed }
 }
 
@@ -69,23 +69,23 @@ function planOne(
   present: readonly StageRow[],
   input: StageInput,
   index: number,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): PlannedStage {
   const field = (name: string): string => `stages.${index}.${name}`
   const ownCode = input.code ?? slug(input.name ?? '')
   const row =
     input.id === undefined ? present.find(({ code }) => code === ownCode) : present.find(({ id }) => id === input.id)
-  if (input.id !== undefined && !row) found.invalid(field('id'), `This pipeline has no stage with id ${input.id}.`)
+  if (input.id !== undefined && !row) errors.invalid(field('id'), `This pipeline has no stage with id ${input.id}.`)
   if (row && input.code !== undefined && input.code !== row.code)
-    found.invalid(field('code'), 'The code of a stage cannot change.')
-  if (!row && input.name === undefined) found.invalid(field('name'), 'The field is required.')
+    errors.invalid(field('code'), 'The code of a stage cannot change.')
+  if (!row && input.name === undefined) errors.invalid(field('name'), 'The field is required.')
   const name = input.name ?? row?.name ?? ''
   const code = row?.code ?? ownCode
   if (code === '' && name !== '')
-    found.invalid(field('name'), 'The name has no letter or digit to make a code of; send a code.')
+    errors.invalid(field('name'), 'The name has no letter or digit to make a code of; send a code.')
   const only = fixedProbability[code]
   if (only !== undefined && input.probability !== undefined && input.probability !== only) {
-    found.invalid(field('probability'), `The probability of ${code} is always ${only}.`)
+    errors.invalid(field('probability'), `The probability of ${code} is always ${only}.`)
   }
   return {
     id: row?.id ?? null,
@@ -110,7 +110,7 @@ function addFixed(planned: PlannedStage[]): void {
 function refuseDuplicates(
   planned: readonly PlannedStage[],
   inputs: readonly StageInput[],
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): void {
   for (const [index, stage] of planned.entries()) {
     if (stage.code === '') continue
@@ -118,9 +118,9 @@ function refuseDuplicates(
     const { code, name } = inputs[index] ?? {}
     const field = code !== undefined ? 'code' : name !== undefined ? 'name' : 'id'
     if (before.some(({ code }) => code === stage.code))
-      found.invalid(`stages.${index}.${field}`, `The code ${stage.code} occurs twice.`)
+      errors.invalid(`stages.${index}.${field}`, `The code ${stage.code} occurs twice.`)
     else if (before.some(({ name }) => fold(name) === fold(stage.name)))
-      found.invalid(`stages.${index}.name`, `The name ${stage.name} occurs twice.`)
+      errors.invalid(`stages.${index}.name`, `The name ${stage.name} occurs twice.`)
   }
 }
 

@@ -1,11 +1,11 @@
 // The columns of the CSV export of products (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type Columns, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
-export const productColumns = async (ctx: Context): Promise<Columns<Schema<'Product'>>> => [
+export const productColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Product'>>> => [
   ...plain('id', 'sku', 'name', 'description', 'quantity', 'price', 'in_stock', 'allocated', 'on_hand'),
   tagNames,
   ...(await customColumns(ctx, 'products')),

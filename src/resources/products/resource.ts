@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { Schema } from '../../contract/types.ts'
 import { canCall } from '../../kernel/context.ts'
-import { linked, money, text, value } from '../../kernel/query/filter.ts'
+import { linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { unique } from '../../kernel/resource/references.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -38,10 +38,10 @@ export const products = defineResource(
       updated_at: 'products.updated_at',
     },
     filter: () => ({
-      sku: text('products.sku_key'),
-      name: text('products.name_key'),
-      price: money('products.price'),
-      quantity: money('products.quantity'),
+      sku: textField('products.sku_key'),
+      name: textField('products.name_key'),
+      price: moneyField('products.price'),
+      quantity: moneyField('products.quantity'),
       in_stock: value('products.in_stock'),
       on_hand: value('products.on_hand'),
       warehouse_id: linked('product_inventories', 'products.id', 'product_id', 'warehouse_id'),
@@ -55,7 +55,7 @@ export const products = defineResource(
       { text: 'products.description' },
     ],
     toRow: async ({ sku, name, description, quantity, price, tag_ids }, writing) => {
-      const { ctx, current, found } = writing
+      const { ctx, current, errors } = writing
       const key = sku === undefined ? undefined : fold(sku)
       await unique(writing, {
         field: 'sku',
@@ -66,7 +66,7 @@ export const products = defineResource(
         except: current?.id ?? null,
         noun: 'product',
       })
-      await checkTagIds(ctx, found, tag_ids)
+      await checkTagIds(ctx, errors, tag_ids)
       return {
         sku,
         sku_key: key,

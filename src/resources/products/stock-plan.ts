@@ -24,14 +24,14 @@ export async function planStock(
   present: readonly Inventory[],
   { inventories, warehouse_id: scope }: Schema<'InventoriesUpdate'>,
 ): Promise<Planned[]> {
-  const found = new ValidationErrors(ctx.refused)
+  const errors = new ValidationErrors(ctx.refused)
   const warehouseOf = await locationsOf(ctx, inventories)
   const known = await warehousesOf(ctx, [scope, ...inventories.map(({ warehouse_id: id }) => id)])
   const isUnknown = (id: number | undefined): boolean => id !== undefined && !known.has(id)
-  if (isUnknown(scope)) found.invalid('warehouse_id', `No warehouse has id ${scope}.`)
+  if (isUnknown(scope)) errors.invalid('warehouse_id', `No warehouse has id ${scope}.`)
   const taken = new Set<number>()
   const plan = inventories.map((input, index) => {
-    const below = found.nested(`inventories.${index}`)
+    const below = errors.nested(`inventories.${index}`)
     const row =
       input.id === undefined
         ? present.find((each) => each.warehouse_location_id === input.warehouse_location_id)
@@ -55,7 +55,7 @@ export async function planStock(
       below.invalid('allocated', 'Must not be more than in_stock.')
     return { row, warehouse_id: warehouseId ?? 0, warehouse_location_id: locationId ?? 0, in_stock, allocated }
   })
-  found.throwIfAny()
+  errors.throwIfAny()
   for (const [index, { expected_in_stock: expected }] of inventories.entries()) {
     const is = plan[index]?.row?.in_stock ?? 0
     if (expected !== undefined && expected !== is)

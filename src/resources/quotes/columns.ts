@@ -1,13 +1,20 @@
 // The columns of the CSV export of quotes (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { addressColumns, bookkeeping, type Columns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
+import {
+  addressColumns,
+  bookkeeping,
+  type CsvColumns,
+  line,
+  listColumn,
+  plain,
+} from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
 type Quote = Schema<'Quote'>
 
-export const quoteColumns = async (ctx: Context): Promise<Columns<Quote>> => [
+export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Quote>> => [
   ...plain('id', 'subject', 'description', 'person_id', 'user_id'),
   ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),

@@ -49,13 +49,13 @@ export async function planItems(
   ctx: Context,
   quoteId: number | null,
   inputs: readonly Input[],
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<PlannedItem[]> {
   const present = quoteId === null ? [] : await loadItems(ctx, [quoteId])
   const products = await loadPricedProducts(ctx, inputs)
   const taken = new Set<number>()
   return inputs.map((input, index) => {
-    const below = found.nested(`items.${index}`)
+    const below = errors.nested(`items.${index}`)
     const row = present.find(({ id }) => id === input.id)
     if (input.id !== undefined && !row) below.invalid('id', `This quote has no item with id ${input.id}.`)
     if (row && taken.has(row.id)) below.invalid('id', 'This item occurs twice.')
@@ -68,14 +68,14 @@ function planItem(
   row: Item | undefined,
   input: Input,
   { products, index }: { products: Map<number, PricedProduct>; index: number },
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): PlannedItem {
   const productId = input.product_id === undefined ? (row?.product_id ?? null) : input.product_id
   const isNewProduct = productId !== null && productId !== row?.product_id
   const product = isNewProduct ? products.get(productId) : undefined
   if (productId === null && (row ? row.product_id !== null : input.id === undefined))
-    found.invalid('product_id', 'The field is required.')
-  if (isNewProduct && !product) found.invalid('product_id', `No product has id ${productId}.`)
+    errors.invalid('product_id', 'The field is required.')
+  if (isNewProduct && !product) errors.invalid('product_id', `No product has id ${productId}.`)
   const kept = product ?? row
   const planned = {
     id: row?.id ?? null,
@@ -91,7 +91,7 @@ function planItem(
     tax_amount: scaled(input.tax_amount) ?? fixedAmount(row, 'tax'),
     sort_order: input.sort_order ?? row?.sort_order ?? index + 1,
   }
-  return { ...planned, ...totalsOf(planned, found) }
+  return { ...planned, ...totalsOf(planned, errors) }
 }
 
 /**
@@ -103,7 +103,7 @@ const fixedAmount = (row: Item | undefined, what: 'discount' | 'tax'): number =>
 
 function totalsOf(
   item: Omit<PlannedItem, 'total'>,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'> {
   const { total, discount_amount, tax_amount } = lineTotals({
     price: BigInt(item.price),
@@ -114,10 +114,10 @@ function totalsOf(
     tax_amount: BigInt(item.tax_amount),
   })
   if (!isAmount(total)) {
-    found.invalid('quantity', 'Price times quantity exceeds the largest amount.')
+    errors.invalid('quantity', 'Price times quantity exceeds the largest amount.')
     return { total: 0, discount_amount: 0, tax_amount: 0 }
   }
-  if (discount_amount > total) found.invalid('discount_amount', 'Must not be more than price times quantity.')
+  if (discount_amount > total) errors.invalid('discount_amount', 'Must not be more than price times quantity.')
   return { total: Number(total), discount_amount: Number(discount_amount), tax_amount: Number(tax_amount) }
 }
 

@@ -32,10 +32,10 @@ async function unlink(ctx: Context, { leadId, quoteId }: LeadQuote, missing: Err
  */
 async function attach(ctx: Context, link: LeadQuote, named: 'lead_id' | 'quote_id'): Promise<void> {
   if (await isLinked(ctx, link)) return
-  const found = new ValidationErrors()
-  if (named === 'lead_id') await checkReference({ ctx, found }, named, link.leadId, leads)
-  else await checkReference({ ctx, found }, named, link.quoteId, quotes)
-  found.throwIfAny()
+  const errors = new ValidationErrors()
+  if (named === 'lead_id') await checkReference({ ctx, errors }, named, link.leadId, leads)
+  else await checkReference({ ctx, errors }, named, link.quoteId, quotes)
+  errors.throwIfAny()
   await linkLead(ctx, link)
   await quotes.touch(ctx, link.quoteId)
 }

@@ -4,7 +4,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { flagged, linked, money, text, value } from '../../kernel/query/filter.ts'
+import { flagged, linked, moneyField, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -45,7 +45,7 @@ const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.ti
  */
 async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
   if (sent !== null) return resolveOwnerId(writing, sent)
-  if (writing.current?.user_id !== null) writing.found.invalid('user_id', 'The field must not be null.')
+  if (writing.current?.user_id !== null) writing.errors.invalid('user_id', 'The field must not be null.')
   return undefined
 }
 
@@ -53,12 +53,12 @@ async function ownerColumn(writing: Writing<Row>, sent: number | null | undefine
  * Returns the address columns. Adds an error unless the billing address is complete. The shipping
  * address may be incomplete or missing.
  */
-function addresses({ billing_address, shipping_address }: Body, { current, found }: Writing<Row>) {
+function addresses({ billing_address, shipping_address }: Body, { current, errors }: Writing<Row>) {
   const billing = mergeAddress(current?.billing_address ?? null, billing_address)
-  if (billing === null) found.invalid('billing_address', 'The field is required.')
+  if (billing === null) errors.invalid('billing_address', 'The field is required.')
   const merged = readAddress(billing ?? null)
   for (const part of ['address', 'city', 'country', 'postcode'] as const)
-    if (merged && merged[part] === null) found.invalid(`billing_address.${part}`, 'The field is required.')
+    if (merged && merged[part] === null) errors.invalid(`billing_address.${part}`, 'The field is required.')
   return {
     billing_address: billing,
     shipping_address: mergeAddress(current?.shipping_address ?? null, shipping_address),
@@ -69,13 +69,13 @@ function addresses({ billing_address, shipping_address }: Body, { current, found
  * Returns the columns of discount, adjustment and totals. Returns no columns when an update
  * contains neither items nor discount nor adjustment.
  */
-async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
+async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body
   if (current && items === undefined && percent === undefined && adjusted === undefined) return {}
-  const before = found.size
+  const before = errors.size
   const id = current?.id ?? null
   const planned: Pick<PlannedItem, 'total' | 'discount_amount' | 'tax_amount'>[] =
-    items === undefined && id !== null ? await loadItems(ctx, [id]) : await planItems(ctx, id, items ?? [], found)
+    items === undefined && id !== null ? await loadItems(ctx, [id]) : await planItems(ctx, id, items ?? [], errors)
   const discountPercent = percent === undefined ? (current?.discount_percent ?? 0) : toScaled(percent)
   const adjustment = adjusted === undefined ? (current?.adjustment_amount ?? 0) : toScaled(adjusted)
   const lines = planned.map(({ total, discount_amount, tax_amount }) => ({
@@ -85,8 +85,8 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   }))
   const totals = quoteTotals(lines, BigInt(discountPercent), BigInt(adjustment))
   // The totals are not checked when items, discount or adjustment have errors.
-  const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => found.isRefused(each))
-  if (!isRefused && found.size === before) checkTotals(totals, BigInt(adjustment), found)
+  const isRefused = (['items', 'discount_percent', 'adjustment_amount'] as const).some((each) => errors.isRefused(each))
+  if (!isRefused && errors.size === before) checkTotals(totals, BigInt(adjustment), errors)
   return {
     discount_percent: discountPercent,
     adjustment_amount: adjustment,
@@ -97,25 +97,25 @@ async function totalColumns(body: Body, { ctx, current, found }: Writing<Row>) {
   }
 }
 
-function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, found: ValidationErrors): void {
+function checkTotals(totals: ReturnType<typeof quoteTotals>, adjustment: bigint, errors: ValidationErrors): void {
   const { sub_total, tax_amount, grand_total } = totals
   if (![sub_total, tax_amount, grand_total - adjustment].every(isAmount))
-    found.invalid('items', 'The total of the items exceeds the largest amount.')
-  else if (grand_total < 0n) found.invalid('adjustment_amount', 'The total of the quote must not be negative.')
+    errors.invalid('items', 'The total of the items exceeds the largest amount.')
+  else if (grand_total < 0n) errors.invalid('adjustment_amount', 'The total of the quote must not be negative.')
   else if (!isAmount(grand_total))
-    found.invalid('adjustment_amount', 'The total of the quote exceeds the largest amount.')
+    errors.invalid('adjustment_amount', 'The total of the quote exceeds the largest amount.')
 }
 
 async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
-  const { ctx, current, found } = writing
+  const { ctx, current, errors } = writing
   const { subject, person_id, expired_at, lead_id } = body
   const totals = await totalColumns(body, writing)
   if (expired_at && expired_at !== current?.expired_at && expired_at < todayOf(ctx))
-    found.invalid('expired_at', 'Must be today or later.')
+    errors.invalid('expired_at', 'Must be today or later.')
   if (person_id !== current?.person_id) await checkReference(writing, 'person_id', person_id, persons)
   const isKnown = current && lead_id && (await isLinked(ctx, { leadId: lead_id, quoteId: current.id }))
   if (!isKnown) await checkReference(writing, 'lead_id', lead_id, leads)
-  await checkTagIds(ctx, found, body.tag_ids)
+  await checkTagIds(ctx, errors, body.tag_ids)
   return {
     subject,
     subject_key: subject === undefined ? undefined : fold(subject),
@@ -164,7 +164,7 @@ export const quotes = defineResource(
       updated_at: 'quotes.updated_at',
     },
     filter: (ctx) => ({
-      subject: text('quotes.subject_key'),
+      subject: textField('quotes.subject_key'),
       user_id: value('quotes.user_id'),
       person_id: value('quotes.person_id'),
       lead_id: linked('lead_quotes', 'quotes.id', 'quote_id', 'lead_id'),
@@ -173,10 +173,10 @@ export const quotes = defineResource(
         wanted ? sql<SqlBool>`quotes.expired_at < ${todayOf(ctx)}` : sql<SqlBool>`quotes.expired_at >= ${todayOf(ctx)}`,
       ),
       tag_id: linked('quote_tags', 'quotes.id', 'quote_id', 'tag_id'),
-      sub_total: money('quotes.sub_total'),
-      discount_amount: money('quotes.discount_amount'),
-      tax_amount: money('quotes.tax_amount'),
-      grand_total: money('quotes.grand_total'),
+      sub_total: moneyField('quotes.sub_total'),
+      discount_amount: moneyField('quotes.discount_amount'),
+      tax_amount: moneyField('quotes.tax_amount'),
+      grand_total: moneyField('quotes.grand_total'),
       expired_at: value('quotes.expired_at'),
     }),
     searchDocument,

@@ -8,7 +8,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, isProtected } from '../../kernel/errors.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { text, value } from '../../kernel/query/filter.ts'
+import { textField, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
@@ -32,15 +32,15 @@ export const roles = defineResource({
         ),
       ),
   sort: { id: 'roles.id', name: 'roles.name_key', created_at: 'roles.created_at' },
-  filter: () => ({ name: text('roles.name_key'), permission_type: value('roles.permission_type') }),
+  filter: () => ({ name: textField('roles.name_key'), permission_type: value('roles.permission_type') }),
   search: [{ key: 'roles.name_key' }, { text: 'roles.description' }],
   governs: ['permission_type'],
   toRow: async (body, writing) => {
-    const { current, found } = writing
+    const { current, errors } = writing
     const ctx = await withCurrentCaller(writing.ctx)
     const named = await uniqueName(writing, { table: 'roles', entity: 'roles', noun: 'role' }, body.name)
     const granted = grantsOf(body, current)
-    if (!found.any) {
+    if (!errors.any) {
       checkCeiling(ctx, body, current, granted)
       if (current && isRegranted(current, granted)) await requireHoldersWithinView(ctx, current.id)
       if (current) await checkLockOut(ctx, current, granted)

@@ -3,7 +3,7 @@
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { text } from '../../kernel/query/filter.ts'
+import { textField } from '../../kernel/query/filter.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { leadsCount, refuseLastOrUsed } from './usage.ts'
@@ -36,7 +36,7 @@ export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) =>
       .selectAll(table)
       .select(leadsCount(ctx, column, `${table}.id`)),
   sort: { id: `${table}.id`, name: `${table}.name_key`, created_at: `${table}.created_at` },
-  filter: () => ({ name: text(`${table}.name_key`) }),
+  filter: () => ({ name: textField(`${table}.name_key`) }),
   search: [{ key: `${table}.name_key` }],
   toRow: ({ name }: { name?: string }, writing: Writing<Row>) => uniqueName(writing, { table, entity, noun }, name),
   toReply: (row: Row): Schema<'Source'> & Schema<'LeadType'> => ({

@@ -9,7 +9,7 @@ import { daysAfter } from '../../kernel/runtime/clock.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { cleanFiles } from '../files/clean-up.ts'
 import { revokeTokens } from '../tokens/rows.ts'
-import { discardKilledRebuild, rebuildSearch } from './search-rebuild.ts'
+import { discardKilledRebuild, rebuildSearchOnline } from './search-rebuild.ts'
 
 interface Due {
   due: string
@@ -106,7 +106,7 @@ export const checkSearch = defineJob<Due>({
       return
     }
     log.error({ finding: found }, 'The search index disagrees with the records. Rebuilding it.')
-    if ((await rebuildSearch(ctx)) === null) log.info({}, 'Another process rebuilds the search index already.')
+    if ((await rebuildSearchOnline(ctx)) === null) log.info({}, 'Another process rebuilds the search index already.')
   },
 })
 

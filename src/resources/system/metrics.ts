@@ -12,7 +12,7 @@ import { isInRanges, isLoopback } from '../../kernel/auth/ip-ranges.ts'
 import { authenticate, unauthenticated } from '../../kernel/auth/tokens.ts'
 import { assertCanCall, type Context, now } from '../../kernel/context.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, Handlers } from '../../kernel/handler.ts'
+import type { Handlers, PublicGuards } from '../../kernel/handler.ts'
 import { ttlCache } from '../../kernel/runtime/ttl-cache.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import { mailJobKinds } from './mail-job-kinds.ts'
@@ -43,10 +43,10 @@ const forwarding =
  * but forwards requests of remote callers. Therefore a request does not count when it has a
  * forwarding header, the address of a trusted proxy, or a host name that is not local.
  */
-function isOfThisMachine({ ip, headers, requestOrigin: calledAt, services: { config } }: Context): boolean {
+function isOfThisMachine({ ip, headers, requestOrigin, services: { config } }: Context): boolean {
   if (Object.keys(headers).some((name) => forwarding.test(name))) return false
   if (isInRanges(ip ?? '', config.trustedProxies)) return false
-  const host = URL.canParse(calledAt) ? new URL(calledAt).hostname.replace(/^\[(.*)\]$/, '$1') : ''
+  const host = URL.canParse(requestOrigin) ? new URL(requestOrigin).hostname.replace(/^\[(.*)\]$/, '$1') : ''
   return isLoopback(ip ?? '') && (host === 'localhost' || isLoopback(host))
 }
 
@@ -164,7 +164,7 @@ async function oldestDue({ db, time, services }: Context): Promise<number> {
     .select(['run_at', 'kind'])
     .where('state', '=', 'waiting')
     .where('run_at', '<=', time.toISOString())
-    // Without a configured mail server, waiting mail jobs are no backlog.
+    // Without a configured mail server, waiting mail jobs are not a backlog.
     .$if(!services.mailer.isConfigured, (query) => query.where('kind', 'not in', mailJobKinds(services)))
     .orderBy('run_at')
     .limit(1)
@@ -235,7 +235,7 @@ function withoutDatabase(cause: unknown): string {
   return ''
 }
 
-export const gates: Gates = { getMetrics: admit }
+export const publicGuards: PublicGuards = { getMetrics: admit }
 
 export const handlers = {
   async getMetrics(ctx) {

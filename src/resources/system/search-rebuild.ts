@@ -33,7 +33,7 @@ async function withRebuildLock<T>(ctx: Context, work: () => Promise<T>): Promise
  * Rebuilds the index of all records while other requests read and write. Returns the number of
  * indexed records, or null when another process is rebuilding the index.
  */
-export const rebuildSearch = (ctx: Context): Promise<number | null> =>
+export const rebuildSearchOnline = (ctx: Context): Promise<number | null> =>
   withRebuildLock(ctx, () => ctx.services.searchIndex.rebuildOnline(ctx.services.store))
 
 /**

@@ -5,7 +5,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { OperationId, Schema } from '../../contract/types.ts'
 import { assertCanCall, author, type Context } from '../../kernel/context.ts'
 import type { Handlers } from '../../kernel/handler.ts'
-import { exists, text, value } from '../../kernel/query/filter.ts'
+import { exists, textField, value } from '../../kernel/query/filter.ts'
 import { oncePerBatch, queryCached } from '../../kernel/query/statement-cache.ts'
 import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
@@ -46,7 +46,7 @@ export const tags = defineResource({
       .where(usableTags(ctx)),
   sort: { id: 'tags.id', name: 'tags.name_key', created_at: 'tags.created_at' },
   filter: () => ({
-    name: text('tags.name_key'),
+    name: textField('tags.name_key'),
     // Colors are stored in upper case.
     color: exists((wanted) => sql`tags.color in (${sql.join(wanted.map((each) => String(each).toUpperCase()))})`),
     user_id: value('tags.user_id'),

@@ -59,12 +59,13 @@ export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 /** Adds a validation error for each id in `tag_ids` that no tag has. */
 export async function checkTagIds(
   ctx: Context,
-  found: ValidationErrors,
+  errors: ValidationErrors,
   ids: readonly number[] | undefined,
 ): Promise<void> {
   if (!ids || ids.length === 0) return
   const known = new Set((await tagRefs(ctx, [...new Set(ids)])).map(({ id }) => id))
-  for (const [index, id] of ids.entries()) if (!known.has(id)) found.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
+  for (const [index, id] of ids.entries())
+    if (!known.has(id)) errors.invalid(`tag_ids.${index}`, `No tag has id ${id}.`)
 }
 
 /**

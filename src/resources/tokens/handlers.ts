@@ -13,7 +13,7 @@ import { assertCanCall, type Context, canCall, hasPermission, now, requireUser }
 import { forbidden, notFound, Problem, ValidationErrors } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
 import { always, type Sight } from '../../kernel/query/event-visibility.ts'
-import { conditions, text, time, value } from '../../kernel/query/filter.ts'
+import { conditions, textField, time, value } from '../../kernel/query/filter.ts'
 import { page } from '../../kernel/query/page.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import type { Examine } from '../../kernel/resource/definition.ts'
@@ -29,7 +29,7 @@ const maxDays = 365
 const fields = {
   id: value('tokens.id'),
   user_id: value('tokens.user_id'),
-  name: text('tokens.name_key'),
+  name: textField('tokens.name_key'),
   kind: value('tokens.kind'),
   created_at: time('tokens.created_at'),
   expires_at: time('tokens.expires_at'),
@@ -122,9 +122,9 @@ const createToken: Handler<'createToken'> = async (ctx, { body }) => {
   const sent = [...new Set(body.allowed_ips ?? [])]
   // A calling token that is limited to networks passes this limit on to the new token.
   const allowedIps = sent.length > 0 ? sent : (ctx.token?.allowedIps ?? [])
-  const found = new ValidationErrors()
-  checkCreation(ctx, body, found)
-  found.throwIfAny()
+  const errors = new ValidationErrors()
+  checkCreation(ctx, body, errors)
+  errors.throwIfAny()
   const wanted = expiryOf(ctx, body)
   if (wanted === null && !hasPermission(ctx, othersKey)) throw forbidden(othersKey)
   const expiresAt = earliest(wanted, ctx.token?.expiresAt ?? null)
@@ -174,30 +174,30 @@ const expiryOf = (ctx: Context, { expires_at, expires_in_days }: Body<'createTok
  * that failed the schema.
  */
 export const examineCreation: Examine = async (ctx, { body }, refused) => {
-  const found = new ValidationErrors(refused)
-  checkCreation(ctx, body as Body<'createToken'>, found)
-  return found.all
+  const errors = new ValidationErrors(refused)
+  checkCreation(ctx, body as Body<'createToken'>, errors)
+  return errors.all
 }
 
 /** Adds the validation errors of a new token that the schema does not cover. */
-function checkCreation(ctx: Context, body: Body<'createToken'>, found: ValidationErrors): void {
+function checkCreation(ctx: Context, body: Body<'createToken'>, errors: ValidationErrors): void {
   for (const [index, ability] of (body.abilities ?? []).entries()) {
     if (!knownAbilities.includes(ability))
-      found.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
+      errors.invalid(`abilities.${index}`, `Unknown ability.${didYouMean(ability, knownAbilities)}`)
   }
   const reach = ctx.token?.allowedIps ?? []
   for (const [index, network] of (body.allowed_ips ?? []).entries()) {
     if (!isNetwork(network))
-      found.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
+      errors.invalid(`allowed_ips.${index}`, 'Must be an address or a CIDR range such as 10.0.0.0/8.')
     else if (reach.length > 0 && !isSubnetOf(network, reach))
-      found.invalid(`allowed_ips.${index}`, `Must lie within ${reach.join(', ')}, where this token may be used from.`)
+      errors.invalid(`allowed_ips.${index}`, `Must lie within ${reach.join(', ')}, where this token may be used from.`)
   }
   const { expires_at, expires_in_days } = body
   if (expires_at !== undefined && expires_in_days !== undefined)
-    found.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
+    errors.invalid('expires_in_days', 'Send either expires_at or expires_in_days.')
   else if (typeof expires_at === 'string') {
-    if (expires_at <= now(ctx)) found.invalid('expires_at', 'Must be in the future.')
-    else if (expires_at > daysFrom(ctx, maxDays)) found.invalid('expires_at', `Must be within ${maxDays} days.`)
+    if (expires_at <= now(ctx)) errors.invalid('expires_at', 'Must be in the future.')
+    else if (expires_at > daysFrom(ctx, maxDays)) errors.invalid('expires_at', `Must be within ${maxDays} days.`)
   }
 }
 

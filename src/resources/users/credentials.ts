@@ -33,7 +33,7 @@ export async function withPasswordHash<B extends Credentials>(ctx: Context, body
   return { ...body, password_hash: await hashPassword(ctx.services.config, body.password) }
 }
 
-type Finding = Pick<Writing<unknown>, 'ctx' | 'found'>
+type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>
 
 /**
  * Adds a validation error for an e-mail address that another user has, for a password that its
@@ -44,7 +44,7 @@ export async function checkCredentials(
   body: Credentials,
   current: { id: number; email: string; name: string } | null,
 ): Promise<void> {
-  const { found } = writing
+  const { errors } = writing
   const { email } = body
   const key = email === undefined ? undefined : fold(email)
   const except = current?.id ?? null
@@ -58,7 +58,7 @@ export async function checkCredentials(
     noun: 'user',
     owner: 'id',
   })
-  checkPassword(found, body, { email: email ?? current?.email ?? '', name: body.name ?? current?.name ?? '' })
+  checkPassword(errors, body, { email: email ?? current?.email ?? '', name: body.name ?? current?.name ?? '' })
 }
 
 /**
@@ -66,13 +66,13 @@ export async function checkCredentials(
  * password.
  */
 export function checkPassword(
-  found: Finding['found'],
+  errors: Finding['errors'],
   { password, password_confirmation }: Credentials,
   owner: { email: string; name: string },
 ): void {
-  if (password !== password_confirmation) found.invalid('password_confirmation', 'Must repeat the password.')
+  if (password !== password_confirmation) errors.invalid('password_confirmation', 'Must repeat the password.')
   const weakness = password === undefined ? undefined : weaknessOf(password, owner)
-  if (weakness !== undefined) found.invalid('password', weakness)
+  if (weakness !== undefined) errors.invalid('password', weakness)
 }
 
 /**

@@ -23,18 +23,18 @@ export function userRef(
  * visible to the caller. Only callers with a global view may send null.
  */
 export async function resolveOwnerId(
-  { ctx, current, found }: Writing<{ user_id: number | null }>,
+  { ctx, current, errors }: Writing<{ user_id: number | null }>,
   sent: number | null | undefined,
 ): Promise<number | null | undefined> {
   if (sent === undefined) return current ? undefined : (ctx.user?.id ?? null)
   if (current && sent === current.user_id) return undefined
   if (sent === null) {
     if (ctx.user && ctx.user.visibleOwners !== null)
-      found.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
+      errors.invalid('user_id', 'Only users with a global view can leave a record without an owner.')
     return null
   }
   const owner = await ctx.db.selectFrom('users').select('status').where('id', '=', sent).executeTakeFirst()
-  if (!owner || !canSeeOwner(ctx, sent)) found.invalid('user_id', `No user has id ${sent}.`)
-  else if (owner.status !== 1) found.invalid('user_id', 'This user is not active.')
+  if (!owner || !canSeeOwner(ctx, sent)) errors.invalid('user_id', `No user has id ${sent}.`)
+  else if (owner.status !== 1) errors.invalid('user_id', 'This user is not active.')
   return sent
 }

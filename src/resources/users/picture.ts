@@ -19,7 +19,7 @@ export const picturePath = (fileId: number | null): string | null =>
   fileId === null ? null : pathTo(operations.downloadFile, fileId)
 
 /** Adds a validation error when the file does not exist or is not a picture within `limits`. */
-export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'found'>, fileId: number | null | undefined) =>
+export const checkPicture = (writing: Pick<Writing<unknown>, 'ctx' | 'errors'>, fileId: number | null | undefined) =>
   checkFileReference(writing, 'image_file_id', fileId, limits)
 
 /**

@@ -7,7 +7,7 @@ import { withCurrentCaller } from '../../kernel/auth/tokens.ts'
 import type { Context } from '../../kernel/context.ts'
 import { notFound } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { linked, text, value } from '../../kernel/query/filter.ts'
+import { linked, textField, value } from '../../kernel/query/filter.ts'
 import { visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Resource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { massDestroy, massUpdate } from '../../kernel/resource/mass.ts'
@@ -60,8 +60,8 @@ const baseUsers = defineResource({
     created_at: 'users.created_at',
   },
   filter: () => ({
-    name: text('users.name_key'),
-    email: text('users.email_key'),
+    name: textField('users.name_key'),
+    email: textField('users.email_key'),
     status: value('users.status'),
     view_permission: value('users.view_permission'),
     role_id: value('users.role_id'),
@@ -73,7 +73,7 @@ const baseUsers = defineResource({
     await checkPicture(writing, body.image_file_id)
     const joining = await joiningOf(body, writing)
     checkOwn(body, writing)
-    if (!writing.found.any) await checkStanding(body, writing, joining)
+    if (!writing.errors.any) await checkStanding(body, writing, joining)
     const { name, email, status, view_permission, role_id, password_hash } = body
     return {
       name,
@@ -156,15 +156,15 @@ async function joiningOf({ role_id, group_ids }: Write, writing: Writing<Row>): 
  * Adds a validation error for each field that users may not change here on their own account
  * (DOMAIN 15.6). Users change their e-mail address and password through `/account`.
  */
-function checkOwn(body: Write, { ctx, current, found }: Writing<Row>): void {
+function checkOwn(body: Write, { ctx, current, errors }: Writing<Row>): void {
   if (!current || current.id !== ctx.user?.id) return
   for (const field of ['role_id', 'view_permission'] as const) {
     if (body[field] !== undefined && body[field] !== current[field])
-      found.invalid(field, 'You cannot change this on your own account.')
+      errors.invalid(field, 'You cannot change this on your own account.')
   }
   const inAccount = `Change your own with PUT ${operations.updateAccount.path}, which asks for the current password.`
-  if (body.email !== undefined && body.email !== current.email) found.invalid('email', inAccount)
-  if (body.password !== undefined) found.invalid('password', inAccount)
+  if (body.email !== undefined && body.email !== current.email) errors.invalid('email', inAccount)
+  if (body.password !== undefined) errors.invalid('password', inAccount)
 }
 
 /**

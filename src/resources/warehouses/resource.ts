@@ -1,7 +1,7 @@
 // Warehouses (DOMAIN 11.3). The reply of a warehouse includes its locations.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
-import { linked, text } from '../../kernel/query/filter.ts'
+import { linked, textField } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { mergeAddress, readAddress, requireAddress } from '../../kernel/values/address.ts'
@@ -17,15 +17,15 @@ type Body = Schema<'WarehouseUpdate'>
 const fields = ['contact_emails', 'contact_numbers'] as const
 
 async function columnsOf(body: Body, writing: Writing<Row>): Promise<Record<string, unknown>> {
-  const { ctx, current, found } = writing
-  const emails = cleanContactPoints('contact_emails', body.contact_emails, found)
-  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, found)
+  const { ctx, current, errors } = writing
+  const emails = cleanContactPoints('contact_emails', body.contact_emails, errors)
+  const numbers = cleanContactPoints('contact_numbers', body.contact_numbers, errors)
   for (const field of fields) {
-    await checkUniquePoints(ctx, 'warehouses', field, body[field], current?.id ?? null, found)
+    await checkUniquePoints(ctx, 'warehouses', field, body[field], current?.id ?? null, errors)
   }
-  await checkTagIds(ctx, found, body.tag_ids)
+  await checkTagIds(ctx, errors, body.tag_ids)
   const address = mergeAddress(current?.contact_address ?? null, body.contact_address)
-  if (body.contact_address !== undefined) requireAddress('contact_address', address ?? null, found)
+  if (body.contact_address !== undefined) requireAddress('contact_address', address ?? null, errors)
   return {
     ...(await uniqueName(writing, { table: 'warehouses', entity: 'warehouses', noun: 'warehouse' }, body.name)),
     description: body.description,
@@ -65,8 +65,8 @@ export const warehouses = defineResource(
       created_at: 'warehouses.created_at',
     },
     filter: () => ({
-      name: text('warehouses.name_key'),
-      contact_name: text('warehouses.contact_name_key'),
+      name: textField('warehouses.name_key'),
+      contact_name: textField('warehouses.contact_name_key'),
       tag_id: linked('warehouse_tags', 'warehouses.id', 'warehouse_id', 'tag_id'),
     }),
     search: [

@@ -56,7 +56,7 @@ const isAlways = ({ entity, code, isOwn }: Attribute): boolean =>
  * fields. Adds a validation error for each invalid field of the body.
  */
 export async function planFields(
-  { ctx, current, found }: Pick<Writing<{ id: number; create_lead: number }>, 'ctx' | 'current' | 'found'>,
+  { ctx, current, errors }: Pick<Writing<{ id: number; create_lead: number }>, 'ctx' | 'current' | 'errors'>,
   body: Body,
 ): Promise<Planned[] | undefined> {
   const createsLead = body.create_lead ?? current?.create_lead === 1
@@ -65,13 +65,13 @@ export async function planFields(
   if (body.attributes === undefined && present.length > 0) {
     // A form that does not create leads must not have fields of leads.
     const hasLeads = present.some(({ entity_type }) => entity_type === 'leads')
-    if (!createsLead && hasLeads) found.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
+    if (!createsLead && hasLeads) errors.invalid('create_lead', 'Fields of leads are on the form; remove them first.')
     return undefined
   }
   const taken = new Set<number>()
   const planned: Planned[] = []
   for (const [index, input] of (body.attributes ?? []).entries()) {
-    const below = found.nested(`attributes.${index}`)
+    const below = errors.nested(`attributes.${index}`)
     const row = present.find(({ id, attribute_id }) =>
       input.id === undefined ? attribute_id === input.attribute_id : id === input.id,
     )
@@ -95,17 +95,17 @@ function attributeOf(
   { id, attribute_id }: Input,
   row: Row | undefined,
   createsLead: boolean,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Attribute | undefined {
-  if (id !== undefined && !row) found.invalid('id', `This form has no field with id ${id}.`)
-  else if (id === undefined && attribute_id === undefined) found.invalid('attribute_id', 'The field is required.')
+  if (id !== undefined && !row) errors.invalid('id', `This form has no field with id ${id}.`)
+  else if (id === undefined && attribute_id === undefined) errors.invalid('attribute_id', 'The field is required.')
   else if (row && attribute_id !== undefined && attribute_id !== row.attribute_id)
-    found.invalid('attribute_id', 'A field keeps its attribute.')
+    errors.invalid('attribute_id', 'A field keeps its attribute.')
   const attribute = attributes.get(row?.attribute_id ?? attribute_id ?? 0)
   if (!attribute && (row || attribute_id !== undefined))
-    found.invalid('attribute_id', `No attribute of persons or leads that a form can have has id ${attribute_id}.`)
+    errors.invalid('attribute_id', `No attribute of persons or leads that a form can have has id ${attribute_id}.`)
   if (attribute?.entity === 'leads' && !createsLead)
-    found.invalid('attribute_id', 'A form has fields of leads only when it creates leads.')
+    errors.invalid('attribute_id', 'A form has fields of leads only when it creates leads.')
   return attribute
 }
 
@@ -115,19 +115,19 @@ async function planOne(
   input: Input,
   row: Row | undefined,
   index: number,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<Planned> {
   const sent = input.default_value
   // An unchanged default is not checked again. It stays valid even if the record that it refers to
   // has been deleted (DOMAIN 3.4).
   const stays = row !== undefined && (sent === undefined || isDeepStrictEqual(sent, presentDefault(row)))
-  const stored = stays ? row.default_value : await checkDefault({ ctx, found }, attribute, sent ?? null)
+  const stored = stays ? row.default_value : await checkDefault({ ctx, errors }, attribute, sent ?? null)
   const isRequired = isAlways(attribute) || (input.is_required ?? (row ? row.is_required === 1 : attribute.isRequired))
   const isHidden = input.is_hidden ?? row?.is_hidden === 1
   if (isAlways(attribute) && input.is_required === false)
-    found.invalid('is_required', 'Name and e-mail address are always required.')
+    errors.invalid('is_required', 'Name and e-mail address are always required.')
   if (isHidden && isRequired && stored === null)
-    found.invalid('is_hidden', 'A required field needs a default to be hidden.')
+    errors.invalid('is_hidden', 'A required field needs a default to be hidden.')
   return {
     id: row?.id,
     attribute_id: attribute.id,

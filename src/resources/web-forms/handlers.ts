@@ -5,7 +5,7 @@ import { countCall } from '../../kernel/auth/attempt-limits.ts'
 import type { Context } from '../../kernel/context.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'
 import { download } from '../../kernel/files/download.ts'
-import type { Gates, Handler, Handlers } from '../../kernel/handler.ts'
+import type { Handler, Handlers, PublicGuards } from '../../kernel/handler.ts'
 import { textTag } from '../../kernel/write/etag.ts'
 import { embeddedScript } from './browser-script.ts'
 import { answerPage, formPage } from './page.ts'
@@ -25,7 +25,7 @@ async function admit(ctx: Context): Promise<void> {
   await countCall(ctx, 'web-form', maxCalls, minuteMs)
 }
 
-export const gates: Gates = { submitWebForm: admit }
+export const publicGuards: PublicGuards = { submitWebForm: admit }
 
 const zoneOf = ({ services }: Context): string => services.config.timezone
 

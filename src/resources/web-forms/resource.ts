@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Schema } from '../../contract/types.ts'
 import { warn } from '../../kernel/context.ts'
 import { ValidationErrors } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { loadFields, planFields, saveFields } from './fields.ts'
@@ -21,12 +21,12 @@ const colors = [
   'attribute_label_color',
 ] as const
 
-function checkSuccess({ current, found }: Pick<Writing<Row>, 'current' | 'found'>, body: Body): void {
+function checkSuccess({ current, errors }: Pick<Writing<Row>, 'current' | 'errors'>, body: Body): void {
   const action = body.submit_success_action ?? current?.submit_success_action
   const content = body.submit_success_content ?? current?.submit_success_content ?? ''
   if (action !== 'redirect') return
   if (!URL.canParse(content) || !/^https?:$/.test(new URL(content).protocol))
-    found.invalid('submit_success_content', 'Must be an http or https URL to go to.')
+    errors.invalid('submit_success_content', 'Must be an http or https URL to go to.')
 }
 
 export const webForms = defineResource({
@@ -42,9 +42,9 @@ export const webForms = defineResource({
   rows: (_ctx, db) => db.selectFrom('web_forms').selectAll('web_forms'),
   sort: { id: 'web_forms.id', title: 'web_forms.title_key', created_at: 'web_forms.created_at' },
   filter: () => ({
-    title: text('web_forms.title_key'),
+    title: textField('web_forms.title_key'),
     form_id: value('web_forms.form_id'),
-    create_lead: flag('web_forms.create_lead'),
+    create_lead: flagField('web_forms.create_lead'),
   }),
   search: [{ key: 'web_forms.title_key' }, { text: 'web_forms.description' }],
   governs: ['submit_success_action', 'create_lead'],
@@ -100,7 +100,7 @@ export const webForms = defineResource({
   },
   afterSave: async (ctx, id, body) => {
     const current = await ctx.db.selectFrom('web_forms').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
-    const planned = await planFields({ ctx, current, found: new ValidationErrors() }, body)
+    const planned = await planFields({ ctx, current, errors: new ValidationErrors() }, body)
     if (planned) await saveFields(ctx, id, planned)
     const stored = { create_lead: current.create_lead === 1, attributes: (await loadFields(ctx, [id])).get(id) ?? [] }
     for (const { field, message } of missingAttributeWarnings(await loadFormAttributes(ctx), stored))

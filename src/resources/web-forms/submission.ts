@@ -42,8 +42,8 @@ export async function submit(asked: Context, form: PublicForm, sent: Schema<'Web
 
 const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>): Promise<void> =>
   transaction(ctx, async (ctx) => {
-    const found = new ValidationErrors()
-    const said = reportOnce(found)
+    const errors = new ValidationErrors()
+    const said = reportOnce(errors)
     const values = {
       persons: await valuesOf(ctx, form, 'persons', sent.persons, said),
       leads: await valuesOf(ctx, form, 'leads', sent.leads ?? {}, said),
@@ -56,7 +56,7 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     const words = withFormNames(said, 'persons', taken.persons)
     await (person ? checkPerson(ctx, person, words) : checkValues(ctx, 'persons', values.persons, words))
     if (form.createsLead) await checkValues(ctx, 'leads', values.leads, withFormNames(said, 'leads', taken.leads))
-    found.throwIfAny()
+    errors.throwIfAny()
     if (!person) return
     // A value of another record never causes an error, so visitors cannot find out whether a value
     // is stored (DOMAIN 19).
@@ -92,13 +92,13 @@ async function valuesOf(
   { fields }: PublicForm,
   entity: Entity,
   sent: Json,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<Json> {
   const own = fields.filter((field) => field.entity === entity)
   const shown = own.filter(({ isShown }) => isShown)
   const strange = Object.keys(sent).filter((key) => !shown.some((field) => field.key === key))
   for (const key of strange.slice(0, maxFields))
-    found.invalid(`${entity}.${key.slice(0, maxKeyLength)}`, 'The form has no such field.')
+    errors.invalid(`${entity}.${key.slice(0, maxKeyLength)}`, 'The form has no such field.')
   const values: Json = {}
   const custom: Json = {}
   for (const field of own) {
@@ -107,7 +107,7 @@ async function valuesOf(
       ? readFieldValue(attribute, Object.hasOwn(sent, key) ? sent[key] : undefined)
       : await kept(ctx, field)
     const isMissing = isBlank(value) || (attribute.type === 'boolean' && value === false)
-    if (isShown && isRequired && isMissing) found.invalid(`${entity}.${key}`, 'The field is required.')
+    if (isShown && isRequired && isMissing) errors.invalid(`${entity}.${key}`, 'The field is required.')
     if (value !== undefined) (attribute.isOwn ? custom : values)[key] = value
   }
   return Object.keys(custom).length > 0 ? { ...values, custom_attributes: custom } : values
@@ -149,13 +149,13 @@ function checked<O extends 'createPerson' | 'createLead'>(
   { services: { contract, config } }: Context,
   operation: O,
   values: Json,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Body<O> | undefined {
   const reading = { zone: config.timezone, strict: config.strict }
-  const { value, errors } = bodyReader(contract, operation)(values, reading)
-  for (const [field, sentences] of Object.entries(errors))
-    for (const sentence of sentences) found.invalid(field, sentence)
-  return Object.keys(errors).length > 0 ? undefined : (value as Body<O>)
+  const { value, errors: refused } = bodyReader(contract, operation)(values, reading)
+  for (const [field, sentences] of Object.entries(refused))
+    for (const sentence of sentences) errors.invalid(field, sentence)
+  return Object.keys(refused).length > 0 ? undefined : (value as Body<O>)
 }
 
 /**
@@ -184,13 +184,13 @@ const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.re
  * Returns a collection that passes each validation error to `found` only once. Several rules may
  * report an identical error.
  */
-function reportOnce(found: ValidationErrors): ValidationErrors {
+function reportOnce(errors: ValidationErrors): ValidationErrors {
   const said = new Set<string>()
   const inner = new ValidationErrors()
   inner.invalid = (field, sentence) => {
     if (said.has(field + sentence)) return
     said.add(field + sentence)
-    found.invalid(field, sentence)
+    errors.invalid(field, sentence)
   }
   return inner
 }
@@ -199,9 +199,9 @@ function reportOnce(found: ValidationErrors): ValidationErrors {
  * Returns a collection that reports validation errors under the names of the form fields. Paths of
  * values that another record has go to `taken` instead, and cause no error.
  */
-function withFormNames(found: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
+function withFormNames(errors: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
   const inner = new ValidationErrors()
-  inner.invalid = (field, sentence) => found.invalid(fieldOf(entity, field), sentence)
+  inner.invalid = (field, sentence) => errors.invalid(fieldOf(entity, field), sentence)
   inner.taken = (field) => void taken.push(field)
   return inner
 }

@@ -106,7 +106,7 @@ const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id }
         error: 'This is a dry run: nothing was sent.',
         response_excerpt: null,
       }
-    : (await attemptDelivery(ctx, webhook, requestTemplateOf(webhook, ctx.services.seal), message)).attempt
+    : (await attemptDelivery(ctx, webhook, requestTemplateOf(webhook, ctx.services.encryption), message)).attempt
   const isSuccess = isAccepted(attempt)
   return {
     data: { state: isSuccess ? 'succeeded' : 'failed', attempt },

@@ -61,7 +61,7 @@ const defineDelivery = (kind: string, atOnce: number) =>
       if (!event) return stop('The event is no longer stored.')
       const viewers = await contextsOfViewers(ctx, row, webhook.changed_by_id)
       if (typeof viewers === 'string') return stop(viewers)
-      const template = requestTemplateOf(webhook, ctx.services.seal)
+      const template = requestTemplateOf(webhook, ctx.services.encryption)
       const message = await messageOf(viewers, row.message_id, event, template)
       return settle(ctx, row, await attemptDelivery(ctx, webhook, template, message, job.signal), job)
     },

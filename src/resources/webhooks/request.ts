@@ -26,12 +26,12 @@ export const requestTemplateOf = (
     raw_payload_type: string | null
     payload: string | null
   },
-  seal: Encryption,
+  encryption: Encryption,
 ): RequestTemplate => ({
   method: row.method as RequestTemplate['method'],
   end_point: row.end_point,
-  query_params: decryptValues(row.query_params_sealed, seal),
-  headers: decryptValues(row.headers_sealed, seal),
+  query_params: decryptValues(row.query_params_sealed, encryption),
+  headers: decryptValues(row.headers_sealed, encryption),
   payload_type: row.payload_type as RequestTemplate['payload_type'],
   raw_payload_type: row.raw_payload_type as RequestTemplate['raw_payload_type'],
   payload: readPayload(row.payload),

@@ -4,7 +4,7 @@ import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse, Problem } from '../../kernel/errors.ts'
 import type { Handler, Handlers } from '../../kernel/handler.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { daysAfter } from '../../kernel/runtime/clock.ts'
@@ -46,9 +46,9 @@ export const webhooks = defineResource({
       .select(changerColumns),
   sort: { id: 'webhooks.id', name: 'webhooks.name_key', created_at: 'webhooks.created_at' },
   filter: () => ({
-    name: text('webhooks.name_key'),
+    name: textField('webhooks.name_key'),
     entity_type: value('webhooks.entity_type'),
-    is_active: flag('webhooks.is_active'),
+    is_active: flagField('webhooks.is_active'),
   }),
   search: [{ key: 'webhooks.name_key' }, { text: 'webhooks.end_point' }, { text: 'webhooks.description' }],
   governs: ['payload_type', 'raw_payload_type'],
@@ -75,10 +75,10 @@ export const webhooks = defineResource({
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
       // A webhook sends only events that happen after its creation or after its last switching on.
       ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
-      ...(!current && { secret_sealed: ctx.services.seal.encrypt(newSecret()) }),
+      ...(!current && { secret_sealed: ctx.services.encryption.encrypt(newSecret()) }),
     }
     const changer = changedById(ctx, columns, current)
-    if (changer !== undefined && !writing.found.any)
+    if (changer !== undefined && !writing.errors.any)
       requireWebhookAbilities(ctx, {
         entity_type: body.entity_type === undefined ? (current?.entity_type ?? null) : body.entity_type,
         events: columns.events ?? current?.events ?? '[]',
@@ -132,17 +132,17 @@ interface Current {
  * a new address. Otherwise a user who may edit a webhook could send stored secrets to their own
  * server.
  */
-function requestColumns({ ctx, current, found }: Writing<Current>, { end_point, query_params, headers }: Body) {
-  const { seal } = ctx.services
+function requestColumns({ ctx, current, errors }: Writing<Current>, { end_point, query_params, headers }: Body) {
+  const { encryption } = ctx.services
   const { address, query } = end_point === undefined ? { address: undefined, query: [] } : splitQuery(end_point)
   const isMoved = current !== null && address !== undefined && address !== current.end_point
-  const about = { isMoved, seal, found }
+  const about = { isMoved, encryption, errors }
   const stored = current?.query_params_sealed ?? '[]'
   const sealed = encryptChanges({ ...about, field: 'query_params', sent: query_params, stored, nameOf: (key) => key })
-  const params = query.length === 0 ? sealed : mergeQueryValues(sealed ?? stored, query, seal)
-  if (query.some(({ key }) => key === '')) found.invalid('end_point', 'Every parameter of the query needs a name.')
+  const params = query.length === 0 ? sealed : mergeQueryValues(sealed ?? stored, query, encryption)
+  if (query.some(({ key }) => key === '')) errors.invalid('end_point', 'Every parameter of the query needs a name.')
   if (params !== undefined && query.length > 0 && maskValues(params).length > maxPairs)
-    found.invalid('end_point', `With query_params there must not be more than ${maxPairs} parameters.`)
+    errors.invalid('end_point', `With query_params there must not be more than ${maxPairs} parameters.`)
   return {
     end_point: address,
     query_params_sealed: params,
@@ -175,7 +175,7 @@ async function withSecret(ctx: Context, webhook: Webhook): Promise<Schema<'Webho
     .select('secret_sealed')
     .where('id', '=', webhook.id)
     .executeTakeFirstOrThrow()
-  return { ...webhook, secret: ctx.services.seal.decrypt(row.secret_sealed) }
+  return { ...webhook, secret: ctx.services.encryption.decrypt(row.secret_sealed) }
 }
 
 const createWebhook: Handler<'createWebhook'> = (ctx, { body }) =>
@@ -199,7 +199,7 @@ const rotateWebhookSecret: Handler<'rotateWebhookSecret'> = (ctx, { params: { id
         .set((eb) => ({
           previous_secret_sealed: eb.ref('secret_sealed'),
           previous_secret_until: daysAfter(ctx.time, 1),
-          secret_sealed: ctx.services.seal.encrypt(newSecret()),
+          secret_sealed: ctx.services.encryption.encrypt(newSecret()),
           ...(ctx.user && { changed_by_id: ctx.user.id }),
         }))
         .where('id', '=', id)

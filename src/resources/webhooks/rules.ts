@@ -41,24 +41,24 @@ export const isNeverSent = (name: string): boolean =>
   /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
 /** Adds a validation error for each rule that the webhook would break after the write. */
-export function checkRules({ ctx, current, found }: Writing<Current>, body: Body): void {
+export function checkRules({ ctx, current, errors }: Writing<Current>, body: Body): void {
   const { end_point: endPoint, headers = [], events = [] } = body
   const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
-  if (fault !== null) found.invalid('end_point', fault)
+  if (fault !== null) errors.invalid('end_point', fault)
   for (const [index, { key, value }] of headers.entries()) {
-    if (!token.test(key)) found.invalid(`headers.${index}.key`, 'Must be the name of a header.')
-    else if (reserved.test(key)) found.invalid(`headers.${index}.key`, 'This header is set by the server.')
-    if (/[\r\n]/.test(value ?? '')) found.invalid(`headers.${index}.value`, 'Must be one line.')
+    if (!token.test(key)) errors.invalid(`headers.${index}.key`, 'Must be the name of a header.')
+    else if (reserved.test(key)) errors.invalid(`headers.${index}.key`, 'This header is set by the server.')
+    if (/[\r\n]/.test(value ?? '')) errors.invalid(`headers.${index}.value`, 'Must be one line.')
   }
-  for (const [index, pattern] of events.entries()) checkPattern(`events.${index}`, pattern, found)
-  checkPayload({ current, found }, body)
+  for (const [index, pattern] of events.entries()) checkPattern(`events.${index}`, pattern, errors)
+  checkPayload({ current, errors }, body)
 }
 
-function checkPattern(field: string, pattern: string, found: Writing<Current>['found']): void {
+function checkPattern(field: string, pattern: string, errors: Writing<Current>['errors']): void {
   const names = stored.filter(eventMatcher(pattern))
-  if (names.length === 0) found.invalid(field, 'No event matches this pattern.')
+  if (names.length === 0) errors.invalid(field, 'No event matches this pattern.')
   else if (names.every(isNeverSent))
-    found.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
+    errors.invalid(field, 'Events of webhooks, tokens and the configuration are not sent.')
 }
 
 /**
@@ -77,17 +77,17 @@ function faultOf(endPoint: string, allowsHttp: boolean): string | null {
   return username || password ? 'Must not carry a name or password; send a header.' : null
 }
 
-function checkPayload({ current, found }: Pick<Writing<Current>, 'current' | 'found'>, body: Body): void {
+function checkPayload({ current, errors }: Pick<Writing<Current>, 'current' | 'errors'>, body: Body): void {
   const type = body.payload_type ?? current?.payload_type ?? 'default'
   const raw = body.raw_payload_type === undefined ? (current?.raw_payload_type ?? null) : body.raw_payload_type
   const payload = body.payload === undefined ? readPayload(current?.payload ?? null) : body.payload
   if (type === 'raw') {
-    if (raw === null) found.invalid('raw_payload_type', 'The field is required with a raw payload.')
-    if (typeof payload !== 'string') found.invalid('payload', 'Must be a string with a raw payload.')
+    if (raw === null) errors.invalid('raw_payload_type', 'The field is required with a raw payload.')
+    if (typeof payload !== 'string') errors.invalid('payload', 'Must be a string with a raw payload.')
     else if (raw === 'json' && !isJson(payload))
-      found.invalid('payload', 'Must be valid JSON once its placeholders are filled in.')
+      errors.invalid('payload', 'Must be valid JSON once its placeholders are filled in.')
   } else if (type === 'x-www-form-urlencoded' && !Array.isArray(payload)) {
-    found.invalid('payload', 'Must be a list of names and values with form fields.')
+    errors.invalid('payload', 'Must be a list of names and values with form fields.')
   }
 }
 

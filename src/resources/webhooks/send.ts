@@ -69,10 +69,10 @@ export async function attemptDelivery(
 }
 
 /** Returns the current secret, and for one day after a rotation also the previous secret. */
-function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: string): string[] {
+function secretsOf({ services: { encryption } }: Context, sealed: SigningSecrets, at: string): string[] {
   const { secret_sealed, previous_secret_sealed, previous_secret_until } = sealed
   const isInForce = previous_secret_sealed !== null && previous_secret_until !== null && at < previous_secret_until
-  const current = openOrNull(seal, secret_sealed)
+  const current = openOrNull(encryption, secret_sealed)
   if (current === null)
     throw new OutboundError(
       'invalid',
@@ -80,7 +80,7 @@ function secretsOf({ services: { seal } }: Context, sealed: SigningSecrets, at: 
     )
   // A previous secret that cannot be decrypted is skipped, because this may be why the user rotated
   // the secret.
-  return [current, (isInForce ? openOrNull(seal, previous_secret_sealed) : null) ?? []].flat()
+  return [current, (isInForce ? openOrNull(encryption, previous_secret_sealed) : null) ?? []].flat()
 }
 
 /**

@@ -38,8 +38,8 @@ export const maskValues = (stored: string): Schema<'WriteOnlyValue'>[] =>
 export const maskInput = (sent: readonly SentValue[]): SentValue[] =>
   sent.map(({ key, value }) => ({ key, ...(value !== undefined && { value: value ? mask : value }) }))
 
-export const decryptValues = (stored: string, seal: Encryption): DecryptedValue[] =>
-  read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(seal, sealed) }))
+export const decryptValues = (stored: string, encryption: Encryption): DecryptedValue[] =>
+  read(stored).map(({ key, sealed }) => ({ key, value: sealed === null ? '' : openOrNull(encryption, sealed) }))
 
 interface ValueChange {
   /** The field of the body to which validation errors refer. */
@@ -50,8 +50,8 @@ interface ValueChange {
   isMoved: boolean
   /** Normalizes a name: names with equal results count as the same name. */
   nameOf: (key: string) => string
-  seal: Encryption
-  found: ValidationErrors
+  encryption: Encryption
+  errors: ValidationErrors
 }
 
 const forAnotherAddress = 'The stored value was given for another address. Send the value again, or take it out.'
@@ -60,11 +60,19 @@ const forAnotherAddress = 'The stored value was given for another address. Send 
  * Returns the values to store, or undefined when the write keeps all stored values. A value that
  * equals the stored value keeps its ciphertext, so that the column does not change.
  */
-export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, found }: ValueChange): string | undefined {
+export function encryptChanges({
+  field,
+  sent,
+  stored,
+  isMoved,
+  nameOf,
+  encryption,
+  errors,
+}: ValueChange): string | undefined {
   const known = read(stored)
   if (sent === undefined) {
     if (isMoved && known.some(({ sealed }) => sealed !== null))
-      found.invalid(field, 'The stored values were given for another address. Send them again, or an empty list.')
+      errors.invalid(field, 'The stored values were given for another address. Send them again, or an empty list.')
     return undefined
   }
   const counts = new Map<string, number>()
@@ -74,7 +82,7 @@ export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, fou
     const place = counts.get(name) ?? 0
     counts.set(name, place + 1)
     const old = same[place]
-    const refuse = (sentence: string): void => found.invalid(`${field}.${index}.value`, sentence)
+    const refuse = (sentence: string): void => errors.invalid(`${field}.${index}.value`, sentence)
     if (value === mask || (value === undefined && old)) {
       const { length } = sent.filter((each) => nameOf(each.key) === name)
       if (!old) refuse('No value is stored under this name. Send one.')
@@ -84,8 +92,8 @@ export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, fou
       return { key, sealed: old?.sealed ?? null }
     }
     if (!value) return { key, sealed: null }
-    const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
-    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
+    const isSame = old?.sealed != null && openOrNull(encryption, old.sealed) === value
+    return { key, sealed: isSame ? old.sealed : encryption.encrypt(value) }
   })
   return JSON.stringify(values)
 }
@@ -94,7 +102,11 @@ export function encryptChanges({ field, sent, stored, isMoved, nameOf, seal, fou
  * Returns the stored values merged with the parameters of a query string. A parameter of the query
  * string replaces the stored values of the same name.
  */
-export function mergeQueryValues(stored: string, query: readonly Required<SentValue>[], seal: Encryption): string {
+export function mergeQueryValues(
+  stored: string,
+  query: readonly Required<SentValue>[],
+  encryption: Encryption,
+): string {
   const known = read(stored)
   const names = new Set(query.map(({ key }) => key))
   const others = known.filter(({ key }) => !names.has(key))
@@ -102,8 +114,8 @@ export function mergeQueryValues(stored: string, query: readonly Required<SentVa
     const place = query.slice(0, index).filter((each) => each.key === key).length
     const old = known.filter((each) => each.key === key)[place]
     if (!value) return { key, sealed: null }
-    const isSame = old?.sealed != null && openOrNull(seal, old.sealed) === value
-    return { key, sealed: isSame ? old.sealed : seal.encrypt(value) }
+    const isSame = old?.sealed != null && openOrNull(encryption, old.sealed) === value
+    return { key, sealed: isSame ? old.sealed : encryption.encrypt(value) }
   })
   return JSON.stringify([...own, ...others])
 }

@@ -4,10 +4,11 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
+import { attributesOf } from '../attributes/attribute-set.ts'
 import { valueTypeOf } from '../attributes/types.ts'
 import { checkNamedRecords, toStored } from '../attributes/validate-values.ts'
 import { findUnknownPlaceholders } from '../email-templates/unknown-placeholders.ts'
-import { attributesOf, type Entity } from './comparable-fields.ts'
+import type { Entity } from './comparable-fields.ts'
 import { readUpdateValue, type Target } from './update-values.ts'
 
 export type Action = Schema<'WorkflowAction'>
@@ -54,12 +55,12 @@ export async function checkActions(
   entity: Entity,
   actions: readonly Action[],
   known: readonly Action[],
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
   for (const [index, action] of actions.entries()) {
     if (accepted.has(JSON.stringify(action))) continue
-    const below = found.nested(`actions.${index}`)
+    const below = errors.nested(`actions.${index}`)
     if (!entitiesOf[action.id].includes(entity)) {
       below.invalid('id', `This action does not exist for ${entity}.`)
       continue
@@ -75,41 +76,46 @@ async function checkUpdate(
   ctx: Context,
   target: Target,
   { attribute: code, value }: Action,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const attribute = (await attributesOf(ctx, target)).find((each) => each.code === code)
   const type = attribute && valueTypeOf(attribute)
   if (!attribute || !type || (target === 'quotes' && !attribute.isOwn && computed.has(attribute.code))) {
-    found.invalid('attribute', `${target} have no attribute ${code ?? ''} to set.`)
+    errors.invalid('attribute', `${target} have no attribute ${code ?? ''} to set.`)
     return
   }
   if (value === null) {
-    if (attribute.isRequired) found.invalid('value', 'The field is required.')
+    if (attribute.isRequired) errors.invalid('value', 'The field is required.')
     return
   }
-  const { value: read, errors } = readUpdateValue(ctx, target, attribute, value)
-  for (const [field, sentences] of Object.entries(errors))
-    for (const sentence of sentences) found.invalid(field, sentence)
-  if (Object.keys(errors).length > 0) return
-  const stored = toStored(attribute, type, read, null, 'value', found)
-  await checkNamedRecords({ ctx, found }, attribute, 'value', stored, null)
+  const { value: read, errors: refused } = readUpdateValue(ctx, target, attribute, value)
+  for (const [field, sentences] of Object.entries(refused))
+    for (const sentence of sentences) errors.invalid(field, sentence)
+  if (Object.keys(refused).length > 0) return
+  const stored = toStored(attribute, type, read, null, 'value', errors)
+  await checkNamedRecords({ ctx, errors }, attribute, 'value', stored, null)
 }
 
-async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, found: ValidationErrors): Promise<void> {
+async function checkValue(
+  ctx: Context,
+  entity: Entity,
+  { id, value }: Action,
+  errors: ValidationErrors,
+): Promise<void> {
   const isText = (most: number): boolean => typeof value === 'string' && value.trim() !== '' && value.length <= most
   if (id === 'add_tag') {
     if (!isText(maxLength.tag))
-      found.invalid('value', `Must be the name of a tag, of at most ${maxLength.tag} characters.`)
+      errors.invalid('value', `Must be the name of a tag, of at most ${maxLength.tag} characters.`)
   } else if (id === 'add_note_as_activity') {
-    if (!isText(maxLength.note)) found.invalid('value', `Must be a text of at most ${maxLength.note} characters.`)
+    if (!isText(maxLength.note)) errors.invalid('value', `Must be a text of at most ${maxLength.note} characters.`)
     else
       for (const sentence of await findUnknownPlaceholders(ctx, String(value), { entity }))
-        found.invalid('value', sentence)
+        errors.invalid('value', sentence)
   } else {
     const table = id === 'trigger_webhook' ? 'webhooks' : 'email_templates'
     const noun = id === 'trigger_webhook' ? 'webhook' : 'e-mail template'
-    if (!(await exists(ctx, table, value))) found.invalid('value', `No ${noun} has id ${JSON.stringify(value)}.`)
-    else if (table === 'email_templates') await checkTemplate(ctx, entity, Number(value), found)
+    if (!(await exists(ctx, table, value))) errors.invalid('value', `No ${noun} has id ${JSON.stringify(value)}.`)
+    else if (table === 'email_templates') await checkTemplate(ctx, entity, Number(value), errors)
   }
 }
 
@@ -117,7 +123,7 @@ async function checkValue(ctx: Context, entity: Entity, { id, value }: Action, f
  * Adds a validation error for each placeholder of the template that records of the entity cannot
  * fill in.
  */
-async function checkTemplate(ctx: Context, entity: Entity, id: number, found: ValidationErrors): Promise<void> {
+async function checkTemplate(ctx: Context, entity: Entity, id: number, errors: ValidationErrors): Promise<void> {
   const template = await ctx.db
     .selectFrom('email_templates')
     .select(['subject', 'content'])
@@ -127,7 +133,7 @@ async function checkTemplate(ctx: Context, entity: Entity, id: number, found: Va
     entity,
     more: ['unsubscribe_url'],
   })
-  for (const sentence of sentences) found.invalid('value', `In the template, used for ${entity}: ${sentence}`)
+  for (const sentence of sentences) errors.invalid('value', `In the template, used for ${entity}: ${sentence}`)
 }
 
 async function exists(ctx: Context, table: 'webhooks' | 'email_templates', id: unknown): Promise<boolean> {

@@ -77,5 +77,3 @@ export async function comparableFields(ctx: Context, entity: Entity): Promise<Re
   })
   return new Map([...found, ...Object.entries(builtInFields[entity])])
 }
-
-export { attributesOf }

@@ -5,7 +5,7 @@ import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'
 import { findChoosable } from '../attributes/lookups.ts'
 import { type ComparableField, comparableFields, type Entity, operatorsByKind } from './comparable-fields.ts'
-import { readMoment } from './relative-dates.ts'
+import { resolveMoment } from './relative-dates.ts'
 
 export type Condition = Schema<'WorkflowCondition'>
 type Input = Schema<'WorkflowConditionInput'>
@@ -28,13 +28,13 @@ export async function checkConditions(
   entity: Entity,
   conditions: readonly Condition[],
   known: readonly Condition[],
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ): Promise<void> {
   const accepted = new Set(known.map((each) => JSON.stringify(each)))
   const subjects = await comparableFields(ctx, entity)
   for (const [index, condition] of conditions.entries()) {
     if (accepted.has(JSON.stringify(condition))) continue
-    const below = found.nested(`conditions.${index}`)
+    const below = errors.nested(`conditions.${index}`)
     const subject = subjects.get(condition.attribute)
     if (!subject) {
       below.invalid('attribute', `Records of ${entity} have no attribute ${condition.attribute} to compare.`)
@@ -51,9 +51,9 @@ async function checkValue(
   ctx: Context,
   subject: ComparableField,
   { operator, value }: Condition,
-  found: ValidationErrors,
+  errors: ValidationErrors,
 ) {
-  const refuse = (sentence: string): void => found.invalid('value', sentence)
+  const refuse = (sentence: string): void => errors.invalid('value', sentence)
   const isOrdering = ['>=', '<=', '>', '<'].includes(operator)
   if (value === null) {
     // Null equals only null. It is neither greater nor less than a value, and it contains nothing.
@@ -68,7 +68,7 @@ async function checkValue(
       return
     case 'date':
     case 'datetime':
-      if (typeof value !== 'string' || readMoment(value, ctx.time, zone) === undefined)
+      if (typeof value !== 'string' || resolveMoment(value, ctx.time, zone) === undefined)
         refuse(
           `Must be a date, ${subject.kind === 'date' ? '' : 'a timestamp, '}{{today}}, {{today+N}} or {{today-N}}.`,
         )

@@ -7,7 +7,7 @@ import type { Snapshot } from '../../kernel/write/events.ts'
 import { type ComparableField, operatorsByKind } from './comparable-fields.ts'
 import type { Condition } from './conditions.ts'
 import { compareDecimals } from './decimals.ts'
-import { readMoment } from './relative-dates.ts'
+import { resolveMoment } from './relative-dates.ts'
 
 export interface Evaluation {
   matches: boolean
@@ -128,7 +128,7 @@ function compare(
   { at, zone }: EvaluationInput,
 ): number | undefined {
   if (kind === 'number') return compareDecimals(actual, wanted)
-  const expected = readMoment(String(wanted), at, zone)
+  const expected = resolveMoment(String(wanted), at, zone)
   if (expected === undefined)
     throw new UnanswerableCondition(`A condition compares ${code} with ${wanted}, which is not a date.`)
   // A timestamp and a date are compared as two dates.

@@ -10,7 +10,7 @@ const relative = /^\{\{\s*today\s*(?:([+-])\s*(\d{1,4})\s*)?\}\}$/
  * Returns a date, or a timestamp in UTC; undefined for any other text. {{today}} becomes the day of
  * `at` in `zone`.
  */
-export function readMoment(text: string, at: Date, zone: string): string | undefined {
+export function resolveMoment(text: string, at: Date, zone: string): string | undefined {
   const match = relative.exec(text)
   if (!match) return isDateOnly(text) ? canonicalDate(text, zone) : canonicalTime(text, zone)
   const [, sign = '+', days = '0'] = match

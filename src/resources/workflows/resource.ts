@@ -3,7 +3,7 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { flag, text, value } from '../../kernel/query/filter.ts'
+import { flagField, textField, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { uniqueName } from '../../kernel/resource/references.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
@@ -34,10 +34,10 @@ const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[
  * Returns the conditions and actions to store. Adds a validation error for each invalid one. When
  * the entity changes, stored conditions and actions are checked again.
  */
-async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
+async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
   const entity = (body.entity_type ?? current?.entity_type) as Entity
   const event = body.event ?? current?.event ?? ''
-  if (!event.startsWith(triggers[entity])) found.invalid('event', `Is not an event of ${entity}.`)
+  if (!event.startsWith(triggers[entity])) errors.invalid('event', `Is not an event of ${entity}.`)
   const isSame = current?.entity_type === entity
   const stored = {
     conditions: current ? readConditions(current.conditions) : [],
@@ -45,8 +45,8 @@ async function rulesOf(body: Body, { ctx, current, found }: Writing<Row>) {
   }
   const conditions = body.conditions?.map(conditionOf) ?? stored.conditions
   const actions = body.actions?.map(actionOf) ?? stored.actions
-  await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], found)
-  await checkActions(ctx, entity, actions, isSame ? stored.actions : [], found)
+  await checkConditions(ctx, entity, conditions, isSame ? stored.conditions : [], errors)
+  await checkActions(ctx, entity, actions, isSame ? stored.actions : [], errors)
   return { conditions: JSON.stringify(conditions), actions: JSON.stringify(actions) }
 }
 
@@ -73,10 +73,10 @@ export const workflows = defineResource({
     created_at: 'workflows.created_at',
   },
   filter: () => ({
-    name: text('workflows.name_key'),
+    name: textField('workflows.name_key'),
     entity_type: value('workflows.entity_type'),
     event: value('workflows.event'),
-    is_active: flag('workflows.is_active'),
+    is_active: flagField('workflows.is_active'),
   }),
   search: [{ key: 'workflows.name_key' }, { text: 'workflows.description' }],
   governs: ['entity_type', 'event'],
@@ -97,7 +97,7 @@ export const workflows = defineResource({
     }
     const changer = changedById(ctx, columns, current)
     const entity = body.entity_type ?? current?.entity_type
-    if (changer !== undefined && !writing.found.any)
+    if (changer !== undefined && !writing.errors.any)
       requireWorkflowAbilities(ctx, entity as Entity, JSON.parse(columns.actions) as Action[])
     return { ...columns, changed_by_id: changer }
   },

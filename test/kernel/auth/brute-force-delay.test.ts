@@ -36,7 +36,7 @@ describe('guessing one account', () => {
     expect(answers.at(-1)?.status).toBe(429)
   })
 
-  it('waits for twice as long after each further failure, up to five minutes, and whoever waited is heard', async () => {
+  it('waits for twice as long after each further failure, up to five minutes, and a caller who waited is heard', async () => {
     for (let tries = 0; tries < 20; tries++) await login(admin, `guess ${tries}`)
     const waits: number[] = []
     for (let tries = 0; tries < 11; tries++) {
@@ -85,7 +85,7 @@ describe('guessing one account', () => {
     expect((await login(ann.email, fresh.password, home)).status).toBe(429)
   })
 
-  it('slows down no other account, and what was tried is nowhere in clear', async () => {
+  it('slows down no other account, and stores no attempt in clear text', async () => {
     for (let tries = 0; tries < 25; tries++) await login('a.typed.secret@example.com', `guess ${tries}`)
     expect((await login(admin, adminPassword)).status).toBe(200)
     expect((await server.store.image()).includes('a.typed.secret')).toBe(false)

@@ -73,12 +73,18 @@ describe('the database', () => {
     }
   })
 
-  it('gives keys of its own to what is encrypted and what is signed', () => {
-    const seal = createEncryption('a secret of at least thirty-two characters')
-    expect(seal.hmac('x')).not.toBe(stranger.hmac('x'))
-    expect(() => stranger.decrypt(seal.encrypt('x'))).toThrow(DecryptionError)
-    for (const sealed of ['', 'AAAA', '!!!!', seal.encrypt('x').slice(0, 30), Buffer.alloc(28).toString('base64')])
-      expect(() => seal.decrypt(sealed)).toThrow(DecryptionError)
+  it('uses separate keys to encrypt and to sign', () => {
+    const encryption = createEncryption('a secret of at least thirty-two characters')
+    expect(encryption.hmac('x')).not.toBe(stranger.hmac('x'))
+    expect(() => stranger.decrypt(encryption.encrypt('x'))).toThrow(DecryptionError)
+    for (const sealed of [
+      '',
+      'AAAA',
+      '!!!!',
+      encryption.encrypt('x').slice(0, 30),
+      Buffer.alloc(28).toString('base64'),
+    ])
+      expect(() => encryption.decrypt(sealed)).toThrow(DecryptionError)
   })
 })
 
@@ -123,7 +129,7 @@ describe('with another ACCORD_SECRET', () => {
     expect(again.status, again.text).toBe(200)
   })
 
-  it('links and cursors of before are refused as what they are: not ours', async () => {
+  it('links and cursors of another secret are refused as foreign', async () => {
     const { anonymous, admin, app } = server
     const token = Buffer.from(stranger.encrypt('unsubscribe:ada@example.com'), 'base64').toString('base64url')
     const ours = unsubscribeUrl({ ...systemContext(app.services, 'cli'), baseUrl: '' }, 'ada@example.com')

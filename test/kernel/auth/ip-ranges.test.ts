@@ -1,6 +1,6 @@
 // One spelling for each address, and one network for its limits.
 import { describe, expect, it } from 'vitest'
-import { memberOf, networkOf, plainAddress } from '../../../src/kernel/auth/ip-ranges.ts'
+import { clientNetwork, memberOf, plainAddress } from '../../../src/kernel/auth/ip-ranges.ts'
 import { adminPassword, startServer } from '../../support/app.ts'
 
 describe('plainAddress', () => {
@@ -31,7 +31,7 @@ describe('networkOf', () => {
     ['2001:db8:1:2::', '2001:db8:1:2::/64'],
     ['[2001:db8:1:2:ffff::]:80', '2001:db8:1:2::/64'],
     ['::1', '::/64'],
-  ])('of %j is %s', (ip, network) => expect(networkOf(ip)).toBe(network))
+  ])('of %j is %s', (ip, network) => expect(clientNetwork(ip)).toBe(network))
 })
 
 describe('memberOf', () => {

@@ -37,7 +37,7 @@ describe('withAncestors', () => {
     expect(withAncestors([])).toEqual([])
   })
 
-  it('leaves out what is no key', () => {
+  it('leaves out unknown keys', () => {
     expect(withAncestors(['constructor', 'leads.nope', ''])).toEqual(['leads'])
   })
 

@@ -95,7 +95,7 @@ describe('a form is refused, and leaves nothing,', () => {
     await expectNothing()
   })
 
-  it('when it has a field, or a file, that nobody asked for', async () => {
+  it('when it has an unknown field or file', async () => {
     const { status, body } = await send({ file: file('a.txt', 'one'), files: file('b.txt', 'two'), note: 'hello' })
     expect([status, Object.keys(body.errors)]).toEqual([422, ['files', 'note']])
     expect(body.errors.files).toEqual(['Unknown field. Did you mean `file`?'])
@@ -149,7 +149,7 @@ describe('a form is refused, and leaves nothing,', () => {
     await expectNothing()
   })
 
-  it('when it is no form at all', async () => {
+  it('when it is not a form at all', async () => {
     expect((await server.admin.post('/files', { file: 'text' })).status).toBe(415)
     await expectNothing()
   })

@@ -140,7 +140,7 @@ describe('listLeadHistory', () => {
     expect((await server.admin.get(`/leads/${id}/history?per_page=2`, { headers })).status).toBe(200)
   })
 
-  it('knows nothing of a change of nothing, of a rehearsal, and of other records with that id', async () => {
+  it('leaves out changes without effect, dry runs, and other records with that id', async () => {
     const lead = await make.lead()
     await make.tag()
     await server.admin.put(`/leads/${lead.id}`, { title: lead.title })
@@ -172,7 +172,7 @@ describe('listLeadHistory', () => {
 })
 
 describe('who sees a history', () => {
-  it('sees the record: its owner, the group of the owner, everybody with a global view', async () => {
+  it('sees the record: its owner, the group of the owner, every user with a global view', async () => {
     const [bob, ann, eve] = [
       await addUser(server, 'Bob', { view: 'individual', group: 'Sales' }),
       await addUser(server, 'Ann', { view: 'group', group: 'Sales' }),
@@ -197,7 +197,7 @@ describe('who sees a history', () => {
     expect(await statuses()).toEqual([404, 404, 200, 200])
   })
 
-  it("sees that of a deleted record without owner only with a global view, and of what is everybody's always", async () => {
+  it('sees that of a deleted record without owner only with a global view, and that of shared records always', async () => {
     const bob = await addUser(server, 'Bob', { view: 'individual' })
     const [lead, product] = [await make.lead({ user_id: null }), await make.product()]
     await server.admin.delete(`/leads/${lead.id}`)
@@ -212,7 +212,7 @@ describe('who sees a history', () => {
       expect((await server.admin.get(`${path}/history`)).status).toBe(404)
   })
 
-  it('learns no more of a neighbour than its reference shows, whoever made the change', async () => {
+  it('learns no more of a related record than its reference shows, no matter which user made the change', async () => {
     const bob = await addUser(server, 'Bob', { view: 'individual' })
     const organization = await make.organization({ name: 'Secret Ltd', address: { city: 'Paris' } })
     const { id } = await make.person({ organization_id: organization.id, user_id: bob.id })

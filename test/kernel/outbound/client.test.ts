@@ -210,7 +210,7 @@ describe('bad answers', () => {
     expect((await get(url())).status).toBe(200)
   })
 
-  it('a name that nobody has, one without addresses, and one whose server is silent', async () => {
+  it('a name that does not exist, one without addresses, and one whose server is silent', async () => {
     const named = (lookup: () => Promise<string[]>) =>
       fault(get('http://hooks.example/', { ...local, connectMs: 50, lookup }))
     expect(await named(() => Promise.reject(new Error('ENOTFOUND')))).toEqual(['dns', 'hooks.example was not found.'])
@@ -221,7 +221,7 @@ describe('bad answers', () => {
     ])
   })
 
-  it('name servers that are silent hold two look-ups at most, one for a name, and none that nobody waits for', async () => {
+  it('name servers that are silent hold two look-ups at most, one for a name, and none without a waiting caller', async () => {
     const asked: string[] = []
     const answers = new Map<string, (addresses: string[]) => void>()
     const lookup = (host: string) =>
@@ -249,7 +249,7 @@ describe('bad answers', () => {
     server.close()
   })
 
-  it('a certificate that nobody vouches for, and no encryption at all', async () => {
+  it('a certificate without a trusted issuer, and no encryption at all', async () => {
     const smtp = new SMTPServer({ secure: true, logger: false })
     smtp.on('error', () => undefined)
     await new Promise<void>((done) => smtp.listen(0, '127.0.0.1', done))

@@ -29,7 +29,7 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
     },
   )
 
-describe('an address of nobody in particular', () => {
+describe('an address of no particular host', () => {
   it.each([
     // The metadata service of cloud machines.
     '169.254.169.254',
@@ -89,7 +89,7 @@ describe('an address of nobody in particular', () => {
     expect(receiver.received).toEqual([])
   })
 
-  it('is asked for anew by every call: a name that turns to the own network is not called any more', async () => {
+  it('is resolved anew by every call: a name that turns to the own network is not called any more', async () => {
     const answers = [['127.0.0.1'], ['10.0.0.1'], ['::1'], ['::ffff:127.0.0.1'], ['127.0.0.1', '169.254.169.254']]
     let asked = 0
     const outbound = createOutbound({

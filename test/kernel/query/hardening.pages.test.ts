@@ -48,7 +48,7 @@ function activeIn(html: string): string[] {
 const scriptsIn = (html: string): number => (html.match(/<script(?![^>]*\ssrc=)[^>]*>/g) ?? []).length
 
 describe('a page', () => {
-  it('is looked at here, whichever the contract has', () => {
+  it('is tested here, whichever the contract has', () => {
     const pages = facts.filter(([, { produces }]) => produces.includes('text/html')).map(([id]) => id)
     // Unsubscribing and submitting a form return the same page again.
     expect(pages.sort()).toEqual([

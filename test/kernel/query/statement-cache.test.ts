@@ -27,7 +27,7 @@ afterAll(async () => {
 const total = async (path: string): Promise<number> => (await here.server.admin.get(path)).body.meta.total
 
 describe('what a server keeps in memory', () => {
-  it('is let go when another process commits: totals of lists, filtered or not', async () => {
+  it('is dropped when another process commits: totals of lists, filtered or not', async () => {
     const make = given(here.server.admin)
     for (let count = 0; count < 3; count++) await make.lead({ title: `Kept ${count}` })
     expect([await total('/leads'), await total('/leads'), await total('/leads?title=kept 1')]).toEqual([3, 3, 1])
@@ -96,7 +96,7 @@ describe('what a server keeps in memory', () => {
 })
 
 describe('the attributes', () => {
-  it('are read anew by no later write, even if nobody but writes has ever needed them', async () => {
+  it('are read anew by no later write, even if only writes have ever needed them', async () => {
     const fresh = await startServer()
     try {
       const make = given(fresh.admin)
@@ -157,7 +157,7 @@ describe('ids in a statement', () => {
     expect(new Set(lengths).size).toBeLessThan(12)
   })
 
-  it('are asked for once, and not at all when there are none', async () => {
+  it('are queried once, and not at all when there are none', async () => {
     const ctx = systemContext(here.server.app.services, 'api')
     const read = async (ids: readonly number[]) => {
       const found: unknown[] = []

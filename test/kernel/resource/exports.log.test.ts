@@ -79,7 +79,7 @@ async function write(): Promise<number> {
   return logMiB() - before
 }
 
-it('is cut off by the commit that makes the log longer than 64 MiB when nobody reads it, and the log is short again', async () => {
+it('is cut off by the commit that makes the log longer than 64 MiB when no client reads it, and the log is short again', async () => {
   const rows = await rowsOfExport()
   expect((await rows.next()).value).toContain('Product 1')
   await vi.advanceTimersByTimeAsync(stallMs)

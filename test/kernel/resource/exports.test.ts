@@ -108,7 +108,7 @@ describe('an export', () => {
   const sortOf = (list: string) =>
     parametersOf(operationOf(list), 'query').find(({ name }) => name === 'sort')?.schema.items
 
-  it('comes with a name of its own and the day, in JSON lines unless CSV is asked for', async () => {
+  it('comes with a name of its own and the day, in JSON lines unless the caller requests CSV', async () => {
     const nameOf = async (query: string) =>
       (await server.admin.get(`/contacts/persons/export${query}`)).headers['content-disposition']
     expect(await nameOf('')).toBe('attachment; filename=persons-2026-03-01.ndjson')
@@ -451,7 +451,7 @@ describe('an export of 30,000 products from a database on disk', () => {
     await settled()
   })
 
-  it('is one of four at most: the next is asked to come back, until one has ended, and a HEAD takes nobody a place', async () => {
+  it('is one of four at most: the next is asked to come back, until one has ended, and a HEAD takes no place', async () => {
     const calls: ClientRequest[] = []
     const authorization = `Bearer ${server.admin.token}`
     for (let count = 0; count < 4; count++) {
@@ -491,10 +491,14 @@ describe('an export of 30,000 products from a database on disk', () => {
     await settled()
   })
 
-  it('breaks off when the token of its caller is revoked meanwhile, so that nobody takes it for all there is', async () => {
+  it('breaks off when the token of its caller is revoked meanwhile, so that no reader takes it for complete', async () => {
     const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
     const { token } = await server.as(1)
-    const calling = { headers: { authorization: `Bearer ${token}` }, ip: '127.0.0.1', calledAt: 'http://localhost' }
+    const calling = {
+      headers: { authorization: `Bearer ${token}` },
+      ip: '127.0.0.1',
+      requestOrigin: 'http://localhost',
+    }
     const ctx = { ...contextOf(server), ...calling, operation: 'exportProducts' }
     const { parts } = await products(ctx, { query: { sort: ['id'] } })
     const rows = parts.body[Symbol.asyncIterator]()
@@ -504,7 +508,7 @@ describe('an export of 30,000 products from a database on disk', () => {
     await settled()
   })
 
-  it('is given up when nobody takes its rows for a minute', async () => {
+  it('is given up when the client takes no rows for a minute', async () => {
     const products = handlers.exportProducts as (ctx: any, input: any) => Promise<any>
     const { parts } = await products(contextOf(server), { query: { sort: ['id'] } })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })

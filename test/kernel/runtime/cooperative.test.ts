@@ -69,7 +69,7 @@ describe('portions', () => {
   const sizeAfter = async (some: ReturnType<typeof adaptiveBatches>, msEach: number): Promise<number> => {
     for (let step = 0; step < 40; step++) {
       const size = some.size()
-      await some.taking(size, async () => void vi.advanceTimersByTime(size * msEach))
+      await some.run(size, async () => void vi.advanceTimersByTime(size * msEach))
     }
     return some.size()
   }
@@ -84,7 +84,7 @@ describe('portions', () => {
 
   it('answer what the work answers, and fail as it fails', async () => {
     const some = adaptiveBatches(1, 2, 1)
-    expect(await some.taking(1, async () => 'done')).toBe('done')
-    await expect(some.taking(1, () => Promise.reject(new Error('No.')))).rejects.toThrow('No.')
+    expect(await some.run(1, async () => 'done')).toBe('done')
+    await expect(some.run(1, () => Promise.reject(new Error('No.')))).rejects.toThrow('No.')
   })
 })

@@ -77,7 +77,7 @@ describe('a subprocess', { timeout: 60_000 }, () => {
     expect((await offload.run(program, { sleepMs: 0 }, 1)).pid).not.toBe(pid)
   })
 
-  it('keeps nobody alive and ends with its parent', async () => {
+  it('keeps no process alive and ends with its parent', async () => {
     begin()
     const alone = fileURLToPath(new URL('../../support/offload.alone.ts', import.meta.url))
     const parent = spawn(process.execPath, [...fromSource, alone], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -142,7 +142,7 @@ describe('the queue', { timeout: 60_000 }, () => {
     expect(begun).toEqual(['a1', 'b1', 'c1'])
   })
 
-  it('lets nobody wait for longer than the limit, and all go when it is closed', async () => {
+  it('lets no caller wait for longer than the limit, and refuses all when it is closed', async () => {
     begin()
     const { queue, come, begun, end } = queueOf({ maxRunning: 1, maxWaitMs: 50 })
     await come('a1')

@@ -27,7 +27,7 @@ describe('a database that cannot be written', () => {
     expect(server.store.health()).toBeNull()
   })
 
-  it('is found to be written again by asking whether the server is ready, though nobody else writes', async () => {
+  it('is found to be written again by asking whether the server is ready, though no other caller writes', async () => {
     const ready = async () => {
       server.clock.advanceMs(60_000)
       return (await server.anonymous.get('//readyz')).status
@@ -59,7 +59,7 @@ describe('a database that cannot be written', () => {
     await logged.close()
   })
 
-  it('is read all the same, though nobody can note that a token was used', async () => {
+  it('is read all the same, though no write can note that a token was used', async () => {
     await server.admin.get('/account')
     server.clock.advanceMs(120_000)
     await setReadOnly(true)
@@ -88,7 +88,7 @@ describe('a database that cannot be written', () => {
 })
 
 describe('a damaged database', () => {
-  it('is said to be one: 503 for what cannot be read, and for whoever asks whether the server is ready', async () => {
+  it('is reported: 503 for data that cannot be read, and for callers that ask whether the server is ready', async () => {
     let isDamaged = false
     const damaged = await startServer({ open: (image) => openImage(isDamaged ? broken(image, page) : image) })
     const root = sql<{ rootpage: number }>`select rootpage from sqlite_schema where name = 'users'`
@@ -141,7 +141,7 @@ describe('a full database', () => {
     expect((await server.admin.post('/products', { name, sku: 'S', price: 1 })).status).toBe(201)
   })
 
-  it('refuses all that came together with what there is no room for, and nobody hears of any of them', async () => {
+  it('refuses all writes of a group when one has no room, and no listener hears of any of them', async () => {
     const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(server.store.db)
     await sql`pragma max_page_count = ${sql.lit((rows[0]?.page_count ?? 1) + 20)}`.execute(server.store.db)
     const send = (round: number) =>

@@ -11,7 +11,7 @@ describe('etagOf', () => {
     expect(etagOf({ data: { id: 1, version: 3 }, message: 'Lead updated.' }, '', false)).toBe('"3"')
   })
 
-  it('is a hash of what is read and has no version, and changes with it', () => {
+  it('is a hash of a reply without version, and changes with the reply', () => {
     const page = etagOf({ data: [], meta: {} }, 'one', true)
     expect(page).toMatch(/^"[\w-]{22}"$/)
     expect(etagOf({ data: [], meta: {} }, 'two', true)).not.toBe(page)

@@ -88,7 +88,7 @@ describe('a key that every object has', () => {
     expect((await admin.get('/contacts/persons')).body.data).toEqual([])
   })
 
-  it('is no code of an attribute, so that every object can be asked for one', async () => {
+  it('is not a code of an attribute, so that no object has it by inheritance', async () => {
     const { admin } = server
     for (const entity_type of ['persons', 'organizations', 'leads', 'products', 'quotes', 'activities'])
       for (const code of names.filter((name) => name in Object.prototype)) {

@@ -136,7 +136,7 @@ describe('at the same moment', () => {
     expect(await total('/settings/webhooks')).toBe(50)
   })
 
-  it('a record that is deleted twice is deleted once, and nothing is attached to what is gone', async () => {
+  it('a record that is deleted twice is deleted once, and nothing is attached to a deleted record', async () => {
     const { admin } = server
     const { id } = await given(admin).lead()
     const tag = await given(admin).tag()

@@ -34,13 +34,13 @@ describe('Idempotency-Key', () => {
   })
 
   it('does nothing when the answer cannot be stored, and leaves the key free', async () => {
-    const { seal } = server.app.services
-    const { encrypt: close } = seal
-    seal.encrypt = () => {
+    const { encryption } = server.app.services
+    const { encrypt: close } = encryption
+    encryption.encrypt = () => {
       throw new Error('the power is gone')
     }
     expect((await create()).status).toBe(500)
-    seal.encrypt = close
+    encryption.encrypt = close
     expect(await count()).toBe(5)
     expect([(await create()).status, await count()]).toEqual([201, 6])
   })
@@ -89,15 +89,15 @@ describe('Idempotency-Key', () => {
       server.admin.post('/tags/mass-destroy', { indices: given }, { headers: { 'idempotency-key': 'many' } })
 
     it('goes on behind the records that are done, and answers all of them', async () => {
-      const { seal } = server.app.services
+      const { encryption } = server.app.services
       let left = 2
-      const { encrypt: close } = seal
-      seal.encrypt = (text) => {
+      const { encrypt: close } = encryption
+      encryption.encrypt = (text) => {
         if (left-- === 0) throw new Error('the power is gone')
         return close(text)
       }
       expect((await destroy()).status).toBe(500)
-      seal.encrypt = close
+      encryption.encrypt = close
       expect((await server.admin.get('/tags')).body.meta.total).toBe(2)
       const keys = await server.store.db.selectFrom('idempotency_keys').select(['state', 'body']).execute()
       expect(keys).toEqual([{ state: 'committed', body: expect.not.stringContaining('processed') }])

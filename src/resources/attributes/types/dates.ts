@@ -14,5 +14,5 @@ const moment = (format: string, read: (text: string, zone: string) => string | u
   indexed: textAt,
 })
 
-export const date = moment('date', canonicalDate)
-export const datetime = moment('date-time', canonicalTime)
+export const dateType = moment('date', canonicalDate)
+export const datetimeType = moment('date-time', canonicalTime)

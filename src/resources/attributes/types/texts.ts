@@ -39,7 +39,7 @@ const filtered: Pick<ValueType, 'read' | 'takes' | 'matches'> = {
   matches: anyOf(foldedAt),
 }
 
-export const text: ValueType = {
+export const textType: ValueType = {
   input: line,
   output: () => ({ type: 'string' }),
   example: ({ validation }) => (validation ? examples[validation] : 'Some words'),
@@ -49,7 +49,7 @@ export const text: ValueType = {
   sorts: foldedAt,
 }
 
-export const textarea: ValueType = {
+export const textareaType: ValueType = {
   input: () => ({ type: 'string', maxLength: 65_535 }),
   output: () => ({ type: 'string' }),
   example: () => 'Some lines of text',

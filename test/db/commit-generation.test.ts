@@ -7,7 +7,7 @@ import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Sqlite, sqliteLibrary } from '../../db/sqlite/driver.ts'
 import { openStore } from '../../db/store.ts'
-import { add, begin, changes, end, folder, keep, opened, source, url } from './generations.ts'
+import { add, begin, changes, end, folder, keep, opened, source, url } from './commit-generation.ts'
 
 beforeEach(begin)
 afterEach(end)

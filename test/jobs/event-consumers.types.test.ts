@@ -6,8 +6,8 @@ import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../.
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { workflowTriggers } from '../../src/resources/workflows/triggers.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { drain, placeOf } from '../support/event-consumers.ts'
 import { given, unique } from '../support/given.ts'
-import { drain, placeOf } from '../support/readers.ts'
 
 let server: TestServer
 let taken: number[]
