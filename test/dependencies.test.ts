@@ -47,7 +47,8 @@ describe('installing', () => {
     const running = locked
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path, { name }]) => name ?? nameOf(path))
-    expect(running.sort()).toEqual(native)
+    // Both versions of better-sqlite3 count once.
+    expect([...new Set(running)].sort()).toEqual(native)
     expect(packages['node_modules/esbuild']?.dev).toBe(true)
   })
 

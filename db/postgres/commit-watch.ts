@@ -15,7 +15,7 @@ export interface CommitWatch {
 /** Caches of committed data are at most this old, so that a revoked token is refused in time. */
 const pollMs = 400
 
-/** Stores opened by this process. Each counts in a range of its own, so no two share a generation. */
+/** The number of stores opened by this process. Each store counts in a range of its own. */
 let opened = 0
 
 export function watchCommits(pools: Pools): CommitWatch {

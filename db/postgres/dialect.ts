@@ -10,7 +10,7 @@ import { functionStatements, postgresFullText } from './full-text.ts'
 import { postgresRelations } from './relations.ts'
 import { inSnapshot } from './snapshot.ts'
 
-/** A dotted path as the array of keys that `#>` takes. It is a literal, so that indexes match it. */
+/** Returns a dotted path as the array of keys for `#>`. A literal, so that indexes match it. */
 function pathLiteral(path: string): RawBuilder<unknown> {
   if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
   return sql.lit(`{${path.replaceAll('.', ',')}}`)
