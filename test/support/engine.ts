@@ -159,8 +159,11 @@ create or replace procedure accord_test_keep(kept text) language plpgsql as $$
 declare each record; begin
   execute format('create schema %I', kept);
   execute format('create table %I.sequences (name text, value bigint, called boolean)', kept);
-  for each in select relname, relkind from pg_class where relnamespace = 'public'::regnamespace loop
-    if each.relkind = 'r' then execute format('create table %I.%I as table public.%I', kept, each.relname, each.relname);
+  for each in select oid, relname, relkind from pg_class where relnamespace = 'public'::regnamespace loop
+    if each.relkind = 'r' then
+      -- A table that never had a row has no page.
+      continue when pg_relation_size(each.oid) = 0;
+      execute format('create table %I.%I as table public.%I', kept, each.relname, each.relname);
     elsif each.relkind = 'S' then
       execute format('insert into %I.sequences select %L, last_value, is_called from public.%I', kept, each.relname, each.relname);
     end if;
@@ -169,7 +172,9 @@ end $$;
 create or replace procedure accord_test_restore(kept text) language plpgsql as $$
 declare each record; columns text; begin
   for each in select oid, relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
+    continue when pg_relation_size(each.oid) = 0;
     execute format('delete from public.%I', each.relname);
+    continue when to_regclass(format('%I.%I', kept, each.relname)) is null;
     select string_agg(quote_ident(attname), ',') into columns from pg_attribute
       where attrelid = each.oid and attnum > 0 and not attisdropped and attgenerated = '';
     execute format('insert into public.%I (%s) select %s from %I.%I', each.relname, columns, columns, kept, each.relname);
