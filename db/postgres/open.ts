@@ -4,7 +4,7 @@
 import { sql } from 'kysely'
 import type { StorageFault } from '../dialect.ts'
 import type { DatabaseSnapshot } from '../snapshots.ts'
-import type { Db, DeferredWork, RecordRef, Store, StoreOptions, WriteFault } from '../store.ts'
+import type { Db, DeferredWork, RecordRef, Store, StoreOptions, TransactionOptions, WriteFault } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { type CommitWatch, watchCommits } from './commit-watch.ts'
 import { openPools, type Pools } from './connection.ts'
@@ -63,7 +63,12 @@ class PostgresStore implements Store {
     rememberPools(this.db as never, this.#pools)
   }
 
-  transaction = <T>(work: (db: Db) => Promise<T>): Promise<T> => runTransaction<DB, T>(this.#pools, this.#events, work)
+  transaction = <T>(work: (db: Db) => Promise<T>, { isLong = false }: TransactionOptions = {}): Promise<T> =>
+    runTransaction<DB, T>(this.#pools, this.#events, async (db) => {
+      // An index of a large table may take longer than any statement of a request.
+      if (isLong) await sql`set local statement_timeout = 0`.execute(db)
+      return work(db)
+    })
 
   health = (): WriteFault => this.#health
 
