@@ -158,8 +158,18 @@ export interface Dialect {
    */
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
-  /** Called after rows with given ids were inserted, so that the next generated id is free. */
-  resetSequences(db: Kysely<unknown>): Promise<void>
+  /**
+   * To be called after rows with given ids were inserted, so that the next generated id is free.
+   * The next id of a table is also above the number in `lastIds`, if there is one.
+   */
+  resetSequences(db: Kysely<unknown>, lastIds?: Readonly<Record<string, number>>): Promise<void>
+  /**
+   * Returns the last id that each table has generated, even if its row was deleted since. Tables
+   * that have generated none are left out.
+   */
+  lastIds(db: Kysely<unknown>): Promise<Record<string, number>>
+  /** Returns what keeps the engine from storing a text, such as `U+0000`, or null. */
+  textProblem(text: string): string | null
   /** Returns the foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
@@ -173,9 +183,9 @@ export interface Copies {
   walBytes(url: string): number
   /**
    * Returns every table except the internal tables of the engine. `columns` is sorted by name.
-   * `key` lists the columns of the primary key in key order.
+   * `key` lists the columns of the primary key in key order, and `json` the columns that hold JSON.
    */
-  tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[] }[]>
+  tables(db: Kysely<unknown>): Promise<{ name: string; columns: string[]; key: string[]; json: string[] }[]>
   /**
    * Copies the database before migrations change it. Returns the path of the copy, or null for a
    * database that is not a file.

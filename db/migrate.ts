@@ -15,10 +15,12 @@ export interface MigrationTools {
    * stays as the migrations leave it.
    */
   readonly rebuildSearch?: (db: Db, dialect: Dialect) => Promise<unknown>
+  /** Runs last, in the transaction of the migrations. */
+  readonly finish?: (db: Db, dialect: Dialect) => Promise<unknown>
 }
 
 /** The default tools, for a database without values to encrypt. */
-const noTools: MigrationTools = {
+export const noTools: MigrationTools = {
   seal() {
     throw new Error('There are values to encrypt, but no secret.')
   },
@@ -106,6 +108,7 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
         // The search is rebuilt after the last migration, because documents are read from the
         // newest tables.
         if (due.length > 0) await tools.rebuildSearch?.(db, store.dialect)
+        await tools.finish?.(db, store.dialect)
         return due
       },
       { isLong: true },

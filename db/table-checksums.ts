@@ -4,32 +4,66 @@
 
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
-import type { DatabaseCopy } from './store.ts'
+import type { DatabaseCopy, DatabaseSnapshot } from './store.ts'
 
 export interface TableChecksum {
   rows: number
   sha256: string
 }
 
+/** A table or view. The rows are sorted by `key`, or by all columns without a key. */
+export interface CheckedTable {
+  readonly name: string
+  readonly columns: readonly string[]
+  readonly key: readonly string[]
+  /** The columns that hold JSON. */
+  readonly json: readonly string[]
+}
+
+export type ReadRow = (row: Readonly<Record<string, unknown>>) => void
+
 /** Returns the checksum of every table, keyed by the name of the table. */
 export async function tableChecksums(copy: DatabaseCopy): Promise<Record<string, TableChecksum>> {
   const found: Record<string, TableChecksum> = {}
   for (const table of await copy.dialect.copies.tables(copy.db as unknown as Kysely<unknown>))
-    found[table.name] = await digest(copy, table)
+    found[table.name] = await digest(copy, table, (row, column) => plain(row[column]))
   return found
 }
 
-async function digest(
-  copy: DatabaseCopy,
-  table: { name: string; columns: string[]; key: string[] },
+/**
+ * Returns the checksum of a table. JSON counts as its parsed value, so spaces make no difference.
+ * `read` receives each row before it is hashed.
+ */
+export async function valueChecksum(
+  copy: DatabaseSnapshot,
+  table: CheckedTable,
+  read: ReadRow = () => undefined,
 ): Promise<TableChecksum> {
-  const { name, columns } = table
-  const order = table.key.length > 0 ? table.key : columns
+  const json = new Set(table.json)
+  return digest(
+    copy,
+    table,
+    (row, column) => {
+      const value = row[column]
+      return typeof value === 'string' && json.has(column) ? { json: JSON.parse(value) } : plain(value)
+    },
+    read,
+  )
+}
+
+async function digest(
+  copy: DatabaseSnapshot,
+  { name, columns, key }: CheckedTable,
+  hashed: (row: Readonly<Record<string, unknown>>, column: string) => unknown,
+  read: ReadRow = () => undefined,
+): Promise<TableChecksum> {
+  const order = key.length > 0 ? key : columns
   const hash = createHash('sha256').update(JSON.stringify(columns))
   let rows = 0
   const query = sql<Record<string, unknown>>`select ${list(columns)} from ${sql.table(name)} order by ${list(order)}`
   for await (const row of copy.each({ compile: () => query.compile(copy.db) })) {
-    hash.update(JSON.stringify(columns.map((column) => plain(row[column]))))
+    read(row)
+    hash.update(JSON.stringify(columns.map((column) => hashed(row, column))))
     rows++
   }
   return { rows, sha256: hash.digest('hex') }

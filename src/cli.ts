@@ -48,6 +48,24 @@ program
   .action(async () => (await import('./commands/migrate.ts')).migrateCommand(readEnvironment()))
 
 program
+  .command('migrate-to')
+  .description('copy all data into an empty database of the other engine, PostgreSQL or SQLite, and verify the copy')
+  .argument('<url>', 'the new database: postgres://<user>:<password>@<host>/<database> or sqlite:<path>')
+  .option('--json', 'print the result as JSON')
+  .addHelpText(
+    'after',
+    '\nStop all servers and workers first. For example:\n' +
+      '  createdb --encoding UTF8 accord\n' +
+      '  accord migrate-to postgres://accord:secret@localhost/accord\n' +
+      '  accord migrate-to sqlite:/srv/accord/data/new.db\n' +
+      '\nThe source is ACCORD_DATABASE_URL and stays as it is. Files, secret and settings stay where they are.\n' +
+      'An interrupted copy goes on when the command runs again. Set ACCORD_DATABASE_URL afterwards.',
+  )
+  .action(async (url, options) =>
+    (await import('./commands/migrate-to.ts')).migrateToCommand(readEnvironment(), url, options),
+  )
+
+program
   .command('backup')
   .description('copy the database, the files, the secret and the contract while servers write, and verify the copy')
   .option('--to <folder>', 'parent folder of the backup; default: backups in the data folder')

@@ -59,7 +59,7 @@ export default defineConfig({
                 ...common,
                 name: 'inside',
                 include: ['test/**/*.test.ts'],
-                exclude: [...replacing, ...outside, measuring],
+                exclude: [...replacing, ...outside, measuring, 'test/postgres/**'],
                 isolate: false,
               },
             },

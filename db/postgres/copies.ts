@@ -9,8 +9,8 @@ export const postgresCopies: Copies = {
   sizeOf: databaseSize,
   walBytes: () => 0,
   async tables(db: Kysely<unknown>) {
-    const { rows } = await sql<{ table: string; column: string; key: number | null }>`
-      select tables.relname as "table", columns.attname as "column",
+    const { rows } = await sql<{ table: string; column: string; json: number; key: number | null }>`
+      select tables.relname as "table", columns.attname as "column", columns.atttypid = 'json'::regtype as json,
         array_position(keys.indkey::smallint[], columns.attnum) as "key"
       from pg_class as tables
       join pg_attribute as columns on columns.attrelid = tables.oid
@@ -18,10 +18,11 @@ export const postgresCopies: Copies = {
       where tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace
         and columns.attnum > 0 and not columns.attisdropped and columns.attgenerated = ''
       order by tables.relname, columns.attname`.execute(db)
-    const tables = new Map<string, { name: string; columns: string[]; key: string[] }>()
-    for (const { table, column } of rows) {
-      const known = tables.get(table) ?? { name: table, columns: [], key: [] }
+    const tables = new Map<string, { name: string; columns: string[]; key: string[]; json: string[] }>()
+    for (const { table, column, json } of rows) {
+      const known = tables.get(table) ?? { name: table, columns: [], key: [], json: [] }
       known.columns.push(column)
+      if (json === 1) known.json.push(column)
       tables.set(table, known)
     }
     for (const { table, column } of rows

@@ -1,7 +1,7 @@
 // The dialect of PostgreSQL: types of columns, and SQL that only PostgreSQL understands. Nothing
 // outside this folder depends on PostgreSQL.
 
-import { type Expression, type RawBuilder, type SqlBool, sql } from 'kysely'
+import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { caseFold } from '../schema/case-folding.ts'
 import { postgresCopies } from './copies.ts'
@@ -27,6 +27,20 @@ const listOr = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
 /** The text form of a timestamp, `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 const isoText = (timestamp: RawBuilder<unknown>): RawBuilder<string> =>
   sql<string>`to_char(${timestamp} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+
+/** With the flag `u`, both halves of a pair are one character, which does not match. */
+const halfPair = /\p{Surrogate}/u
+
+/** Columns whose values a sequence generates, with the last value of the sequence. */
+async function identityColumns(db: Kysely<unknown>): Promise<{ table: string; column: string; last: number | null }[]> {
+  const { rows } = await sql<{ table: string; column: string; last: number | null }>`
+    select tables.relname as "table", columns.attname as "column",
+      pg_sequence_last_value(pg_get_serial_sequence(quote_ident(tables.relname), columns.attname)::regclass) as last
+    from pg_class as tables join pg_attribute as columns on columns.attrelid = tables.oid
+    where tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace
+      and columns.attidentity <> ''`.execute(db)
+  return rows
+}
 
 export const postgresDialect: Dialect = {
   name: 'postgres',
@@ -140,17 +154,19 @@ export const postgresDialect: Dialect = {
     const found = await sql`select 1 from pg_tables where schemaname = current_schema() limit 1`.execute(db)
     return found.rows.length > 0
   },
-  async resetSequences(db) {
-    const { rows } = await sql<{ table: string; column: string }>`
-      select tables.relname as "table", columns.attname as "column"
-      from pg_class as tables join pg_attribute as columns on columns.attrelid = tables.oid
-      where tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace
-        and columns.attidentity <> ''`.execute(db)
-    for (const { table, column } of rows)
+  async resetSequences(db, lastIds = {}) {
+    for (const { table, column } of await identityColumns(db)) {
+      const last = lastIds[table] ?? 0
       await sql`select setval(pg_get_serial_sequence(${`"${table}"`}, ${column}),
-        greatest((select coalesce(max(${sql.ref(column)}), 0) from ${sql.table(table)}), 1),
-        exists (select 1 from ${sql.table(table)}))`.execute(db)
+        greatest((select coalesce(max(${sql.ref(column)}), 0) from ${sql.table(table)}), ${last}, 1),
+        ${last > 0} or exists (select 1 from ${sql.table(table)}))`.execute(db)
+    }
   },
+  async lastIds(db) {
+    const columns = await identityColumns(db)
+    return Object.fromEntries(columns.flatMap(({ table, last }) => (last === null ? [] : [[table, last]])))
+  },
+  textProblem: (text) => (text.includes('\0') ? 'U+0000' : halfPair.test(text) ? 'half a surrogate pair' : null),
   relations: postgresRelations,
   copies: postgresCopies,
 }

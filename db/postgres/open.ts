@@ -74,7 +74,7 @@ class PostgresStore implements Store {
 
   transaction = <T>(work: (db: Db) => Promise<T>, { isLong = false }: TransactionOptions = {}): Promise<T> =>
     runTransaction<DB, T>(this.#pools, this.#events, async (db) => {
-      // A statement of a migration may rewrite a large table.
+      // An index of a large table may take longer than any statement of a request.
       if (isLong) await sql`set local statement_timeout = 0`.execute(db)
       return work(db)
     })

@@ -1,6 +1,5 @@
 // The database as it was at one moment, for long reads while others write.
 
-import { createRequire } from 'node:module'
 import { type Compilable, type Kysely, sql } from 'kysely'
 import type { PoolClient } from 'pg'
 import type { DatabaseSnapshot } from '../snapshots.ts'
@@ -11,9 +10,6 @@ import { kyselyOnClient } from './driver.ts'
 /** Rows that a stream fetches at once. */
 const rowsAtOnce = 500
 
-type CursorClass = typeof import('pg-cursor')
-const cursorClass = (): CursorClass => createRequire(import.meta.url)('pg-cursor') as CursorClass
-
 /** Opens connections for snapshots of a store, by its Kysely instance. */
 const poolsOf = new WeakMap<object, Pools>()
 export const rememberPools = (db: Kysely<never>, pools: Pools): unknown => poolsOf.set(db, pools)
@@ -23,6 +19,8 @@ async function begin(pools: Pools): Promise<PoolClient> {
   // Long reads have no limit of time, but they keep PostgreSQL from removing old rows.
   await client.query('begin isolation level repeatable read')
   await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
+  // Plans for all rows of a cursor instead of for the first tenth.
+  await client.query('set local cursor_tuple_fraction = 1')
   // The snapshot is taken by the first query.
   await client.query('select 1 from pg_class limit 1')
   return client
@@ -32,21 +30,23 @@ const end = (client: PoolClient): Promise<void> => (client as unknown as { end()
 
 export async function openPostgresSnapshot(pools: Pools): Promise<DatabaseSnapshot> {
   const client = await begin(pools)
-  const Cursor = cursorClass()
   let isClosed = false
+  let cursors = 0
   return {
     db: kyselyOnClient<DB>(client),
     async *each<Row>(query: Compilable<Row>) {
       const { sql: text, parameters } = query.compile()
-      const cursor = client.query(new Cursor<Row & object>(text, [...parameters]))
+      const name = `rows_${++cursors}`
+      // A cursor of SQL leaves the connection free for other queries between two fetches.
+      await client.query(`declare ${name} no scroll cursor for ${text}`, [...parameters])
       try {
         for (;;) {
-          const rows = await cursor.read(rowsAtOnce)
+          const { rows } = await client.query(`fetch ${rowsAtOnce} from ${name}`)
           if (rows.length === 0) break
           yield* rows as Row[]
         }
       } finally {
-        if (!isClosed) await cursor.close()
+        if (!isClosed) await client.query(`close ${name}`)
       }
       // A closed snapshot must not look like the last row.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')

@@ -25,15 +25,19 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
       return file === null ? 0 : walBytes(file)
     },
     async tables(db) {
-      const { rows } = await sql<{ table: string; column: string; key: number }>`
-        select tables.name as "table", columns.name as "column", columns.pk as "key"
+      const { rows } = await sql<{ table: string; column: string; json: number; key: number }>`
+        select tables.name as "table", columns.name as "column", columns.pk as "key",
+          -- The migrations give each JSON column this check (schema/columns.ts).
+          instr((select sql from sqlite_schema where sqlite_schema.name = tables.name),
+            'json_valid("' || columns.name || '")') > 0 as json
         from pragma_table_list as tables, pragma_table_info(tables.name) as columns
         where tables.schema = 'main' and tables.type = 'table' and tables.name not like 'sqlite\\_%' escape '\\'
         order by tables.name, columns.name`.execute(db)
-      const tables = new Map<string, { name: string; columns: string[]; key: string[] }>()
-      for (const { table, column } of rows) {
-        const known = tables.get(table) ?? { name: table, columns: [], key: [] }
+      const tables = new Map<string, { name: string; columns: string[]; key: string[]; json: string[] }>()
+      for (const { table, column, json } of rows) {
+        const known = tables.get(table) ?? { name: table, columns: [], key: [], json: [] }
         known.columns.push(column)
+        if (json === 1) known.json.push(column)
         tables.set(table, known)
       }
       for (const { table, column } of rows.filter(({ key }) => key > 0).sort((a, b) => a.key - b.key))

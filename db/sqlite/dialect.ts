@@ -206,7 +206,21 @@ export const sqliteDialect: Dialect = {
     return found.rows.length > 0
   },
   // An id that is inserted moves the counter of its table.
-  resetSequences: async () => undefined,
+  async resetSequences(db, lastIds = {}) {
+    for (const [table, last] of Object.entries(lastIds)) {
+      await sql`update sqlite_sequence set seq = max(seq, ${last}) where name = ${table}`.execute(db)
+      // A table gets its counter with its first row.
+      await sql`insert into sqlite_sequence (name, seq) select ${table}, ${last}
+        where exists (select 1 from pragma_table_list where name = ${table})
+          and not exists (select 1 from sqlite_sequence where name = ${table})`.execute(db)
+    }
+  },
+  async lastIds(db) {
+    const { rows } = await sql<{ name: string; seq: number }>`
+      select name, seq from sqlite_sequence where seq > 0`.execute(db)
+    return Object.fromEntries(rows.map(({ name, seq }) => [name, seq]))
+  },
+  textProblem: () => null,
   relations: sqliteRelations,
   copies: sqliteCopies(sqliteFile),
 }

@@ -2,7 +2,6 @@
 // needs no server. When the command is interrupted, the worker of a server finishes the import.
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { SingleBar } from 'cli-progress'
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import { bodyReader } from '../contract/input/body-reader.ts'
@@ -15,6 +14,7 @@ import { imports } from '../resources/data-transfer/resource.ts'
 import { runNow } from '../resources/data-transfer/start-run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
+import { showProgress } from './progress.ts'
 
 interface Options {
   type: string
@@ -34,12 +34,14 @@ export async function importCommand(config: Config, path: string, options: Optio
     const ctx = { ...system, user: await actor(system, config, options.as) }
     const created = await create(ctx, path, options)
     console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
-    const validated = await shown('Validating', (tell) =>
+    const validated = await showProgress('Validating', process.stdout, (tell) =>
       runNow(ctx, created.id, 'validate', { tell, after: ctx.time }),
     )
     if (validated.state !== 'validated')
       return failed(ctx, validated, 'The file cannot be imported; nothing was changed.')
-    const done = await shown('Importing', (tell) => runNow(ctx, created.id, 'start', { tell, after: ctx.time }))
+    const done = await showProgress('Importing', process.stdout, (tell) =>
+      runNow(ctx, created.id, 'start', { tell, after: ctx.time }),
+    )
     if (done.state !== 'completed')
       return failed(ctx, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
     const { created: made, updated, deleted, skipped } = done.summary
@@ -85,35 +87,6 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
     return await imports.create({ ...ctx, uploads }, { ...(value as Body<'updateImport'>), file: 'file' })
   } finally {
     await files.discard(upload)
-  }
-}
-
-/**
- * Shows the progress of `work`. On a terminal it draws a progress bar, otherwise it prints a line
- * for each tenth.
- */
-async function shown(
-  what: string,
-  work: (tell: (done: number, total: number) => void) => Promise<Import>,
-): Promise<Import> {
-  if (!process.stdout.isTTY) {
-    let last = -1
-    return work((done, total) => {
-      const tenth = Math.floor((done * 10) / Math.max(total, 1))
-      if (tenth > last) console.log(`${what} ${done}/${total}`)
-      last = Math.max(last, tenth)
-    })
-  }
-  const bar = new SingleBar({ format: `${what.padEnd(10)} {bar} {value}/{total}`, hideCursor: true })
-  let isShown = false
-  try {
-    return await work((done, total) => {
-      if (isShown) bar.update(done)
-      else bar.start(total, done)
-      isShown = true
-    })
-  } finally {
-    bar.stop()
   }
 }
 

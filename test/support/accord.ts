@@ -160,7 +160,7 @@ function listen(child: ChildProcess) {
   const until = (mark: RegExp): Promise<string> =>
     new Promise((resolve, reject) => {
       scan = () => {
-        const found = mark.exec(said.stdout)?.[1]
+        const found = (mark.exec(said.stdout) ?? mark.exec(said.stderr))?.[1]
         if (found === undefined) return
         // A busy server prints much: it is scanned no further.
         scan = () => {}

@@ -53,6 +53,8 @@ async function nearestActivities(ctx: Context) {
 
 /** Returns the participants who have an e-mail address, by activity id. */
 async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promise<Map<number, ICalAttendeeData[]>> {
+  // PostgreSQL refuses an empty list.
+  if (activityIds.length === 0) return new Map()
   const rows = await ctx.db
     .selectFrom('activity_participants as part')
     .leftJoin('users', 'users.id', 'part.user_id')

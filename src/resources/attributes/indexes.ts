@@ -2,21 +2,28 @@
 // contact points have no index. A filter finds unique texts and contact points in the table
 // unique_values and scans all records for the others.
 import { sql } from 'kysely'
+import type { Dialect } from '../../../db/dialect.ts'
+import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Attribute } from './attribute-set.ts'
+import { type Attribute, toAttribute } from './attribute-set.ts'
 import { valueTypeOf } from './types.ts'
 
 type Indexed = Pick<Attribute, 'id' | 'entity' | 'code' | 'type'>
 
 const nameOf = ({ id, entity }: Indexed): string => `${entity}_attribute_${id}_index`
 
-export async function createAttributeIndex({ db, services }: Context, attribute: Indexed): Promise<void> {
+export const createAttributeIndex = ({ db, services }: Context, attribute: Indexed): Promise<void> =>
+  createIndexOf(db, services.store.dialect, attribute)
+
+/** Creates the missing indexes of all custom attributes, in a database without an application. */
+export async function createAllIndexes(db: Db, dialect: Dialect): Promise<void> {
+  const rows = await db.selectFrom('attributes').selectAll().where('is_user_defined', '=', 1).execute()
+  for (const row of rows) await createIndexOf(db, dialect, toAttribute(row, []))
+}
+
+async function createIndexOf(db: Db, dialect: Dialect, attribute: Indexed): Promise<void> {
   const { code, entity } = attribute
-  const value = valueTypeOf(attribute)?.indexed?.({
-    dialect: services.store.dialect,
-    column: 'custom_attributes',
-    code,
-  })
+  const value = valueTypeOf(attribute)?.indexed?.({ dialect, column: 'custom_attributes', code })
   if (value === undefined) return
   const name = sql.ref(nameOf(attribute))
   // The index is partial: most records have no value, and no filter looks for records without a

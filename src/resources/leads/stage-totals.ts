@@ -12,6 +12,14 @@ export interface StageTotal {
   sum: string
 }
 
+/** The totals, for the comparison after a copy of the database. Triggers fill them in the copy. */
+export const comparedTotals = {
+  name: 'lead_totals',
+  columns: ['owner_id', 'stage_id', 'status', 'count', 'units', 'parts'],
+  key: ['owner_id', 'stage_id', 'status'],
+  json: [],
+}
+
 const columns = { user_id: 'owner_id', lead_pipeline_stage_id: 'stage_id', status: 'status' } as const
 /**
  * Query parameters that do not restrict the leads. The stages of a board are not filters here,

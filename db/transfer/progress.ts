@@ -1,0 +1,71 @@
+// Notes in the target how far a copy has come, in a table of its own. A note is written in the
+// transaction of the rows that it is about, so a killed copy goes on exactly where it ended.
+
+import { type Kysely, sql } from 'kysely'
+import type { Dialect } from '../dialect.ts'
+import type { Db } from '../store.ts'
+
+export const progressTable = 'transfer_progress'
+
+interface ProgressTables {
+  transfer_progress: { step: string; note: string }
+}
+
+/** What identifies the state of a source: a copy can go on only while the source is the same. */
+export interface SourceState {
+  /** The id of the installation (installation.ts). */
+  installation: string | null
+  /** The last id that each table has given, which tells whether rows were added since. */
+  lastIds: Record<string, number>
+}
+
+/** The key of the last row that was copied, or `done`. */
+export type Position = readonly unknown[] | 'done'
+
+/** The step that holds the state of the source. */
+const sourceStep = 'source'
+
+const progressOf = (db: Db): Kysely<ProgressTables> => db as unknown as Kysely<ProgressTables>
+
+export async function createProgress(db: Db, dialect: Dialect, state: SourceState): Promise<void> {
+  await db.schema
+    .createTable(progressTable)
+    .addColumn('step', sql.raw(dialect.columnType('text')), (column) => column.primaryKey().notNull())
+    .addColumn('note', sql.raw(dialect.columnType('text')), (column) => column.notNull())
+    .modifyEnd(sql.raw(dialect.tableOptions))
+    .execute()
+  await writeNote(db, sourceStep, state)
+}
+
+export async function hasProgress(db: Db): Promise<boolean> {
+  const tables = await db.introspection.getTables()
+  return tables.some(({ name }) => name === progressTable)
+}
+
+export const readSourceState = async (db: Db): Promise<SourceState | null> =>
+  (await readNote(db, sourceStep)) as SourceState | null
+
+export const readPosition = async (db: Db, step: string): Promise<Position | null> =>
+  (await readNote(db, step)) as Position | null
+
+export const writePosition = (db: Db, step: string, position: Position): Promise<void> => writeNote(db, step, position)
+
+export const dropProgress = (db: Db): Promise<void> => db.schema.dropTable(progressTable).execute()
+
+async function readNote(db: Db, step: string): Promise<unknown> {
+  const found = await progressOf(db)
+    .selectFrom(progressTable)
+    .select('note')
+    .where('step', '=', step)
+    .executeTakeFirst()
+  return found === undefined ? null : JSON.parse(found.note)
+}
+
+async function writeNote(db: Db, step: string, value: unknown): Promise<void> {
+  const note = JSON.stringify(value)
+  await progressOf(db)
+    .insertInto(progressTable)
+    .values({ step, note })
+    .onConflict((conflict) => conflict.column('step').doUpdateSet({ note }))
+    .execute()
+}

@@ -1,0 +1,94 @@
+// `accord migrate-to`: copies the installation into an empty database of the other engine. Files on
+// disk stay where they are, because the data folder stays the same.
+import { pendingMigrations } from '../../db/migrate.ts'
+import { databaseFile, openStore, type Store } from '../../db/store.ts'
+import { transfer } from '../../db/transfer/transfer.ts'
+import { TransferError } from '../../db/transfer/transfer-error.ts'
+import type { Config } from '../config/config.ts'
+import { systemClock } from '../kernel/runtime/clock.ts'
+import { createAllIndexes } from '../resources/attributes/indexes.ts'
+import { comparedTotals } from '../resources/leads/stage-totals.ts'
+import { CommandError } from './command-error.ts'
+import { withInstalled } from './installed-store.ts'
+import { showProgress } from './progress.ts'
+
+interface Options {
+  json?: boolean
+}
+
+export async function migrateToCommand(config: Config, url: string, { json = false }: Options): Promise<void> {
+  assertTarget(url)
+  const begun = systemClock.now().getTime()
+  const result = await withSource(config, (source) => copyTo(source, url))
+  const rows = Object.values(result.tables).reduce((sum, table) => sum + table.rows, 0)
+  const [from, to] = [withoutPassword(config.databaseUrl), withoutPassword(url)]
+  if (json) {
+    const seconds = Math.round((systemClock.now().getTime() - begun) / 100) / 10
+    console.log(
+      JSON.stringify({ source: from, target: to, resumed: result.isResumed, rows, seconds, tables: result.tables }),
+    )
+    return
+  }
+  console.log(
+    `Copied ${rows} rows of ${Object.keys(result.tables).length} tables to ${to}; counts and hashes are equal.`,
+  )
+  console.log(`Set ACCORD_DATABASE_URL to the URL of the new database, then start the servers again.`)
+  console.log(`Files and secret stay in ${config.dataDir}. The old database ${from} is unchanged.`)
+}
+
+async function copyTo(source: Store, url: string) {
+  const target = openStore(url)
+  try {
+    return await transfer(source, target, {
+      during: (phase, work) => showProgress(phase, process.stderr, work),
+      derived: [comparedTotals],
+      finish: (db) => createAllIndexes(db, target.dialect),
+    })
+  } catch (cause) {
+    if (cause instanceof TransferError) throw new CommandError(cause.message, cause)
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new CommandError(
+      `The copy to ${withoutPassword(url)} stopped: ${reason.replace(/\.?$/, '.')} The source is unchanged. Run the command again to go on.`,
+      cause,
+    )
+  } finally {
+    await target.close()
+  }
+}
+
+/** Opens the database of the installation. Only a database file can be lost with its folder. */
+async function withSource<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
+  if (databaseFile(config.databaseUrl) !== null) return withInstalled(config, work)
+  const store = openStore(config.databaseUrl)
+  try {
+    if ((await pendingMigrations(store)).length > 0)
+      throw new CommandError('The database is older than this program. Run: accord migrate')
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Throws CommandError for a URL that names no database. The message shows only the scheme. */
+function assertTarget(url: string): void {
+  if (/^sqlite:(?!:memory:$)./.test(url)) return
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    if (URL.canParse(url) && new URL(url).pathname.length > 1) return
+    throw new CommandError(
+      'The target must be postgres://<user>:<password>@<host>/<database>. Write special characters of the password as %-codes.',
+    )
+  }
+  const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0] ?? 'a text without a scheme'
+  throw new CommandError(
+    `The target must be postgres://<user>:<password>@<host>/<database> or sqlite:<path>, not ${scheme}.`,
+  )
+}
+
+/** Returns the URL for messages. */
+function withoutPassword(url: string): string {
+  if (!URL.canParse(url) || !/^postgres(ql)?:$/.test(new URL(url).protocol)) return url
+  const shown = new URL(url)
+  shown.password = ''
+  shown.search = ''
+  return shown.href
+}
