@@ -5,8 +5,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  if (dialect.name === 'postgres') return dialect.fullText.create(db, 'search_index')
-  for (const statement of statements) await sql.raw(statement).execute(db)
+  for (const statement of dialect.name === 'postgres' ? postgresStatements : statements)
+    await sql.raw(statement).execute(db)
 }
 
 const words = 'entity_type, title, body'
@@ -39,4 +39,13 @@ const statements = [
   `create trigger search_index_pieces_update after update of title, body on search_index begin ${removePieces} ${addPieces} end`,
   `insert into search_index_words (search_index_words) values ('rebuild')`,
   `insert into search_index_pieces (rowid, text) select id, ${text('')} from search_index`,
+]
+
+/** On PostgreSQL a generated column holds the words. The functions are made before the migrations. */
+const postgresStatements = [
+  `alter table search_index add column document tsvector
+    generated always as (accord_document(title, body)) stored`,
+  `create index search_index_document_index on search_index using gin (document) with (fastupdate = off)`,
+  `create index search_index_trigram_index on search_index
+    using gin ((accord_fold(title || chr(10) || body)) gin_trgm_ops) with (fastupdate = off)`,
 ]
