@@ -25,11 +25,21 @@ const measuring = 'test/timing/**/*.test.ts'
 /** Tests that start processes and browsers, which takes long; `npm run check` leaves them out. */
 const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${folder}/**/*.test.ts`)
 
-/** Tests whose subject is SQLite: its files, its plans, its statements, its images. */
+/**
+ * Tests whose subject is SQLite: its files, its faults, its statements and its full text. A single
+ * test of another file says so itself (`it.runIf(!isPostgres)`).
+ */
 const sqliteOnly = [
-  'test/resources/data-transfer.cost.test.ts',
-  'test/resources/authentication.passwords.test.ts',
+  'test/jobs/disk.test.ts',
   'test/kernel/files/sync.test.ts',
+  'test/kernel/query/statement-cache.test.ts',
+  'test/kernel/resource/exports.log.test.ts',
+  'test/kernel/runtime/unavailable.test.ts',
+  'test/resources/attributes.contract.test.ts',
+  'test/resources/authentication.passwords.test.ts',
+  'test/resources/data-transfer.cost.test.ts',
+  'test/resources/leads.totals.test.ts',
+  'test/resources/search.rebuild.test.ts',
 ]
 
 /** `npm test` runs these on PostgreSQL after the whole suite has run on SQLite. */

@@ -7,6 +7,7 @@ import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
 import { type Emitter, Veto } from '../../src/kernel/write/events.ts'
 import { processRows } from '../../src/resources/data-transfer/process-rows.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -338,7 +339,7 @@ describe('a run', () => {
     } as never)
   const untrap = () => server.store.db.executeQuery({ sql: 'drop trigger trap', parameters: [], query: {} } as never)
 
-  it('goes on behind the last batch after a crash; no row is lost or doubled', async () => {
+  it.runIf(!isPostgres)('goes on behind the last batch after a crash; no row is lost or doubled', async () => {
     const id = await queued()
     await trap('before insert on import_batches when new.number = 4', "select raise(abort, 'crash')")
     await using().post(id, 'start')

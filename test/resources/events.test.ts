@@ -7,6 +7,7 @@ import { authenticate, issueToken } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { followEvents } from '../../src/resources/events/stream.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { statementsOf } from '../support/statements.ts'
 import { until } from '../support/until.ts'
@@ -204,15 +205,17 @@ describe('listEvents as pages', () => {
     expect((await page(server.admin, '?name=contacts.person.create.after')).data).toHaveLength(1)
   })
 
-  it.each([
-    'name=lead.*.after',
-    'entity_type=leads',
-    'entity_type=leads,persons&created_at[gt]=2030-01-01',
-    'entity_type=leads&entity_id=1',
-    'actor_id=1,2&name=lead.create.after',
-    'request_id=x',
-    'created_at[lt]=2030-01-01',
-  ])('finds the part by its ids, whatever is asked: %s', async (query) => {
+  it
+    .runIf(!isPostgres)
+    .each([
+      'name=lead.*.after',
+      'entity_type=leads',
+      'entity_type=leads,persons&created_at[gt]=2030-01-01',
+      'entity_type=leads&entity_id=1',
+      'actor_id=1,2&name=lead.create.after',
+      'request_id=x',
+      'created_at[lt]=2030-01-01',
+    ])('finds the part by its ids, whatever is asked: %s', async (query) => {
     await given(server.admin).lead()
     const statements = await statementsOf(() => page(server.admin, `?${query}`))
     const searches = statements.filter((text) => /^select "id" from "events" where "id" > \? and "id" <= \?/.test(text))

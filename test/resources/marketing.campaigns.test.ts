@@ -9,6 +9,7 @@ import { systemContext } from '../../src/kernel/context.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { processNow } from '../../src/resources/marketing/run.ts'
 import { type ServerOptions, start, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 import { statementsOf } from '../support/statements.ts'
 import { addUser } from '../support/viewers.ts'
@@ -465,7 +466,7 @@ describe('sending', () => {
     expect([smtp.received.length, (await stats(id)).sent]).toEqual([1, 1])
   })
 
-  it('costs nothing for what waits for campaigns that are not active', async () => {
+  it.runIf(!isPostgres)('costs nothing for what waits for campaigns that are not active', async () => {
     await person('Ada', 'ada@example.com')
     await run(await campaign())
     const seen = await statementsOf(() => server.work())

@@ -71,6 +71,7 @@ function openTemporary(name: string, template: string | null): Store {
   let isClosed = false
   return {
     ...store,
+    image: () => dump(name),
     close: async () => {
       if (isClosed) return
       isClosed = true
@@ -144,6 +145,18 @@ async function inDatabase(name: string, ...statements: string[]): Promise<unknow
 
 const hasSchema = async (database: string, schema: string): Promise<boolean> =>
   (await inDatabase(database, `select 1 from pg_namespace where nspname = '${schema}'`)).length > 0
+
+/** Every row of every table as text, for tests that look for a secret or for a change. */
+async function dump(database: string): Promise<Buffer> {
+  const tables = (await inDatabase(
+    database,
+    "select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1",
+  )) as { name: string }[]
+  const texts: string[] = []
+  for (const { name } of tables)
+    texts.push(name, JSON.stringify(await inDatabase(database, `select * from "${name}" as row order by row::text`)))
+  return Buffer.from(texts.join('\n'))
+}
 
 const restore = (database: string, schema: string): Promise<unknown> =>
   inDatabase(

@@ -1,6 +1,9 @@
 // Counts the SQL statements that a piece of work runs, at the engine itself: a statement that
-// Kysely compiles into one counts as one, and a cached statement counts each time it runs.
+// Kysely compiles into one counts as one, and a cached statement counts each time it runs. On
+// PostgreSQL the statements around a transaction do not count, as on SQLite.
+import pg from 'pg'
 import { Sqlite } from '../../db/sqlite/driver.ts'
+import { isPostgres } from './engine.ts'
 
 type Run = (this: { source: string }, ...parameters: unknown[]) => unknown
 
@@ -13,16 +16,39 @@ const ways = ['all', 'get', 'run', 'iterate'] as const
 /** The statements in the order they ran. Two pieces of work must not use this at the same time. */
 export async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   const seen: string[] = []
+  const restore = isPostgres ? watchPostgres(seen) : watchSqlite(seen)
+  try {
+    await work()
+  } finally {
+    restore()
+  }
+  return seen
+}
+
+function watchSqlite(seen: string[]): () => void {
   const originals = ways.map((way) => [way, statement[way] as Run] as const)
   for (const [way, original] of originals)
     statement[way] = function (...parameters) {
       seen.push(this.source)
       return original.apply(this, parameters)
     }
-  try {
-    await work()
-  } finally {
+  return () => {
     for (const [way, original] of originals) statement[way] = original
   }
-  return seen
+}
+
+const isUncounted = (text: string): boolean =>
+  /^(begin|commit|rollback)\b|pg_current_snapshot|from commit_order/.test(text)
+
+function watchPostgres(seen: string[]): () => void {
+  const client = pg.Client.prototype as unknown as { query: (...parameters: unknown[]) => unknown }
+  const original = client.query
+  client.query = function (...parameters) {
+    const [text] = parameters
+    if (typeof text === 'string' && !isUncounted(text)) seen.push(text)
+    return original.apply(this, parameters)
+  }
+  return () => {
+    client.query = original
+  }
 }
