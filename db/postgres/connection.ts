@@ -78,7 +78,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
       idle_in_transaction_session_timeout: idleInTransactionMs,
     }),
   }
-  const settings = (text: string) => (isPooled ? {} : { options: `-c timezone=UTC ${text}` })
+  const settings = (text: string) => (isPooled ? {} : { options: `-c timezone=UTC -c jit=off ${text}` })
   const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
