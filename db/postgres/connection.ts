@@ -83,8 +83,13 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const [read, write] = [new Pool(reading), new Pool(writing)]
-  // An idle connection that is lost emits an error, which would end the process without a listener.
-  for (const pool of [read, write]) pool.on('error', onLost)
+  // A connection that is lost emits an error, which would end the process without a listener. The
+  // pool listens to idle connections only, but one can also be lost between two statements of a
+  // transaction.
+  for (const pool of [read, write]) {
+    pool.on('error', onLost)
+    pool.on('connect', (client) => client.on('error', onLost))
+  }
   return {
     read,
     write,
