@@ -125,6 +125,11 @@ export interface Dialect {
   skippingLocked<Query extends AnyRows>(query: Query): Query
 
   /**
+   * Whether the transactions of a process run one after another, so that each sees the changes of
+   * those that began before.
+   */
+  readonly queuesWrites: boolean
+  /**
    * Makes this transaction wait for other transactions that have called it. Ids that are generated
    * after the call are then in the order of the commits.
    */

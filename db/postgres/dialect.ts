@@ -46,6 +46,7 @@ export const postgresDialect: Dialect = {
   name: 'postgres',
   maxParameters: 65_535,
   returnsInsertId: false,
+  queuesWrites: false,
 
   columnType(kind) {
     switch (kind) {

@@ -157,6 +157,8 @@ export class PostgresTransaction {
   async commit(): Promise<void> {
     try {
       this.#beforeCommit?.()
+      // The work may have caught a serialization failure, for example of one row of an import.
+      if (this.failure !== undefined) throw this.failure
       const { command } = await this.#client.query('commit')
       if (command !== 'COMMIT') throw new RolledBackError()
     } catch (error) {

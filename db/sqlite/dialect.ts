@@ -126,6 +126,7 @@ export const sqliteDialect: Dialect = {
   name: 'sqlite',
   maxParameters: 32_766,
   returnsInsertId: true,
+  queuesWrites: true,
 
   columnType(kind) {
     if (kind === 'id') return 'integer primary key autoincrement'

@@ -51,6 +51,8 @@ export async function runBatches(
       const [mayContinue] = await Promise.all([last, step.worked])
       if (!mayContinue) return 'stopped'
       last = step.finish()
+      // Without the queue of writes, the next batch could not see the changes of this one.
+      if (!run.services.store.dialect.queuesWrites) await last
       await batches.breathe()
     }
     return (await last) ? 'completed' : 'stopped'
