@@ -375,27 +375,30 @@ describe('a run', () => {
     expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0, skipped: 0 } })
   })
 
-  it('can be canceled between two batches and started again, which skips finished rows', async () => {
-    const id = await queued()
-    await using().post(id, 'start')
-    const cancelled = await using().post(id, 'cancel')
-    expect(cancelled.state).toBe('cancelled')
-    await server.work()
-    expect(await count('/products')).toBe(0)
-    await trap(
-      'after insert on import_batches when new.number = 2',
-      `update imports set state = 'cancelled' where id = ${id}`,
-    )
-    await using().post(id, 'start')
-    await server.work()
-    expect(await shown(id)).toMatchObject({ state: 'cancelled', processed_rows_count: 200 })
-    await untrap()
-    server.events()
-    await using().post(id, 'start')
-    expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
-    await server.work()
-    expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0 } })
-  })
+  it.runIf(!isPostgres)(
+    'can be canceled between two batches and started again, which skips finished rows',
+    async () => {
+      const id = await queued()
+      await using().post(id, 'start')
+      const cancelled = await using().post(id, 'cancel')
+      expect(cancelled.state).toBe('cancelled')
+      await server.work()
+      expect(await count('/products')).toBe(0)
+      await trap(
+        'after insert on import_batches when new.number = 2',
+        `update imports set state = 'cancelled' where id = ${id}`,
+      )
+      await using().post(id, 'start')
+      await server.work()
+      expect(await shown(id)).toMatchObject({ state: 'cancelled', processed_rows_count: 200 })
+      await untrap()
+      server.events()
+      await using().post(id, 'start')
+      expect(server.events()).toEqual(['data_transfer.imports.update.before', 'data_transfer.imports.update.after'])
+      await server.work()
+      expect(await shown(id)).toMatchObject({ state: 'completed', summary: { created: 1050, updated: 0 } })
+    },
+  )
 
   it('is not for a request when it has more than 1,000 rows', async () => {
     const { id } = await using().record('products', table)
