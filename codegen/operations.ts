@@ -21,7 +21,7 @@ import { generatedLine } from './schema.ts'
 export interface Ignorable {
   keys: string[]
   nested: Record<string, Ignorable>
-  /** For each read-only key that another key replaces: advice such as `send person_id`. */
+  /** Advice for read-only keys, such as `send person_id` for the key `person`. */
   hints?: Record<string, string>
 }
 

@@ -40,7 +40,8 @@ async function empty(file: string, index: string): Promise<void> {
   const thread = createMaintenanceThread(file, { isUnsafe: true })
   const step = `delete from ${index}_data where id in (select id from ${index}_data limit ${blocksAtOnce})`
   try {
-    // `normal` means no sync at each step, because other writes would wait for the disk.
+    // With `normal`, a step does not sync. A sync at each step would make other writes wait for the
+    // disk.
     await thread.run('pragma synchronous = normal')
     for (let since = performance.now(); ; await sleep(gapMs)) {
       try {

@@ -21,8 +21,8 @@ export async function regenerateCommand(
   }
   if (check) return
   const config = readConfig()
-  // Without an installation, no documentation needs the contract. `accord install` publishes it
-  // later.
+  // Without an installation, there is no documentation to update, so nothing is published here.
+  // `accord install` publishes the contract later.
   if (listTraces(config).length === 0 && (await lookForInstallation(config)).state !== 'installed') return
   if (publishContract(config)) {
     console.log(

@@ -54,8 +54,8 @@ const commitsAfterFailure = 64
  */
 const maxMergeSteps = 50
 /**
- * The number of log pages at which writes wait for the checkpoint. Only then can all pages get into
- * the database file, so that the log restarts.
+ * From this number of log pages on, writes of this process wait during the checkpoint. Without
+ * new writes, the checkpoint can copy all pages into the database file, and the log restarts.
  */
 const maxPages = 3 * checkpointPages
 /**
