@@ -76,6 +76,8 @@ export async function startCluster({ settings = fastSettings }: ClusterOptions =
     const { status, stderr, error } = spawnSync(join(programs, program), args, {
       encoding: 'utf8',
       stdio: ['ignore', 'ignore', program === 'pg_ctl' ? 'ignore' : 'pipe'],
+      // The user of the server may not enter the folder of this process.
+      cwd: folder,
       ...user,
     })
     if (status !== 0) throw new Error(`${program} failed: ${error?.message ?? stderr}`)
