@@ -1,6 +1,6 @@
-// Adds each header of components.x-headers to the responses that carry the header. `x-carried-by`
-// of a header names the responses: by status, by operationId or by a word of `carriers`. Written
-// out in each response, the headers would take a quarter of openapi.yaml.
+// Adds each header of components.x-headers to the responses that carry the header. The key
+// `x-carried-by` of a header lists statuses, operationIds or words of `carriers`. A header stands
+// in one place, because repeating the headers in each response would fill a quarter of the file.
 import {
   type BodyOrResponse,
   type ContractDocument,

@@ -62,8 +62,8 @@ function folderOfTypeScript(): string | undefined {
 }
 
 /**
- * Reports a shared parameter with the name of a schema. Generators make one type for each component
- * of any section, so the two types would collide.
+ * Reports a shared parameter with the name of a schema. Generators make a type for each parameter
+ * and for each schema, so two types would have the same name.
  */
 export const componentsHaveOneName: Rule = ({ document, report }) => {
   const { schemas = {}, parameters = {} } = document.components ?? {}

@@ -6,8 +6,7 @@ import type { Pools } from './connection.ts'
 
 export interface CommitWatch {
   generation(): number
-  noteOwnCommit(): void
-  /** Something may have changed, such as after a lost connection. */
+  /** Called after a commit of this process, and when a lost connection leaves changes unknown. */
   noteChange(): void
   close(): Promise<void>
 }
@@ -44,9 +43,6 @@ export function watchCommits(pools: Pools): CommitWatch {
 
   return {
     generation: () => generation,
-    noteOwnCommit: () => {
-      generation += 1
-    },
     noteChange: () => {
       generation += 1
     },

@@ -94,7 +94,8 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     read,
     write,
     async connect() {
-      const client = new Client(writing)
+      // Long reads of whole tables, so scans are welcome.
+      const client = new Client({ ...common, ...settings('') })
       client.on('error', onLost)
       await client.connect()
       return client as unknown as PoolClient

@@ -4,11 +4,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type CompiledQuery,
-  type ConnectionProvider,
   type DatabaseConnection,
   type DatabaseMetadataOptions,
   DefaultConnectionProvider,
-  DefaultQueryExecutor,
   type Dialect,
   type Driver,
   Kysely,
@@ -20,6 +18,7 @@ import {
   type TableMetadata,
 } from 'kysely'
 import type { QueryResult as PgResult, Pool, PoolClient } from 'pg'
+import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import type { Pools } from './connection.ts'
 import {
   ConnectionLostError,
@@ -256,8 +255,6 @@ export const kyselyInTransaction = <DB>(transaction: Pick<PostgresTransaction, '
 export const kyselyOnClient = <DB>(client: PoolClient): Kysely<DB> =>
   kyselyInTransaction<DB>({ run: (query) => run(client, query) })
 
-type Execute = <R>(query: SqlQuery) => Promise<QueryResult<R>>
-
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
   const ofPool = (connection: DatabaseConnection): PooledConnection => {
     if (connection instanceof PooledConnection) return connection
@@ -272,7 +269,7 @@ function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kyse
     releaseConnection: async () => undefined,
     destroy: async () => undefined,
   }
-  const executor = new DirectExecutor(execute, new DefaultConnectionProvider(driver))
+  const executor = new DirectExecutor(parts, execute, new DefaultConnectionProvider(driver))
   return new Kysely<DB>({ config: { dialect }, dialect, driver, executor })
 }
 
@@ -302,39 +299,7 @@ class OwnIntrospector extends PostgresIntrospector {
   }
 }
 
-const compiler = new PostgresQueryCompiler()
-const adapter = new PostgresAdapter()
-
-/** Runs statements outside of Kysely's transactions at once, on the right pool. */
-class DirectExecutor extends DefaultQueryExecutor {
-  readonly #execute: Execute
-  readonly #isBound: boolean
-
-  constructor(execute: Execute, provider: ConnectionProvider, isBound = false) {
-    super(compiler, adapter, provider)
-    this.#execute = execute
-    this.#isBound = isBound
-  }
-
-  override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#execute<R>(query)
-  }
-
-  override withoutPlugins(): DefaultQueryExecutor {
-    return this
-  }
-
-  override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
-    if (this.#isBound) return this
-    let given: DatabaseConnection | undefined
-    void provider.provideConnection(async (connection) => {
-      given = connection
-    })
-    const connection = given as DatabaseConnection | undefined
-    if (connection === undefined) return super.withConnectionProvider(provider)
-    return new DirectExecutor((query) => connection.executeQuery(query as CompiledQuery), provider, true)
-  }
-}
+const parts: EngineParts = { compiler: new PostgresQueryCompiler(), adapter: new PostgresAdapter() }
 
 /**
  * The connection of Kysely's `transaction()`. It does not run again after a serialization failure;

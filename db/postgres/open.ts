@@ -56,7 +56,7 @@ class PostgresStore implements Store {
     this.#events = {
       onCommit: () => {
         this.#health = null
-        this.#watch.noteOwnCommit()
+        this.#watch.noteChange()
         for (const listener of this.#listeners) listener()
       },
       onError: (error) => {

@@ -102,8 +102,8 @@ export const integrityCheckOf = (table: string): string =>
   `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}, rank) values ('integrity-check', 1)`
 
 /**
- * Returns statements that compare the word index with the texts without the write lock. The tables
- * of FTS5 are copied into a temporary index over a view of the texts.
+ * Returns statements that compare the word index with the texts without the write lock. The
+ * statements copy FTS5's tables into a temporary index. A view gives this index the same texts.
  */
 export function integrityCheckOfCopy(table: string): string[] {
   const words = wordIndexOf(table)

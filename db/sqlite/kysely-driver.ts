@@ -2,11 +2,8 @@
 // wait for a write. All other statements go through the write queue.
 
 import {
-  type CompiledQuery,
-  type ConnectionProvider,
   type DatabaseConnection,
   DefaultConnectionProvider,
-  DefaultQueryExecutor,
   type Dialect,
   type Driver,
   Kysely,
@@ -15,6 +12,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
+import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import type { Membership } from './group-commit/group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './group-commit/types.ts'
@@ -89,8 +87,6 @@ const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = 
   snapshot: 'own group in parts',
 }
 
-type Execute = <R>(query: SqlQuery) => Promise<QueryResult<R>>
-
 function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kysely<DB> {
   const connectionOf = (connection: DatabaseConnection): OneConnection => {
     if (connection instanceof OneConnection) return connection
@@ -111,7 +107,7 @@ function kyselyOf<DB>(execute: Execute, connect: () => DatabaseConnection): Kyse
     },
     destroy: async () => undefined,
   }
-  const executor = new DirectExecutor(execute, new DefaultConnectionProvider(driver))
+  const executor = new DirectExecutor(parts, execute, new DefaultConnectionProvider(driver))
   return new Kysely<DB>({ config: { dialect }, dialect, driver, executor })
 }
 
@@ -124,44 +120,7 @@ const dialect: Dialect = {
   createQueryCompiler: () => new SqliteQueryCompiler(),
 }
 
-const compiler = new SqliteQueryCompiler()
-const adapter = new SqliteAdapter()
-
-/** A Kysely executor that runs statements without the promises of Kysely's connection pool. */
-class DirectExecutor extends DefaultQueryExecutor {
-  readonly #execute: Execute
-  readonly #isBound: boolean
-
-  constructor(execute: Execute, provider: ConnectionProvider, isBound = false) {
-    super(compiler, adapter, provider)
-    this.#execute = execute
-    this.#isBound = isBound
-  }
-
-  override executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    return this.#execute<R>(query)
-  }
-
-  override withoutPlugins(): DefaultQueryExecutor {
-    return this
-  }
-
-  /**
-   * Returns an executor bound to the provider's connection. Kysely calls this method for a
-   * transaction or `connection()`, and again before each statement. The provider calls back
-   * synchronously, so the connection is known without a promise.
-   */
-  override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
-    if (this.#isBound) return this
-    let given: DatabaseConnection | undefined
-    void provider.provideConnection(async (connection) => {
-      given = connection
-    })
-    const connection = given as DatabaseConnection | undefined
-    if (connection === undefined) return super.withConnectionProvider(provider)
-    return new DirectExecutor((query) => connection.executeQuery(query as CompiledQuery), provider, true)
-  }
-}
+const parts: EngineParts = { compiler: new SqliteQueryCompiler(), adapter: new SqliteAdapter() }
 
 /**
  * The connection that Kysely gets for `transaction()` and `connection()`. A transaction enters the

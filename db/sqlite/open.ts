@@ -1,5 +1,5 @@
-// Builds the store of an SQLite database from its parts: the connections, the write queue, the sync
-// of the log, maintenance and the fault log.
+// Builds the store of an SQLite database. The parts of a store are connections, a write queue, the
+// sync of the WAL, maintenance and a fault log.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndexTable } from '../housekeeping-tables.ts'

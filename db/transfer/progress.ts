@@ -11,7 +11,7 @@ interface ProgressTables {
   transfer_progress: { step: string; note: string }
 }
 
-/** What identifies the state of a source: a copy can go on only while the source is the same. */
+/** The state of a source. An interrupted copy continues only if this state has not changed. */
 export interface SourceState {
   /** The id of the installation (installation.ts). */
   installation: string | null

@@ -31,9 +31,9 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
 }
 
 /**
- * Returns whether a reply must stay uncompressed. A browser sends its cookies also with a request
- * of another site, which could guess a secret of the reply from the compressed length (the BREACH
- * attack). A reply that allows byte ranges stays uncompressed, too.
+ * Returns whether a reply must stay uncompressed. Another site can make a browser
+ * send a request with its cookies. The length of the compressed reply could then reveal a secret in
+ * the reply (the BREACH attack). A reply that allows byte ranges stays uncompressed, too.
  */
 const isPlain = ({ raw: { headers } }: FastifyRequest, reply: FastifyReply): boolean =>
   (headers.cookie !== undefined && headers.authorization === undefined) || reply.hasHeader('accept-ranges')

@@ -347,8 +347,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   }
 
   /**
-   * Resolves the group once all commits so far are on the disk. These include commits that members
-   * of the group have read.
+   * Resolves the group once all commits so far are on the disk. Members of the group may have read
+   * earlier commits, so those must be on the disk too.
    */
   #answer(group: Group<Deferred>): void {
     const durable = this.#options.whenDurable()

@@ -104,8 +104,8 @@ export function checkDatabasePermissions(config: Config): CheckResult {
 export async function checkEncryption(store: Store, config: Config): Promise<CheckResult> {
   const { values, unreadable } = await checkEncryptedValues(store.db, config, presentSecret(config))
   if (unreadable.length === 0) {
-    // A database without the latest migrations may lack this table, which records the check value
-    // of the secret.
+    // The table `installation` stores the check value of the secret. Migration 0026 creates the
+    // table, so an older database lacks it.
     const problem = (await hasTable(store, 'installation')) ? await secretProblem(config, store) : null
     return problem === null ? null : `ACCORD_SECRET ${problem}`
   }
