@@ -38,15 +38,12 @@ describe('a mebibyte of mistakes', () => {
     ['backslashes', '/leads', `{"title":"${'\\\\'.repeat((mebibyte - 40) / 2)}"}`],
   ]
 
-  it.each(bodies)('made of %s is refused soon and briefly', async (_what, path, body) => {
-    const started = performance.now()
+  // A third of a second on an idle machine. Quadratic work would take minutes, past the time limit.
+  it.each(bodies)('made of %s is refused briefly', async (_what, path, body) => {
     const { status, text, body: problem } = await server.admin.post(path, body)
-    const took = performance.now() - started
     expect([status, problem.code]).toEqual([422, 'validation_failed'])
     expect(text.length).toBeLessThan(64 * 1024)
     expect(Object.keys(problem.errors).length).toBeLessThanOrEqual(101)
-    // A third of a second on an idle machine; quadratic work would take minutes.
-    expect(took).toBeLessThan(20_000)
   })
 
   it('names the list that is too long, and says that there is more', async () => {

@@ -90,9 +90,9 @@ describe('inexactNumbers', () => {
     )
   })
 
-  it('stops at as many as are wanted, and takes a mebibyte in no time', () => {
+  it('stops at as many as are wanted, and takes a mebibyte', () => {
     expect(inexactNumbers(`[${Array(50).fill('9007199254740993').join(',')}]`, 3)).toEqual([['0'], ['1'], ['2']])
-    const started = performance.now()
+    // Milliseconds. Quadratic work would take minutes, past the time limit.
     for (const text of [
       `[${Array(250_000).fill('1.5').join(',')}]`,
       `["${'\\\\'.repeat(500_000)}"]`,
@@ -100,7 +100,5 @@ describe('inexactNumbers', () => {
       `[0.${'0'.repeat(1_000_000)}1]`,
     ])
       inexactNumbers(text, 100)
-    // Milliseconds; quadratic work would take minutes.
-    expect(performance.now() - started).toBeLessThan(10_000)
   })
 })

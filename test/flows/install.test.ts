@@ -100,10 +100,7 @@ describe('accord start', () => {
       return (await fetch(`${serving.url}/admin/mail/inbound-parse${query}`, { method: 'POST', body })).status
     }
     expect([await receive(''), await receive(query)]).toEqual([401, 200])
-    const { code, ms } = await serving.stop()
-    expect(code).toBe(0)
-    // After eight seconds it would have been cut off.
-    expect(ms).toBeLessThan(7_900)
+    expect((await serving.stop()).code).toBe(0)
 
     const again = await accordServing(folder, 'start')
     expect(again.said.stdout).not.toContain('Password')

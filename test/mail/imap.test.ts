@@ -194,12 +194,10 @@ describe('pollMailbox', () => {
   it.each(['hang', 'hang-fetch'] as const)('is over in time when the server is in the mood to %s', async (mode) => {
     imap.deliver('INBOX', mail('one'))
     imap.behave(mode)
-    const began = performance.now()
     await expect(poller().poll({ timeoutMs: 400 })).rejects.toMatchObject({
       name: 'MailboxFailed',
       message: 'The mailbox did not answer in time.',
     })
-    expect(performance.now() - began).toBeLessThan(10_000)
   })
 
   it('keeps what was taken when the server breaks off in a message, and takes the rest next time', async () => {

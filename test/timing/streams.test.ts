@@ -1,5 +1,5 @@
-// The memory that a slow reader of the change feed costs the server. Its content is tested in
-// resources/events.stream.test.ts.
+// The memory that a slow reader of the change feed costs the server, and how long a server that
+// closes waits for readers. The feed's content is tested in resources/events.stream.test.ts.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
@@ -43,4 +43,17 @@ it('keeps a slow reader waiting without keeping what it has not taken', async ()
   const ids = await db.selectFrom('events').select('id').where('id', '>', from).orderBy('id').execute()
   expect(reader.told.map(({ id }) => Number(id))).toEqual(ids.map(({ id }) => id))
   reader.cut()
+})
+
+it('ends its streams when the server closes, which waits for none of them', async () => {
+  const other = await listeningServer()
+  const wanted = { userId: 1, name: 't', kind: 'personal', expiresAt: null } as const
+  const { text } = await issueToken(other.store.db, { ...wanted, abilities: ['*'], allowedIps: [] }, start)
+  const reader = await readStream(`${other.url}/api/admin/events`, text)
+  const began = performance.now()
+  const closing = other.close()
+  await reader.ended
+  await closing
+  // The server cuts a stream off that has not ended after eight seconds.
+  expect(performance.now() - began).toBeLessThan(7_900)
 })

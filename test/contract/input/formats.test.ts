@@ -140,10 +140,9 @@ describe('formats', () => {
     for (const value of bad) expect.soft([value, accepts(format, value)]).toEqual([value, false])
   })
 
-  it('answers within a moment, however an address is made up', () => {
-    const before = Date.now()
+  // Exponential work would never end.
+  it('answers however an address is made up', () => {
     for (const text of [`${'a.'.repeat(30)}@`, `a@${'a-'.repeat(120)}`, `a@${'a.'.repeat(120)}!`])
       expect(accepts('email', text)).toBe(false)
-    expect(Date.now() - before).toBeLessThan(10_000)
   })
 })

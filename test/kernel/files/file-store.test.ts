@@ -232,8 +232,7 @@ describe('a name', () => {
   })
 
   it('costs next to nothing however long it is', () => {
-    // Milliseconds; quadratic work would take minutes.
-    const before = performance.now()
+    // Milliseconds. Quadratic work would take minutes, past the time limit.
     for (const long of ['.', ' ', '\u0301\u0323']) {
       const name = safeName(`${'x/'.repeat(500)}a${long.repeat(200_000)}a.pdf`)
       expect([[...name].length <= 255, name.normalize('NFD').startsWith('a'), name.endsWith('.pdf')]).toEqual([
@@ -242,7 +241,6 @@ describe('a name', () => {
         true,
       ])
     }
-    expect(performance.now() - before).toBeLessThan(10_000)
   })
 
   it('comes through a form as it was written', async () => {
