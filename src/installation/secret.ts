@@ -1,12 +1,12 @@
 // Checks that the secret is the secret that the database was installed with. Another secret could
 // not decrypt the stored values. A missing secret must not be replaced silently.
 import type { Store } from '../../db/store.ts'
-import { checkEncryptedValues } from '../commands/encrypted-values.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { stamp, systemClock } from '../kernel/runtime/clock.ts'
 import { bestEffort } from '../kernel/runtime/unavailable.ts'
 import { getOrCreateSecret, presentSecret, secretFile } from './data-folder.ts'
+import { checkEncryptedValues } from './encrypted-values.ts'
 
 const checkOf = (secret: string): string => createEncryption(secret).hmac('accord:installation')
 

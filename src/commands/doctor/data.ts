@@ -12,6 +12,7 @@ import {
   secretFile,
   writtenFolders,
 } from '../../installation/data-folder.ts'
+import { checkEncryptedValues } from '../../installation/encrypted-values.ts'
 import { backupsFolder, lastBackup } from '../../installation/installation.ts'
 import { secretProblem } from '../../installation/secret.ts'
 import { placeOf, trashOf } from '../../kernel/files/file-store.ts'
@@ -19,7 +20,6 @@ import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
 import { trashDays } from '../../resources/files/clean-up.ts'
 import { hashFile, isMissing } from '../backup/bytes.ts'
 import { hasTable } from '../backup/examine.ts'
-import { checkEncryptedValues } from '../encrypted-values.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
 export function checkDataFolder({ dataDir }: Config): CheckResult {

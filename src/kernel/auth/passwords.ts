@@ -73,22 +73,8 @@ const parameters = (config: Config) =>
 export const hashPassword = (config: Config, password: string): Promise<string> =>
   inTurn(true, () => hash(password, parameters(config)))
 
-// The dummy hashes, by argon2id memory cost. Passwords for unknown e-mail addresses are compared
-// with a dummy hash, so that the check takes as long as for known addresses.
-const dummyHashes = new Map<number, string>()
-
-async function decoyOf(config: Config): Promise<string> {
-  const decoy =
-    dummyHashes.get(config.passwordMemoryKiB) ?? (await hash('no account has this password', parameters(config)))
-  dummyHashes.set(config.passwordMemoryKiB, decoy)
-  return decoy
-}
-
 interface Attempt {
-  /**
-   * The stored hash; null when there is no account or the account has no password. In that case the
-   * password is compared with a dummy hash, so that the check takes as long.
-   */
+  /** The stored hash; null when there is no account or the account has no password. */
   stored: string | null
   password: string
   /** Whether an account has signed in from this network before. */
@@ -96,14 +82,18 @@ interface Attempt {
 }
 
 /**
- * Returns whether the password is right, and whether its hash is outdated. Throws 429 when no slot
- * is free within two seconds.
+ * Returns whether the password is right, and whether its hash is outdated. Without a stored hash
+ * the password is hashed, so that the answer takes as long as for a known e-mail address. Throws
+ * 429 when no slot is free within two seconds.
  */
 export async function verifyPassword(
   config: Config,
   { stored, password, isKnown }: Attempt,
 ): Promise<{ right: boolean; outdated: boolean }> {
-  const isRight = await inTurn(isKnown, async () => verify(stored ?? (await decoyOf(config)), password))
-  const right = stored !== null && isRight
+  if (stored === null) {
+    await inTurn(isKnown, () => hash(password, parameters(config)))
+    return { right: false, outdated: false }
+  }
+  const right = await inTurn(isKnown, () => verify(stored, password))
   return { right, outdated: right && needsRehash(stored, parameters(config)) }
 }

@@ -101,9 +101,10 @@ function attributeOf(
   else if (id === undefined && attribute_id === undefined) errors.invalid('attribute_id', 'The field is required.')
   else if (row && attribute_id !== undefined && attribute_id !== row.attribute_id)
     errors.invalid('attribute_id', 'A field keeps its attribute.')
-  const attribute = attributes.get(row?.attribute_id ?? attribute_id ?? 0)
-  if (!attribute && (row || attribute_id !== undefined))
-    errors.invalid('attribute_id', `No attribute of persons or leads that a form can have has id ${attribute_id}.`)
+  const attributeId = row?.attribute_id ?? attribute_id
+  const attribute = attributes.get(attributeId ?? 0)
+  if (!attribute && attributeId !== undefined)
+    errors.invalid('attribute_id', `No attribute of persons or leads that a form can have has id ${attributeId}.`)
   if (attribute?.entity === 'leads' && !createsLead)
     errors.invalid('attribute_id', 'A form has fields of leads only when it creates leads.')
   return attribute
