@@ -7,6 +7,8 @@ import { settingsTable } from '../src/config/settings-text.ts'
 const read = (path: string): string => readFileSync(path, 'utf8')
 const readme = read('README.md')
 const guides = [
+  'CHANGELOG.md',
+  'deploy/README.md',
   'README.md',
   'src/README.md',
   'test/README.md',
