@@ -1,0 +1,40 @@
+// Creates the client: openapi-fetch with a bearer token, an Idempotency-Key for each POST, and
+// retries.
+import createClient, { type Client } from 'openapi-fetch'
+import type { paths } from '../../src/contract/schema.gen.ts'
+import { type RetryOptions, retryingFetch } from './retry.ts'
+
+/** `crm.GET('/api/admin/leads', …)`: paths, parameters, bodies and replies are typed. */
+export type AccordClient = Client<paths, 'application/json'>
+
+export interface ClientOptions extends RetryOptions {
+  /** Origin of the server, such as `https://crm.example.com`. */
+  url: string
+  /** Bearer token `<id>|<secret>`, or a function that is asked for it before each request. */
+  token?: string | (() => string | Promise<string>)
+}
+
+/**
+ * Returns a client. A call never throws for a reply of the server: it resolves to `{ data }` or
+ * `{ error }`; `unwrap` turns the latter into an exception.
+ */
+export function createAccordClient({ url, token, ...retry }: ClientOptions): AccordClient {
+  const client = createClient<paths, 'application/json'>({
+    baseUrl: url.replace(/\/+$/, ''),
+    fetch: retryingFetch(retry),
+    headers: { accept: 'application/json' },
+    // Lists in the query are `tag_id=1,2`, as the contract says.
+    querySerializer: { array: { style: 'form', explode: false } },
+  })
+  client.use({
+    async onRequest({ request }) {
+      const bearer = typeof token === 'function' ? await token() : token
+      if (bearer !== undefined) request.headers.set('authorization', `Bearer ${bearer}`)
+      // PUT and DELETE may be repeated as they are.
+      if (request.method === 'POST' && !request.headers.has('idempotency-key'))
+        request.headers.set('idempotency-key', crypto.randomUUID())
+      return request
+    },
+  })
+  return client
+}

@@ -1,0 +1,62 @@
+// Follows the event feed as server-sent events, and reconnects behind the last event that arrived.
+import { EventSourceParserStream } from 'eventsource-parser/stream'
+import type { components, operations } from '../../src/contract/schema.gen.ts'
+import type { AccordClient } from './client.ts'
+import { unwrap } from './problem.ts'
+
+type Entry = components['schemas']['EventEntry']
+type Filters = Omit<NonNullable<operations['listEvents']['parameters']['query']>, 'after' | 'per_page'>
+
+export interface FollowOptions {
+  /** Id of the last event that the caller has handled; unset begins with new events. */
+  after?: number
+  /** Filters of `listEvents`, such as `{ name: ['lead.*.after'] }`. */
+  filters?: Filters
+  /** Ends the stream. */
+  signal?: AbortSignal
+  /** Milliseconds before a reconnect; 1,000 unless given. */
+  reconnectMs?: number
+}
+
+/**
+ * Yields each event once, in order, until `signal` aborts. Store the `id` of the last handled event
+ * and pass it as `after` the next time. Throws AccordProblem when the server refuses the stream.
+ */
+export async function* followEvents(
+  client: AccordClient,
+  { after, filters, signal = new AbortController().signal, reconnectMs = 1_000 }: FollowOptions = {},
+): AsyncGenerator<Entry, void> {
+  let last = after
+  while (!signal.aborted) {
+    try {
+      const query = { ...filters, ...(last !== undefined && { after: last }) }
+      for await (const entry of readStream(client, query, signal)) {
+        last = entry.id
+        yield entry
+      }
+    } catch (cause) {
+      // A connection that was lost. The next one continues behind `last`.
+      if (!(cause instanceof TypeError) && !signal.aborted) throw cause
+    }
+    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs))
+  }
+}
+
+async function* readStream(
+  client: AccordClient,
+  query: Filters & { after?: number },
+  signal: AbortSignal,
+): AsyncGenerator<Entry, void> {
+  const call = client.GET('/api/admin/events', {
+    params: { query },
+    // JSON for a refusal.
+    headers: { accept: 'text/event-stream, application/json;q=0.5' },
+    parseAs: 'stream',
+    signal,
+  })
+  const body = await unwrap(call)
+  const messages = (body as ReadableStream<Uint8Array>)
+    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+    .pipeThrough(new EventSourceParserStream())
+  for await (const { data } of messages) if (data !== '') yield JSON.parse(data)
+}

@@ -1,0 +1,10 @@
+// `@accord-crm/client`: the typed client of Accord CRM. openapi-fetch types each call by the
+// contract; this package adds what every integration needs.
+
+export type { components, operations, paths } from '../../src/contract/schema.gen.ts'
+export { type AccordClient, type ClientOptions, createAccordClient } from './client.ts'
+export { type FollowOptions, followEvents } from './events.ts'
+export { type ListPath, type ListQuery, listAll, type Row } from './pages.ts'
+export { AccordProblem, type ProblemCode, unwrap } from './problem.ts'
+export { type ReadReply, updateIfUnchanged } from './update.ts'
+export { verifyWebhook, type WebhookEvent, WebhookVerificationError } from './webhooks.ts'

@@ -1,0 +1,40 @@
+// Turns a problem document (RFC 9457) into an exception with its code.
+import type { components } from '../../src/contract/schema.gen.ts'
+
+type Problem = components['schemas']['Problem']
+/** What went wrong, for programs; `/api/admin/documentation/errors` lists all codes. */
+export type ProblemCode = Problem['code']
+
+/** A reply with an error status. */
+export class AccordProblem extends Error {
+  override readonly name = 'AccordProblem'
+  /** The HTTP status. */
+  readonly status: number
+  /** The problem code; undefined when something other than the server answered, such as a proxy. */
+  readonly code: ProblemCode | undefined
+  /** Error sentences by field; empty when no field is wrong. */
+  readonly errors: Readonly<Record<string, readonly string[]>>
+  /** The whole problem document; empty when something other than the server answered. */
+  readonly problem: Partial<Problem>
+  readonly response: Response
+
+  constructor(response: Response, body: unknown) {
+    const problem: Partial<Problem> = typeof body === 'object' && body !== null ? body : {}
+    super(problem.message ?? `The server answered ${response.status}.`)
+    this.response = response
+    this.status = response.status
+    this.problem = problem
+    this.code = problem.code
+    this.errors = problem.errors ?? {}
+  }
+}
+
+/**
+ * Returns the reply of a call, and throws AccordProblem for an error. A reply without a body, such
+ * as that of a DELETE, is undefined.
+ */
+export async function unwrap<Data>(call: Promise<{ data?: Data; error?: unknown; response: Response }>): Promise<Data> {
+  const { data, error, response } = await call
+  if (!response.ok) throw new AccordProblem(response, error)
+  return data as Data
+}

@@ -1,0 +1,65 @@
+// Sends a request again when that is safe: after 429 and 503, which promise that nothing was done,
+// and after a lost connection if the request may be repeated.
+
+export interface RetryOptions {
+  /** How often a request is sent again; 3 unless given. */
+  retries?: number
+  /** Seconds that the client waits at most for one retry, whatever Retry-After says; 30. */
+  maxWaitSeconds?: number
+  /** Sends the requests; `globalThis.fetch` unless given. */
+  fetch?: (request: Request) => Promise<Response>
+}
+
+const firstWaitMs = 250
+
+export function retryingFetch({
+  retries = 3,
+  maxWaitSeconds = 30,
+  fetch: send = (request) => globalThis.fetch(request),
+}: RetryOptions): (request: Request) => Promise<Response> {
+  return async (request) => {
+    for (let tries = 0; ; tries++) {
+      const isLast = tries >= retries
+      // A body can be read only once, so each try sends a copy.
+      const reply = await send(isLast ? request : request.clone()).catch((cause: unknown) => {
+        if (isLast || request.signal.aborted || !isRepeatable(request)) throw cause
+      })
+      if (reply !== undefined && (isLast || !isRefusedForNow(reply))) return reply
+      await reply?.body?.cancel()
+      const waitMs = reply === undefined ? null : retryAfterMs(reply)
+      await pause(Math.min(waitMs ?? backoffMs(tries), maxWaitSeconds * 1_000), request.signal)
+    }
+  }
+}
+
+/** Whether nothing was done and the same request may succeed later. */
+const isRefusedForNow = ({ status }: Response): boolean => status === 429 || status === 503
+
+/**
+ * Whether a request with an unknown outcome may be sent again. A repeated DELETE would answer 404
+ * for a record that the first one deleted.
+ */
+const isRepeatable = ({ method, headers }: Request): boolean =>
+  ['GET', 'HEAD', 'PUT'].includes(method) || (method === 'POST' && headers.has('idempotency-key'))
+
+function retryAfterMs({ headers }: Response): number | null {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return Number.isFinite(seconds) ? seconds * 1_000 : null
+}
+
+/** Doubles with each try, with a random half, so that clients do not return all at once. */
+const backoffMs = (tries: number): number => firstWaitMs * 2 ** tries * (0.5 + Math.random() / 2)
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(end, ms)
+    function end(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      if (signal.aborted) reject(signal.reason)
+      else resolve()
+    }
+    signal.addEventListener('abort', end)
+  })
+}

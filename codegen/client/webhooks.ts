@@ -1,0 +1,22 @@
+// Verifies the signature of a webhook delivery (Standard Webhooks).
+import { Webhook, WebhookVerificationError } from 'standardwebhooks'
+import type { components } from '../../src/contract/schema.gen.ts'
+
+/** The body of a delivery. */
+export type WebhookEvent = components['schemas']['EventEntry']
+
+/**
+ * Returns the event of a delivery. Throws WebhookVerificationError when the signature is wrong, or
+ * when the delivery is more than five minutes old. `body` is the text as it arrived: a body that
+ * was parsed and written again has another signature. `secret` is the `whsec_…` of the webhook.
+ */
+export function verifyWebhook(
+  { body, headers }: { body: string; headers: Headers | Record<string, string | string[] | undefined> },
+  secret: string,
+): WebhookEvent {
+  const read = (name: string): string => String((headers instanceof Headers ? headers.get(name) : headers[name]) ?? '')
+  const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
+  return new Webhook(secret).verify(body, Object.fromEntries(names.map((name) => [name, read(name)]))) as WebhookEvent
+}
+
+export { WebhookVerificationError }
