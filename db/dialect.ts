@@ -27,11 +27,21 @@ export interface ForeignKey {
  * - `busy`: another connection has the lock.
  * - `full`, `readonly`, `failing`: the disk is full, cannot be written, or fails.
  * - `damaged`: the database file is damaged or is not a database.
- * - `uncertain`: the disk did not confirm a commit.
+ * - `uncertain`: the disk or the server did not confirm a commit.
  * - `lost`: the database file was removed or replaced.
  * - `unreachable`: the database server does not answer.
+ * - `standby`: the database server is a standby, which only reads.
  */
-export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost' | 'unreachable'
+export type StorageFault =
+  | 'busy'
+  | 'full'
+  | 'readonly'
+  | 'failing'
+  | 'damaged'
+  | 'uncertain'
+  | 'lost'
+  | 'unreachable'
+  | 'standby'
 
 // biome-ignore lint/suspicious/noExplicitAny: any selection from any tables
 type AnyRows = SelectQueryBuilder<any, any, any>

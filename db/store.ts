@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
 import type { Dialect, StorageFault } from './dialect.ts'
 import type { Pools as PostgresPools } from './postgres/connection.ts'
+import { firstHostUrl } from './postgres/hosts.ts'
 import { openPostgresStore } from './postgres/open.ts'
 import { dumpDatabase } from './postgres/programs.ts'
 import { hidePassword, isPostgresUrl } from './postgres/url.ts'
@@ -48,8 +49,19 @@ export interface TransactionOptions {
   readonly inParts?: boolean
 }
 
+export interface SnapshotOptions {
+  /** The snapshot may be one of a read replica, see `Store.onReplica`. */
+  readonly onReplica?: boolean
+}
+
+/**
+ * Whether the read replica can answer: `none` is configured, or it has not replayed the latest
+ * commits of the primary (`behind`), or it does not answer (`unreachable`).
+ */
+export type ReplicaState = 'none' | 'ok' | 'behind' | 'unreachable'
+
 export interface PoolUse {
-  readonly pool: 'read' | 'write'
+  readonly pool: 'read' | 'write' | 'replica'
   readonly open: number
   readonly idle: number
   /** How many callers wait for a connection. */
@@ -127,6 +139,16 @@ export interface Store {
   retries(): number
   /** Returns the connections to the database server, by pool. Empty without a server. */
   connections(): PoolUse[]
+  /** Rejects with a storage fault when the database server is a standby or does not answer. */
+  assertPrimary(): Promise<void>
+  /** Asks whether reads would go to the replica now. Rejects when the primary does not answer. */
+  replicaState(): Promise<ReplicaState>
+  /**
+   * Runs long reads on the read replica, and on `db` if there is none. The replica is used only if
+   * it has replayed all commits up to this call, of every process. If it fails, `work` runs again
+   * on `db`.
+   */
+  onReplica<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** Returns the size of the log (WAL) in bytes; 0 for a database in memory. */
   walBytes(): number
   /**
@@ -145,7 +167,7 @@ export interface Store {
    * Opens a snapshot of the current data, for long reads while other connections write. The caller
    * must close the snapshot, because an open snapshot keeps the log from being emptied.
    */
-  snapshot(): Promise<DatabaseSnapshot>
+  snapshot(options?: SnapshotOptions): Promise<DatabaseSnapshot>
 }
 
 export interface DatabaseCopy extends DatabaseSnapshot {
@@ -157,6 +179,8 @@ export interface PostgresOptions {
   max?: number
   /** The server is behind a pooler in transaction mode, such as PgBouncer. */
   isPooled?: boolean
+  /** The URL of a read replica. */
+  replicaUrl?: string | null
   /** Called before each commit; tests throw a serialization failure here. */
   beforeCommit?: () => void
   /** Connections that outlive the store; tests open many stores one after another. */
@@ -204,6 +228,12 @@ export const engineOf = (url: string): Dialect['name'] => (isPostgresUrl(url) ? 
 
 /** Returns the URL for messages and logs, without a password. */
 export const displayUrl = (url: string): string => hidePassword(url)
+
+/** Returns whether the URL names a database on a server, with a host and a database. */
+export const isServerUrl = (url: string): boolean => {
+  const first = firstHostUrl(url)
+  return isPostgresUrl(url) && URL.canParse(first) && new URL(first).pathname.length > 1
+}
 
 /** Returns whether the database ends with its process. */
 export const isInMemory = (url: string): boolean => isSqliteUrl(url) && sqliteFile(url) === null

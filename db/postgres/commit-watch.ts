@@ -3,6 +3,7 @@
 // text changes whenever any transaction with a transaction id begins or ends.
 
 import type { Pools } from './connection.ts'
+import { readOnce } from './driver.ts'
 
 export interface CommitWatch {
   generation(): number
@@ -13,6 +14,8 @@ export interface CommitWatch {
 
 /** Caches of committed data are at most this old, so that a revoked token is refused in time. */
 const pollMs = 400
+
+const currentState = { sql: 'select pg_current_snapshot()::text as state', parameters: [] }
 
 /** The number of stores opened by this process. Each store counts in a range of its own. */
 let opened = 0
@@ -26,7 +29,7 @@ export function watchCommits(pools: Pools): CommitWatch {
 
   async function poll(): Promise<void> {
     try {
-      const { rows } = await pools.read.query<{ state: string }>('select pg_current_snapshot()::text as state')
+      const { rows } = await readOnce<{ state: string }>(pools, currentState)
       const state = rows[0]?.state ?? ''
       if (state !== known) generation += 1
       known = state

@@ -1,12 +1,21 @@
 // The connections to a PostgreSQL server: two pools, the types of values, and lost connections.
 
 import { createRequire } from 'node:module'
-import type { Pool, PoolClient, PoolConfig } from 'pg'
+import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
+import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyError } from './errors.ts'
+import { Hosts } from './hosts.ts'
 
 /** Connections that only read, and connections that write. */
 export interface Pools {
   readonly read: Pool
   readonly write: Pool
+  /** Takes a connection of a pool. Throws a storage fault when there is none. */
+  take(pool: 'read' | 'write'): Promise<PoolClient>
+  /**
+   * Gives a connection back. `error` is the error that a statement on it failed with: a connection
+   * that is lost or leads to a standby is closed.
+   */
+  release(client: PoolClient, error?: unknown): void
   /** Opens a connection of its own, outside of both pools. The caller must close it. */
   connect(): Promise<PoolClient>
   close(): Promise<void>
@@ -15,6 +24,8 @@ export interface Pools {
 export interface PoolOptions {
   /** Maximum number of connections of each pool. */
   max?: number
+  /** Whether the connections may lead to a standby. Otherwise several hosts are asked for their role. */
+  accepts?: 'writes' | 'any'
   /**
    * The server is behind a pooler in transaction mode, such as PgBouncer. Such a pooler refuses
    * settings of a connection, so the timeouts below must be settings of the database role.
@@ -56,14 +67,82 @@ export function readTimestamp(text: string): string {
   return `${date}T${time}.${fraction.padEnd(3, '0').slice(0, 3)}Z`
 }
 
-/** Loaded with the first pool, because most installations use SQLite. */
+/** Loaded with the first connection, because most installations use SQLite. */
 const driver = (): typeof import('pg') => createRequire(import.meta.url)('pg') as typeof import('pg')
 
+/** A connection that goes to the present one of the hosts, and leaves the host if that fails. */
+interface HostClient extends Client {
+  readonly generation: number
+}
+
+/** Returns the class of connections to the hosts, in the form that a pool takes. */
+function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
+  return class extends driver().Client implements HostClient {
+    readonly generation = hosts.generation
+    readonly #url = hosts.url
+
+    constructor(config: ClientConfig) {
+      super({ ...config, connectionString: hosts.url })
+      // A connection that is lost emits an error, which would end the process without a listener.
+      this.on('error', () => undefined)
+    }
+
+    override connect(): Promise<this>
+    override connect(callback: (error: Error) => void): void
+    override connect(callback?: (error: Error) => void): unknown {
+      const connected = this.#connect()
+      if (callback === undefined) return connected
+      return void connected.then(() => (callback as () => void)(), callback)
+    }
+
+    async #connect(): Promise<this> {
+      try {
+        await super.connect()
+        if (!hosts.mustAcceptWrites) return this
+        const { rows } = await this.query<{ isStandby: boolean | number }>('select pg_is_in_recovery() as "isStandby"')
+        if (rows[0]?.isStandby) throw new StandbyError()
+        return this
+      } catch (error) {
+        if (endsConnection(error)) hosts.leave(this.#url)
+        void super.end().catch(() => undefined)
+        throw error
+      }
+    }
+  }
+}
+
+/** Calls `connect` again after a failure that made the next host the present one. */
+async function onSomeHost<T>(hosts: Hosts, connect: () => Promise<T>): Promise<T> {
+  for (let left = hosts.count - 1; ; left--) {
+    const { generation } = hosts
+    try {
+      return await connect()
+    } catch (error) {
+      if (left <= 0 || hosts.generation === generation) throw error
+    }
+  }
+}
+
+/** Opens a connection of its own to the first host that fits. */
+export async function connectAlone(
+  config: ClientConfig & { connectionString: string },
+  hosts = new Hosts(config.connectionString),
+): Promise<Client> {
+  const Connection = hostClients(hosts)
+  return onSomeHost(hosts, () => new Connection(config).connect())
+}
+
+/** The message of pg-pool when all connections stay in use. */
+const isFull = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect')
+
 export function openPools(url: string, options: PoolOptions = {}): Pools {
-  const { Pool, Client, types: defaults } = driver()
-  const { max = defaultConnections, isPooled = false, onLost = () => undefined } = options
-  const common: PoolConfig = {
+  const { Pool, types: defaults } = driver()
+  const { max = defaultConnections, isPooled = false, onLost = () => undefined, accepts = 'writes' } = options
+  const hosts = new Hosts(url, accepts)
+  const common: PoolConfig & { connectionString: string } = {
     connectionString: url,
+    Client: hostClients(hosts) as unknown as new () => HostClient,
     max,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'accord',
@@ -82,26 +161,46 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
-  const [read, write] = [new Pool(reading), new Pool(writing)]
-  // A connection that is lost emits an error, which would end the process without a listener. The
-  // pool listens to idle connections only, but one can also be lost between two statements of a
-  // transaction.
-  for (const pool of [read, write]) {
+  const pools = { read: new Pool(reading), write: new Pool(writing) }
+  // The pool listens to idle connections only, but a connection can also be lost between two
+  // statements of a transaction.
+  for (const pool of [pools.read, pools.write]) {
     pool.on('error', onLost)
     pool.on('connect', (client) => client.on('error', onLost))
   }
+
+  /** Closes connections of the pool that were opened before the host changed. */
+  async function takeCurrent(pool: Pool): Promise<PoolClient> {
+    for (;;) {
+      const client = await pool.connect()
+      if ((client as unknown as HostClient).generation === hosts.generation) return client
+      client.release(true)
+    }
+  }
+
   return {
-    read,
-    write,
+    ...pools,
+    async take(name) {
+      try {
+        return await onSomeHost(hosts, () => takeCurrent(pools[name]))
+      } catch (error) {
+        throw isFull(error) ? new PoolFullError(error) : asLost(error)
+      }
+    },
+    release(client, error) {
+      if (postgresStorageFault(error) === 'standby') hosts.renew()
+      client.release(error !== undefined && endsConnection(error))
+    },
     async connect() {
       // Long reads of whole tables, so scans are welcome.
-      const client = new Client({ ...common, ...settings('') })
+      const client = await connectAlone({ ...common, ...settings('') }, hosts).catch((error: unknown) => {
+        throw asLost(error)
+      })
       client.on('error', onLost)
-      await client.connect()
       return client as unknown as PoolClient
     },
     async close() {
-      await Promise.all([read.end(), write.end()])
+      await Promise.all([pools.read.end(), pools.write.end()])
     },
   }
 }

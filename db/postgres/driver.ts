@@ -17,17 +17,19 @@ import {
   sql,
   type TableMetadata,
 } from 'kysely'
-import type { QueryResult as PgResult, Pool, PoolClient } from 'pg'
+import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
 import type { Pools } from './connection.ts'
 import {
-  ConnectionLostError,
+  asLost,
   endsConnection,
+  leavesCommitUnknown,
   mustRunAgain,
-  PoolFullError,
+  StandbyError,
   sqlStateOf,
   UncertainCommitError,
   undefinedTable,
+  unsupportedFeature,
 } from './errors.ts'
 
 interface SqlQuery {
@@ -61,35 +63,32 @@ async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): 
   return { rows: rows as R[], ...(isWrite && { numAffectedRows: BigInt(rowCount ?? 0) }) }
 }
 
-/** RangeError and TypeError come from the parsers of values and do not mean a lost connection. */
-const asLost = (error: unknown): unknown =>
-  sqlStateOf(error) !== '' || error instanceof RangeError || error instanceof TypeError
-    ? error
-    : new ConnectionLostError(error)
+/** Runs one read on a connection of the pool that only reads. */
+export const readOnce = <R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> =>
+  withReader(pools, (client) => run<R>(client, query))
 
-async function take(pool: Pool): Promise<PoolClient> {
+async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pools.take('read')
+  let failure: unknown
   try {
-    return await pool.connect()
+    return await read(client)
   } catch (error) {
-    // The message of pg-pool when all connections stay in use.
-    const isFull = error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect')
-    throw isFull ? new PoolFullError(error) : asLost(error)
-  }
-}
-
-/** Runs one read on a connection of the pool. */
-async function readOnce<R>(pool: Pool, query: SqlQuery): Promise<QueryResult<R>> {
-  const client = await take(pool)
-  let broken: Error | undefined
-  try {
-    return await run<R>(client, query)
-  } catch (error) {
-    if (error instanceof ConnectionLostError || endsConnection(error)) broken = error as Error
+    failure = error
     throw error
   } finally {
-    client.release(broken)
+    pools.release(client, failure)
   }
 }
+
+/** Throws `StandbyError` when the server is a standby, whose connections are then closed. */
+export const assertPrimary = (pools: Pools): Promise<void> =>
+  withReader(pools, async (client) => {
+    const { rows } = await run<{ isStandby: 0 | 1 }>(client, {
+      sql: 'select pg_is_in_recovery() as "isStandby"',
+      parameters: [],
+    })
+    if (rows[0]?.isStandby) throw new StandbyError()
+  })
 
 export interface WriteEvents {
   /** Called after each commit that changed the database, before the caller gets its result. */
@@ -103,14 +102,17 @@ export interface WriteEvents {
 
 /** A transaction on one connection. */
 export class PostgresTransaction {
+  readonly #pools: Pools
   readonly #client: PoolClient
   readonly #beforeCommit: (() => void) | undefined
   /** The first error that makes the whole transaction run again. */
   failure: unknown
-  #isBroken = false
+  /** The error that makes the connection useless. */
+  #brokenBy: unknown
   #isEnded = false
 
-  private constructor(client: PoolClient, beforeCommit: (() => void) | undefined) {
+  private constructor(pools: Pools, client: PoolClient, beforeCommit: (() => void) | undefined) {
+    this.#pools = pools
     this.#client = client
     this.#beforeCommit = beforeCommit
   }
@@ -119,8 +121,8 @@ export class PostgresTransaction {
    * Begins a transaction. With `isAlone` it waits for all other writers and then runs without them,
    * so it meets no conflict. Its snapshot is taken by the first statement after this call.
    */
-  static async begin(pool: Pool, isAlone: boolean, beforeCommit?: () => void): Promise<PostgresTransaction> {
-    const transaction = new PostgresTransaction(await take(pool), beforeCommit)
+  static async begin(pools: Pools, isAlone: boolean, beforeCommit?: () => void): Promise<PostgresTransaction> {
+    const transaction = new PostgresTransaction(pools, await pools.take('write'), beforeCommit)
     try {
       await transaction.#begin(isAlone ? 'exclusive' : 'row share')
     } catch (error) {
@@ -135,6 +137,7 @@ export class PostgresTransaction {
     try {
       await this.run({ sql: `${begin}; lock table commit_order in ${mode} mode`, parameters: [] })
     } catch (error) {
+      if (sqlStateOf(error) === unsupportedFeature) throw this.#fail(new StandbyError(error))
       // A database without tables: only migrations write to it.
       if (sqlStateOf(error) !== undefinedTable) throw error
       await this.run({ sql: 'rollback', parameters: [] })
@@ -147,24 +150,28 @@ export class PostgresTransaction {
       return await run<R>(this.#client, query)
     } catch (error) {
       if (mustRunAgain(error)) this.failure ??= error
-      if (error instanceof ConnectionLostError || endsConnection(error)) this.#isBroken = true
-      throw error
+      throw this.#fail(error)
     }
+  }
+
+  #fail(error: unknown): unknown {
+    if (endsConnection(error)) this.#brokenBy ??= error
+    return error
   }
 
   /** Throws when the server rolled the transaction back instead, as it does after an error. */
   async commit(): Promise<void> {
+    // The work may have caught the error, for example of one row of an import.
+    const earlier = this.failure ?? this.#brokenBy
+    if (earlier !== undefined) throw earlier
     try {
       this.#beforeCommit?.()
-      // The work may have caught a serialization failure, for example of one row of an import.
-      if (this.failure !== undefined) throw this.failure
       const { command } = await this.#client.query('commit')
       if (command !== 'COMMIT') throw new RolledBackError()
     } catch (error) {
       if (mustRunAgain(error)) this.failure ??= error
-      const isKnown = error instanceof RolledBackError || sqlStateOf(error) !== ''
-      this.#isBroken ||= !isKnown || endsConnection(error)
-      throw isKnown ? error : new UncertainCommitError(error)
+      if (error instanceof RolledBackError) throw error
+      throw leavesCommitUnknown(this.#fail(error)) ? new UncertainCommitError(error) : error
     }
     this.#release()
   }
@@ -173,9 +180,9 @@ export class PostgresTransaction {
   async rollback(): Promise<void> {
     if (this.#isEnded) return
     try {
-      if (!this.#isBroken) await this.#client.query('rollback')
-    } catch {
-      this.#isBroken = true
+      if (this.#brokenBy === undefined) await this.#client.query('rollback')
+    } catch (error) {
+      this.#brokenBy = asLost(error)
     } finally {
       this.#release()
     }
@@ -184,8 +191,7 @@ export class PostgresTransaction {
   #release(): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    // A connection whose state is unknown is closed instead of used again.
-    this.#client.release(this.#isBroken)
+    this.#pools.release(this.#client, this.#brokenBy)
   }
 }
 
@@ -208,7 +214,7 @@ export async function runTransaction<DB, T>(
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
-    const transaction = await PostgresTransaction.begin(pools.write, attempt > 0, events.beforeCommit).catch(
+    const transaction = await PostgresTransaction.begin(pools, attempt > 0, events.beforeCommit).catch(
       (error: unknown) => {
         events.onError(error)
         throw error
@@ -238,7 +244,7 @@ export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB
   return kyselyOf<DB>(
     (query) =>
       mayBeRead(query.sql)
-        ? readOnce(pools.read, query)
+        ? readOnce(pools, query)
         : runTransaction(pools, events, (db) => db.executeQuery(query as CompiledQuery) as Promise<QueryResult<never>>),
     () => new PooledConnection(pools, events),
   )
@@ -316,7 +322,7 @@ class PooledConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    this.#transaction = await PostgresTransaction.begin(this.#pools.write, false, this.#events.beforeCommit)
+    this.#transaction = await PostgresTransaction.begin(this.#pools, false, this.#events.beforeCommit)
   }
 
   async commit(): Promise<void> {

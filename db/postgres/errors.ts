@@ -19,6 +19,14 @@ export class ConnectionLostError extends Error {
   }
 }
 
+/** The server is a standby, which accepts no writes. */
+export class StandbyError extends Error {
+  constructor(cause?: unknown) {
+    super('The PostgreSQL server is a standby, which only reads.', { cause })
+    this.name = 'StandbyError'
+  }
+}
+
 /** All connections of the pool stayed in use. */
 export class PoolFullError extends Error {
   constructor(cause: unknown) {
@@ -29,6 +37,8 @@ export class PoolFullError extends Error {
 
 /** The SQLSTATE for a table that does not exist. */
 export const undefinedTable = '42P01'
+/** The SQLSTATE of a standby for the beginning of a transaction that writes. */
+export const unsupportedFeature = '0A000'
 
 const sqlStatePattern = /^[0-9A-Z]{5}$/
 
@@ -48,7 +58,7 @@ export const mustRunAgain = (error: unknown): boolean => ['40001', '40P01'].incl
 const faults: readonly [RegExp, StorageFault][] = [
   [/^(40001|40P01|55P03|57014|25P03|53300|53400)$/, 'busy'],
   [/^53100$/, 'full'],
-  [/^25006$/, 'readonly'],
+  [/^25006$/, 'standby'],
   [/^(08...|57P0[1-5]|53200)$/, 'unreachable'],
   [/^(58...|F0000)$/, 'failing'],
   [/^XX00[12]$/, 'damaged'],
@@ -58,12 +68,28 @@ export function postgresStorageFault(error: unknown): StorageFault | null {
   if (error instanceof UncertainCommitError) return 'uncertain'
   if (error instanceof ConnectionLostError) return 'unreachable'
   if (error instanceof PoolFullError) return 'busy'
+  if (error instanceof StandbyError) return 'standby'
   const state = sqlStateOf(error)
   return faults.find(([pattern]) => pattern.test(state))?.[1] ?? null
 }
 
-/** The server ended the connection, so it must not return to its pool. */
-export const endsConnection = (error: unknown): boolean => {
+const lostStates = /^(08...|57P0[1-5])$/
+
+/** The server or the connection failed, so the outcome of a COMMIT is unknown. */
+export const leavesCommitUnknown = (error: unknown): boolean => {
   const state = sqlStateOf(error)
-  return state === '' || /^(08...|57P0[1-5]|25P03)$/.test(state)
+  return state === '' || lostStates.test(state)
 }
+
+/** The connection must not return to its pool: it is lost, or its server is a standby. */
+export const endsConnection = (error: unknown): boolean =>
+  leavesCommitUnknown(error) || ['25P03', '25006'].includes(sqlStateOf(error))
+
+/**
+ * Turns an error without an SQLSTATE into `ConnectionLostError`. RangeError and TypeError come from
+ * the parsers of values and do not mean a lost connection.
+ */
+export const asLost = (error: unknown): unknown =>
+  sqlStateOf(error) !== '' || error instanceof StandbyError || error instanceof RangeError || error instanceof TypeError
+    ? error
+    : new ConnectionLostError(error)

@@ -1,9 +1,8 @@
 // Reads the facts that identify the installation of a PostgreSQL database, and checks what Accord
 // needs of the server. Changes nothing.
 
-import { createRequire } from 'node:module'
 import type { Client } from 'pg'
-import { connectTimeoutMs } from './connection.ts'
+import { connectAlone, connectTimeoutMs } from './connection.ts'
 
 export interface PostgresProbe {
   /** Why the database cannot be used, as the end of a sentence; null when it can be used. */
@@ -76,7 +75,7 @@ export async function probePostgres(
   const nothing = { isSeeded: false, migratedAt: [] }
   let client: Client | undefined
   try {
-    client = await connectAlone(url)
+    client = await connectAsCommand(url)
     const { rows } = await client.query<ServerFacts>(factsQuery)
     const problem = requirementProblem(rows[0] as ServerFacts, isPooled)
     if (problem !== null) return { ...nothing, problem }
@@ -108,7 +107,7 @@ export async function probePostgres(
  * pooler may hide them.
  */
 export async function findServerUse(url: string): Promise<{ schema: string; isOpen: boolean }> {
-  const client = await connectAlone(url)
+  const client = await connectAsCommand(url)
   try {
     const { rows } = await client.query<{ schema: string; isOpen: boolean }>(
       `select current_schema() as schema, exists (select from pg_stat_activity where datname = current_database()
@@ -121,18 +120,12 @@ export async function findServerUse(url: string): Promise<{ schema: string; isOp
 }
 
 /** Opens a connection outside of any store. Other commands do not count it as a server. */
-async function connectAlone(url: string): Promise<Client> {
-  const { Client } = createRequire(import.meta.url)('pg') as typeof import('pg')
-  const client = new Client({
+const connectAsCommand = (url: string): Promise<Client> =>
+  connectAlone({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'accord-command',
   })
-  // A connection that is lost between two queries emits an error, which would end the process.
-  client.on('error', () => undefined)
-  await client.connect()
-  return client
-}
 
 /** Node reports a failure for each address of a host as an error without a message of its own. */
 function reasonOf(cause: unknown): string {

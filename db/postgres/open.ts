@@ -9,6 +9,8 @@ import type {
   DeferredWork,
   PoolUse,
   RecordRef,
+  ReplicaState,
+  SnapshotOptions,
   Store,
   StoreOptions,
   TransactionOptions,
@@ -18,8 +20,9 @@ import type { DB } from '../tables.gen.ts'
 import { type CommitWatch, watchCommits } from './commit-watch.ts'
 import { openPools, type Pools } from './connection.ts'
 import { postgresDialect } from './dialect.ts'
-import { kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
+import { assertPrimary, kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
+import { Replica } from './replica.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
@@ -28,7 +31,8 @@ export const openPostgresStore = (url: string, options: StoreOptions = {}): Stor
 const maxDifferences = 1_000
 
 /** Faults that say something about the database and not about one transaction. */
-const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'readonly', 'failing', 'damaged', 'unreachable'])
+const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'failing', 'damaged'])
+
 
 class PostgresStore implements Store {
   readonly db: Db
@@ -38,6 +42,7 @@ class PostgresStore implements Store {
   readonly #ownsPools: boolean
   readonly #events: WriteEvents
   readonly #watch: CommitWatch
+  readonly #replica: Replica | null
   readonly #listeners = new Set<() => void>()
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #health: WriteFault = null
@@ -48,11 +53,12 @@ class PostgresStore implements Store {
   }
 
   constructor(url: string, options: StoreOptions) {
+    const { pools, replicaUrl, ...pooling } = options.postgres ?? {}
     this.url = url
-    this.#ownsPools = options.postgres?.pools === undefined
-    this.#pools =
-      options.postgres?.pools ?? openPools(url, { ...options.postgres, onLost: () => this.#watch.noteChange() })
+    this.#ownsPools = pools === undefined
+    this.#pools = pools ?? openPools(url, { ...pooling, onLost: () => this.#watch.noteChange() })
     this.#watch = watchCommits(this.#pools)
+    this.#replica = replicaUrl ? new Replica(replicaUrl, this.#pools, pooling) : null
     this.#events = {
       onCommit: () => {
         this.#health = null
@@ -62,6 +68,7 @@ class PostgresStore implements Store {
       onError: (error) => {
         const fault = postgresStorageFault(error)
         if (lasting.has(fault)) this.#health = fault as WriteFault
+        if (fault === 'uncertain') this.#watch.noteChange()
       },
       onRetry: () => {
         this.#retries += 1
@@ -108,11 +115,13 @@ class PostgresStore implements Store {
     this.#deferredWork = work
   }
   deferToCommit = (db: Db, records: readonly RecordRef[]): Promise<void> => this.#deferredWork(db, records)
-  connections = (): PoolUse[] =>
-    (['read', 'write'] as const).map((pool) => {
-      const { totalCount: open, idleCount: idle, waitingCount: waiting } = this.#pools[pool]
-      return { pool, open, idle, waiting }
-    })
+  connections = (): PoolUse[] => {
+    const { read, write } = this.#pools
+    const pools = { read, write, ...(this.#replica && { replica: this.#replica.pool }) }
+    return Object.entries(pools).map(([pool, { totalCount: open, idleCount: idle, waitingCount: waiting }]) => ({
+      ...{ pool: pool as keyof typeof pools, open, idle, waiting },
+    }))
+  }
   walBytes = () => 0
   onCommit = (listener: () => void): (() => void) => {
     this.#listeners.add(listener)
@@ -128,8 +137,18 @@ class PostgresStore implements Store {
   }
   image = (): Promise<Buffer> => Promise.reject(new Error('A PostgreSQL database has no image; use pg_dump.'))
 
-  snapshot = async (): Promise<DatabaseSnapshot> => {
-    const snapshot = await openPostgresSnapshot(this.#pools)
+  assertPrimary = (): Promise<void> => assertPrimary(this.#pools)
+
+  replicaState = async (): Promise<ReplicaState> => (await this.#replica?.state()) ?? 'none'
+
+  onReplica = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
+    const done = await this.#replica?.run(work)
+    return done ? done.result : work(this.db)
+  }
+
+  snapshot = async ({ onReplica = false }: SnapshotOptions = {}): Promise<DatabaseSnapshot> => {
+    const replica = onReplica ? await this.#replica?.connect() : null
+    const snapshot = await openPostgresSnapshot(replica ?? (await this.#pools.connect()))
     const tracked = {
       ...snapshot,
       close: () => {
@@ -146,6 +165,7 @@ class PostgresStore implements Store {
     this.#isClosed = true
     for (const each of [...this.#snapshots]) await each.close()
     await this.#watch.close()
+    await this.#replica?.close()
     if (this.#ownsPools) await this.#pools.close()
   }
 }

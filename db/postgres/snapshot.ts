@@ -6,6 +6,7 @@ import type { DatabaseSnapshot } from '../snapshots.ts'
 import type { DB } from '../tables.gen.ts'
 import type { Pools } from './connection.ts'
 import { kyselyOnClient } from './driver.ts'
+import { asLost } from './errors.ts'
 
 /** Rows that a stream fetches at once. */
 const rowsAtOnce = 500
@@ -14,8 +15,7 @@ const rowsAtOnce = 500
 const poolsOf = new WeakMap<object, Pools>()
 export const rememberPools = (db: Kysely<never>, pools: Pools): unknown => poolsOf.set(db, pools)
 
-async function begin(pools: Pools): Promise<PoolClient> {
-  const client = await pools.connect()
+async function begin(client: PoolClient): Promise<void> {
   // Long reads have no limit of time, but they keep PostgreSQL from removing old rows.
   await client.query('begin isolation level repeatable read')
   await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
@@ -23,13 +23,18 @@ async function begin(pools: Pools): Promise<PoolClient> {
   await client.query('set local cursor_tuple_fraction = 1')
   // The snapshot is taken by the first query.
   await client.query('select 1 from pg_class limit 1')
-  return client
 }
 
-const end = (client: PoolClient): Promise<void> => (client as unknown as { end(): Promise<void> }).end()
+export const endClient = (client: PoolClient): Promise<void> => (client as unknown as { end(): Promise<void> }).end()
 
-export async function openPostgresSnapshot(pools: Pools): Promise<DatabaseSnapshot> {
-  const client = await begin(pools)
+/** Begins a snapshot on a connection of its own, which the snapshot closes. */
+export async function openPostgresSnapshot(client: PoolClient): Promise<DatabaseSnapshot> {
+  try {
+    await begin(client)
+  } catch (error) {
+    await endClient(client)
+    throw asLost(error)
+  }
   let isClosed = false
   let cursors = 0
   return {
@@ -54,7 +59,7 @@ export async function openPostgresSnapshot(pools: Pools): Promise<DatabaseSnapsh
     close: async () => {
       if (isClosed) return
       isClosed = true
-      await end(client)
+      await endClient(client)
     },
   }
 }
@@ -66,11 +71,12 @@ export async function inSnapshot<Tables, T>(
 ): Promise<T> {
   const pools = poolsOf.get(db)
   if (pools === undefined) throw new Error('Only the database of a store can be read as a snapshot.')
-  const client = await begin(pools)
+  const client = await pools.connect()
   try {
+    await begin(client)
     return await work(kyselyOnClient<Tables>(client))
   } finally {
-    await end(client)
+    await endClient(client)
   }
 }
 

@@ -109,6 +109,9 @@ class SqliteStore implements Store {
   deferToCommit = async (_db: Db, records: readonly RecordRef[]): Promise<void> => this.#queue.defer(records)
   retries = () => 0
   connections = () => []
+  assertPrimary = async () => undefined
+  replicaState = async () => 'none' as const
+  onReplica = <T>(work: (db: Db) => Promise<T>): Promise<T> => work(this.db)
   transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
     const begun = this.db.transaction()
     return (isLong ? begun.setIsolationLevel(inParts ? 'snapshot' : 'serializable') : begun).execute((db) =>

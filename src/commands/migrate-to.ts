@@ -1,7 +1,7 @@
 // `accord migrate-to`: copies the installation into an empty database of the other engine. Files on
 // disk stay where they are, because the data folder stays the same.
 import { pendingMigrations } from '../../db/migrate.ts'
-import { databaseFile, openStore, type Store } from '../../db/store.ts'
+import { databaseFile, displayUrl, engineOf, isServerUrl, openStore, type Store } from '../../db/store.ts'
 import { transfer } from '../../db/transfer/transfer.ts'
 import { TransferError } from '../../db/transfer/transfer-error.ts'
 import type { Config } from '../config/config.ts'
@@ -73,7 +73,7 @@ async function withSource<T>(config: Config, work: (store: Store) => Promise<T>)
 function assertTarget(url: string): void {
   if (/^sqlite:(?!:memory:$)./.test(url)) return
   if (/^postgres(ql)?:\/\//.test(url)) {
-    if (URL.canParse(url) && new URL(url).pathname.length > 1) return
+    if (isServerUrl(url)) return
     throw new CommandError(
       'The target must be postgres://<user>:<password>@<host>/<database>. Write special characters of the password as %-codes.',
     )
@@ -85,10 +85,5 @@ function assertTarget(url: string): void {
 }
 
 /** Returns the URL for messages. */
-function withoutPassword(url: string): string {
-  if (!URL.canParse(url) || !/^postgres(ql)?:$/.test(new URL(url).protocol)) return url
-  const shown = new URL(url)
-  shown.password = ''
-  shown.search = ''
-  return shown.href
-}
+const withoutPassword = (url: string): string =>
+  engineOf(url) === 'sqlite' ? url : displayUrl(url).replace(':***@', '@').replace(/\?.*$/, '')

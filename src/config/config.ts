@@ -40,6 +40,8 @@ export function readConfig(environment: Environment): { config: Config; warnings
     if (environment[name]) warnings.push(`${name} is ignored: this version has no cache of replies.`)
   if (values.adminPassword === values.adminEmail)
     throw new ConfigError(settings.adminPassword.name, 'must not be the e-mail address.')
+  if (values.databaseReplicaUrl !== null && values.databaseUrl.startsWith('sqlite:'))
+    throw new ConfigError(settings.databaseReplicaUrl.name, 'needs a PostgreSQL database in ACCORD_DATABASE_URL.')
   const { imapHost, imapPort, imapEncryption, imapValidateCert, imapUsername, imapPassword, ...others } = values
   const config: Config = {
     ...others,

@@ -53,6 +53,13 @@ export const parseDatabaseUrl: Parser<string> = (text, name) => {
   return text
 }
 
+export const parseReplicaUrl: Parser<string | null> = (text, name) => {
+  if (text === '') return null
+  if (!/^postgres(ql)?:\/\//.test(text))
+    throw new ConfigError(name, `must start with postgres://, not "${text.split(':')[0]}:".`)
+  return text
+}
+
 /** Returns the URL without a trailing slash; null when unset. */
 export const parseAppUrl: Parser<string | null> = (text, name) => {
   const url = text.replace(/\/+$/, '')

@@ -75,8 +75,16 @@ const storage = {
     default: ({ dataDir }) => `sqlite:${join(dataDir, 'accord.db')}`,
     defaultInWords: 'accord.db in the data folder',
     meaning:
-      'The database, such as sqlite:/srv/accord.db or postgres://user:password@host/database (PostgreSQL 15 or newer). sqlite::memory: stores nothing on disk.',
+      'The database, such as sqlite:/srv/accord.db or postgres://user:password@host/database (PostgreSQL 15 or newer; host1,host2 for a primary and its standbys). sqlite::memory: stores nothing on disk.',
     parse: parsers.parseDatabaseUrl,
+  },
+  databaseReplicaUrl: {
+    name: 'ACCORD_DATABASE_REPLICA_URL',
+    default: '',
+    defaultInWords: 'none',
+    meaning:
+      'PostgreSQL URL of a hot standby that answers exports and reports. It is used only while it has all changes made before the request.',
+    parse: parsers.parseReplicaUrl,
   },
   databasePooler: {
     name: 'ACCORD_DATABASE_POOLER',

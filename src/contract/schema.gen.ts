@@ -4701,7 +4701,7 @@ export interface paths {
         };
         /**
          * Check that the server is ready
-         * @description Checks everything that requests need. For readiness probes and load balancers. 503 for a damaged database until the server is restarted. 503 after a disk error until a write has succeeded and a minute has passed without another error.
+         * @description Checks everything that requests need. For readiness probes and load balancers. 503 while the database server does not answer or is a standby. 503 for a damaged database until the server is restarted. 503 after a disk error until a write has succeeded and a minute has passed without another error.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -5062,6 +5062,7 @@ export interface components {
             required?: string;
             /** @description The oldest stored event, if older ones were requested. */
             oldest_id?: number;
+            database_role?: components["schemas"]["DatabaseRole"];
             /** @description The records that a mass operation refused (422 `mass_failed`). */
             failed?: components["schemas"]["MassFailure"][];
         };
@@ -13235,11 +13236,19 @@ export interface components {
             version: string;
         };
         /**
+         * @description The role of the database server. `primary` accepts writes, and so does a database file; `standby` only reads; `unreachable` does not answer.
+         * @example primary
+         * @enum {string}
+         */
+        DatabaseRole: "primary" | "standby" | "unreachable";
+        /**
          * @description The readiness checks and their results.
          * @example {
          *       "status": "ready",
          *       "checks": {
          *         "database": "ok",
+         *         "database_role": "primary",
+         *         "replica": "none",
          *         "documentation": "ok",
          *         "worker": "ok",
          *         "mail": "unconfigured",
@@ -13264,6 +13273,12 @@ export interface components {
                  * @enum {string}
                  */
                 database: "ok" | "failed";
+                database_role: components["schemas"]["DatabaseRole"];
+                /**
+                 * @description The read replica of exports and reports. `none` without `ACCORD_DATABASE_REPLICA_URL`; `behind` if it lacks recent changes. While it is `behind` or `unreachable`, the database itself answers.
+                 * @enum {string}
+                 */
+                replica: "none" | "ok" | "behind" | "unreachable";
                 /**
                  * @description Whether the served contract matches openapi.yaml.
                  * @enum {string}

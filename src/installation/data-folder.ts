@@ -35,8 +35,12 @@ function writtenPaths(config: Config): string[] {
 }
 
 /** Returns the options for opening a database on a server. */
-export const serverOptions = ({ databaseConnections, databasePooler }: Config): Pick<StoreOptions, 'postgres'> => ({
-  postgres: { max: databaseConnections, isPooled: databasePooler === 'transaction' },
+export const serverOptions = (config: Config): Pick<StoreOptions, 'postgres'> => ({
+  postgres: {
+    max: config.databaseConnections,
+    isPooled: config.databasePooler === 'transaction',
+    replicaUrl: config.databaseReplicaUrl,
+  },
 })
 
 /**

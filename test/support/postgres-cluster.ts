@@ -1,8 +1,8 @@
 // A PostgreSQL cluster for one run of the tests: on loopback, in memory where possible, without
 // syncs. PostgreSQL refuses to run as root, so root starts it as another user.
 
-import { execFileSync, spawnSync } from 'node:child_process'
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,14 @@ export interface Cluster {
   /** The folder of the programs, such as pg_dump. */
   readonly programs: string
   readonly folder: string
+  readonly port: number
+  /** Runs a program of the server on the data of this cluster, as the user of the server. */
+  run(program: string, ...args: string[]): void
   stop(): void
+  /** Makes a standby a primary. Resolves once it accepts writes. */
+  promote(): Promise<void>
+  /** Kills the server as a crash does. The cluster stays to be stopped. */
+  kill(): void
 }
 
 export interface ClusterOptions {
@@ -64,16 +71,49 @@ export const fastSettings = [
 ]
 
 export async function startCluster({ settings = fastSettings }: ClusterOptions = {}): Promise<Cluster> {
+  const cluster = await newCluster()
+  const { folder, port } = cluster
+  cluster.run('initdb', '--no-sync', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-U', 'accord')
+  startServer(cluster, [
+    `port = ${port}`,
+    `listen_addresses = '127.0.0.1'`,
+    `unix_socket_directories = '${folder}'`,
+    ...settings,
+  ])
+  return cluster
+}
+
+/** Starts a standby that follows the primary under this name. */
+export async function startStandby(primary: Cluster, name: string): Promise<Cluster> {
+  const cluster = await newCluster()
+  const source = `host=127.0.0.1 port=${primary.port} user=accord application_name=${name}`
+  cluster.run('pg_basebackup', '-d', source, '-R', '-c', 'fast', '--no-sync')
+  startServer(cluster, [`port = ${cluster.port}`, `unix_socket_directories = '${cluster.folder}'`])
+  return cluster
+}
+
+/** Changes settings of a running server, as lines of postgresql.conf. */
+export function configure({ folder, run }: Cluster, settings: readonly string[]): void {
+  appendFileSync(join(folder, 'data', 'postgresql.conf'), [...settings, ''].join('\n'))
+  run('pg_ctl', 'reload')
+}
+
+function startServer({ folder, run }: Cluster, settings: readonly string[]): void {
+  appendFileSync(join(folder, 'data', 'postgresql.conf'), [...settings, ''].join('\n'))
+  run('pg_ctl', '-l', join(folder, 'log'), '-w', 'start')
+}
+
+async function newCluster(): Promise<Cluster> {
   const programs = findPrograms()
   if (programs === null) throw new Error('Install a PostgreSQL server first: apt-get install postgresql')
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'accord-postgres-'))
   const user = serverUser()
   const data = join(folder, 'data')
-  mkdirSync(data)
+  mkdirSync(data, { mode: 0o700 })
   if (user !== null) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
   chmodSync(folder, 0o755)
   const run = (program: string, ...args: string[]): void => {
-    const { status, stderr, error } = spawnSync(join(programs, program), args, {
+    const { status, stderr, error } = spawnSync(join(programs, program), ['-D', data, ...args], {
       encoding: 'utf8',
       stdio: ['ignore', 'ignore', program === 'pg_ctl' ? 'ignore' : 'pipe'],
       // The user of the server may not enter the folder of this process.
@@ -83,17 +123,31 @@ export async function startCluster({ settings = fastSettings }: ClusterOptions =
     if (status !== 0) throw new Error(`${program} failed: ${error?.message ?? stderr}`)
   }
   const port = await freePort()
-  run('initdb', '-D', data, '--no-sync', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-U', 'accord')
-  const own = [`port = ${port}`, `listen_addresses = '127.0.0.1'`, `unix_socket_directories = '${folder}'`]
-  appendFileSync(join(data, 'postgresql.conf'), [...own, ...settings, ''].join('\n'))
-  run('pg_ctl', '-D', data, '-l', join(folder, 'log'), '-w', 'start')
+  let killed: { memory: string } | undefined
   return {
     programs,
     folder,
+    port,
+    run,
     url: (database) => `postgres://accord@127.0.0.1:${port}/${database}`,
     stop() {
-      run('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+      if (killed === undefined) run('pg_ctl', '-m', 'immediate', 'stop')
+      // A killed server leaves its segment of shared memory behind.
+      else spawnSync('ipcrm', ['-m', killed.memory])
       rmSync(folder, { recursive: true, force: true })
+    },
+    promote: () =>
+      new Promise((resolve, reject) => {
+        const child = spawn(join(programs, 'pg_ctl'), ['-D', data, '-w', 'promote'], {
+          ...{ cwd: folder, stdio: 'ignore', ...user },
+        })
+        child.on('error', reject)
+        child.on('close', (code) => (code === 0 ? resolve() : reject(new Error(`pg_ctl promote ended with ${code}`))))
+      }),
+    kill() {
+      const lines = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')
+      killed = { memory: lines[6]?.trim().split(/\s+/)[1] ?? '' }
+      process.kill(Number(lines[0]), 'SIGKILL')
     },
   }
 }

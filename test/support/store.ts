@@ -34,7 +34,10 @@ export function storeOf(current: () => Store): Store {
     onCommit: (listener) => current().onCommit(listener),
     maintain: () => current().maintain(),
     image: () => current().image(),
-    snapshot: () => current().snapshot(),
+    snapshot: (options) => current().snapshot(options),
+    assertPrimary: () => current().assertPrimary(),
+    replicaState: () => current().replicaState(),
+    onReplica: (work) => current().onReplica(work),
     close: () => current().close(),
   }
 }

@@ -1,4 +1,5 @@
 // Problem documents (DOMAIN 4). Every error in a reply is a `Problem`.
+import type { Schema } from '../types.ts'
 import { type ProblemCode, problemCodes, titles } from './problem-codes.ts'
 
 export interface Conflict {
@@ -22,6 +23,7 @@ export interface ProblemMore {
   failed?: Failure[]
   required?: string
   oldest_id?: number
+  database_role?: Schema<'DatabaseRole'>
   headers?: Record<string, string>
   cause?: unknown
 }
@@ -43,7 +45,7 @@ export class Problem extends Error {
 
 /** Returns the problem document, the JSON body of the reply (DOMAIN 4.1). */
 export function problemDocument(problem: Problem, about: { base: string; path: string; requestId: string }) {
-  const { errors, conflicts, failed, required, oldest_id } = problem.more
+  const { errors, conflicts, failed, required, oldest_id, database_role } = problem.more
   const sentences = Object.values(errors ?? {}).flat()
   const [first] = sentences
   const rest = sentences.length - 1
@@ -67,5 +69,6 @@ export function problemDocument(problem: Problem, about: { base: string; path: s
     ...(failed && { failed }),
     ...(required && { required }),
     ...(oldest_id !== undefined && { oldest_id }),
+    ...(database_role && { database_role }),
   }
 }

@@ -135,7 +135,7 @@ async function* batches<Reply>(
   write: (replies: readonly Reply[]) => string,
   release: () => void,
 ): AsyncGenerator<string> {
-  const snapshot = await ctx.services.store.snapshot()
+  const snapshot = await ctx.services.store.snapshot({ onReplica: true })
   const inside: Context = { ...ctx, db: snapshot.db }
   let closed: Promise<void> | undefined
   const close = (): Promise<void> => {

@@ -57,7 +57,7 @@ const report =
   async (ctx: Context, { query }: { query: ReportQuery }): Promise<Reply<Statistics, Range> | Download> => {
     const { timezone, locale, currency } = ctx.services.config
     const period = readRange(query, today(ctx.time, timezone), timezone)
-    const found = await figures(ctx, period, query)
+    const found = await ctx.services.store.onReplica((db) => figures({ ...ctx, db }, period, query))
     if (preferred(ctx, ['application/json', svg]) !== svg)
       return { data: { statistics: present(found), date_range: describeRange(period) } }
     const wanted = chart(found, { period, tongue: { locale, currency } })

@@ -1,6 +1,7 @@
 // Handlers for liveness, readiness, jobs and metrics (DOMAIN 26). http/docs/ serves the
 // documentation and the contract.
-import type { FaultKind, RecordedFault } from '../../../db/store.ts'
+import { storageFaultOf } from '../../../db/storage-errors.ts'
+import type { FaultKind, RecordedFault, ReplicaState } from '../../../db/store.ts'
 import { version } from '../../installation/package-info.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -63,25 +64,31 @@ async function mail({ db, services }: Context): Promise<DatabaseState['mail']> {
 }
 
 interface DatabaseState {
+  replica: ReplicaState
   worker: 'ok' | 'behind' | 'off'
   mail: 'ok' | 'unconfigured' | 'failing'
   webhooks: { failing: number; waiting: number }
 }
 
 async function checkDatabase(ctx: Context): Promise<DatabaseState> {
+  const { store, sights } = ctx.services
   try {
+    await store.assertPrimary()
     // Queries a table, because SQLite evaluates `select 1` without reading the database file.
     await ctx.db.selectFrom('users').select('id').orderBy('id').limit(1).execute()
   } catch (cause) {
-    throw (
+    const { message, more } =
       toUnavailableProblem(cause) ??
       new Problem('unavailable', 'The database does not answer.', { cause, headers: { 'retry-after': '5' } })
-    )
+    const fault = storageFaultOf(cause)
+    const role = fault === 'standby' || fault === 'unreachable' ? fault : undefined
+    throw new Problem('unavailable', message, { ...more, ...(role && { database_role: role }) })
   }
   return {
+    replica: await store.replicaState(),
     worker: await worker(ctx),
     mail: await mail(ctx),
-    webhooks: webhookTotals(await webhookStates(ctx.db, ctx.services.sights)),
+    webhooks: webhookTotals(await webhookStates(ctx.db, sights)),
   }
 }
 
@@ -133,6 +140,7 @@ export const handlers = {
       status: 'ready',
       checks: {
         database: 'ok',
+        database_role: 'primary',
         documentation: ctx.services.readiness(),
         ...state,
         disk,

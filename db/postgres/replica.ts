@@ -1,0 +1,112 @@
+// A read replica for long reads. It is used only after it has replayed every commit that the
+// primary had made before, of all processes. So each caller sees what was written before its read.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Kysely } from 'kysely'
+import type { Pool, PoolClient } from 'pg'
+import type { ReplicaState } from '../store.ts'
+import type { DB } from '../tables.gen.ts'
+import { openPools, type PoolOptions, type Pools } from './connection.ts'
+import { kyselyOnClient, readOnce } from './driver.ts'
+import { mustRunAgain, postgresStorageFault } from './errors.ts'
+import { endClient } from './snapshot.ts'
+
+/** A read waits this long for the replica, and then goes to the primary. */
+const maxWaitMs = 250
+const pauseMs = 10
+/** After a failed connection the replica is left alone for this long. */
+const restMs = 5_000
+
+/** Counts commits that are not yet on the disk too, because their callers may have an answer. */
+const positionOfPrimary = { sql: 'select pg_current_wal_insert_lsn()::text as position', parameters: [] }
+/** A server that was promoted has commits that the primary lacks, so it is never current. */
+const currentQuery = `
+  select coalesce(pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $1::pg_lsn, false) as "isCurrent"`
+
+/** Where connections to the replica come from, and where they go afterwards. */
+interface Source {
+  open(): Promise<PoolClient>
+  close(client: PoolClient, error?: unknown): void
+}
+
+export class Replica {
+  readonly #pools: Pools
+  readonly #primary: Pools
+  readonly #pooled: Source
+  #restsUntil = 0
+
+  constructor(url: string, primary: Pools, options: PoolOptions) {
+    const pools = openPools(url, { ...options, accepts: 'any' })
+    this.#pools = pools
+    this.#primary = primary
+    this.#pooled = {
+      open: () => pools.take('read'),
+      close: (client, error) => pools.release(client, error),
+    }
+  }
+
+  get pool(): Pool {
+    return this.#pools.read
+  }
+
+  /**
+   * Runs `work` on the replica. Returns null when the replica is behind or fails; `work` may have
+   * run by then. Throws the errors of `work`, and a storage fault of the primary.
+   */
+  async run<T>(work: (db: Kysely<DB>) => Promise<T>): Promise<{ result: T } | null> {
+    const { client } = await this.#take(this.#pooled)
+    if (client === null) return null
+    let failure: unknown
+    try {
+      return { result: await work(kyselyOnClient<DB>(client)) }
+    } catch (error) {
+      failure = error
+      // A standby cancels a query when the replay must remove a row that the query needs.
+      if (postgresStorageFault(error) === 'unreachable' || mustRunAgain(error)) return null
+      throw error
+    } finally {
+      this.#pooled.close(client, failure)
+    }
+  }
+
+  /** Opens a connection that the caller must close; null when the replica is behind or fails. */
+  async connect(): Promise<PoolClient | null> {
+    const alone: Source = { open: () => this.#pools.connect(), close: (client) => void endClient(client) }
+    return (await this.#take(alone)).client
+  }
+
+  async state(): Promise<ReplicaState> {
+    const { client, state } = await this.#take(this.#pooled)
+    if (client !== null) this.#pooled.close(client)
+    return state
+  }
+
+  close = (): Promise<void> => this.#pools.close()
+
+  async #take(source: Source): Promise<{ client: PoolClient | null; state: ReplicaState }> {
+    if (performance.now() < this.#restsUntil) return { client: null, state: 'unreachable' }
+    const { rows } = await readOnce<{ position: string }>(this.#primary, positionOfPrimary)
+    let client: PoolClient | undefined
+    try {
+      client = await source.open()
+      if (await hasReplayed(client, rows[0]?.position ?? '')) return { client, state: 'ok' }
+      source.close(client)
+      return { client: null, state: 'behind' }
+    } catch (error) {
+      // The primary answers instead, and /readyz shows the state.
+      if (client !== undefined) source.close(client, error)
+      this.#restsUntil = performance.now() + restMs
+      return { client: null, state: 'unreachable' }
+    }
+  }
+}
+
+async function hasReplayed(client: PoolClient, position: string): Promise<boolean> {
+  const until = performance.now() + maxWaitMs
+  for (;;) {
+    const { rows } = await client.query<{ isCurrent: 0 | 1 }>(currentQuery, [position])
+    if (rows[0]?.isCurrent) return true
+    if (performance.now() >= until) return false
+    await sleep(pauseMs)
+  }
+}

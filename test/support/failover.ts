@@ -1,0 +1,229 @@
+// A failover drill: a primary and its synchronous standby, an Accord server that knows both, and
+// clients that write. The primary is killed and the standby promoted while the clients go on.
+
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { accordServing, type Serving } from './accord.ts'
+import { adminPassword } from './app.ts'
+import { type Cluster, configure, startCluster, startStandby } from './postgres-cluster.ts'
+
+export interface DrillOptions {
+  writers: number
+  /** How long clients write before the primary is killed, and after the first write that succeeds again. */
+  beforeMs: number
+  afterMs: number
+  /** The time from the end of the primary to the promotion of the standby. */
+  promotionMs: number
+}
+
+export interface DrillReport {
+  acknowledged: number
+  acknowledgedBeforeKill: number
+  /** Acknowledged writes that the new primary does not have. */
+  lost: number
+  /** Writes that the new primary has more than once. */
+  repeated: number
+  /** Writes that got an error first and were repeated with their key. */
+  retried: number
+  /** Answers other than success, by status. `network` means that there was no answer. */
+  errors: Record<string, number>
+  /** 503 answers without the header Retry-After. */
+  withoutRetryAfter: number
+  /** From the end of the primary to the first acknowledged write that began after it, in seconds. */
+  downtimeS: number
+  /** The part of the downtime after the standby accepted writes. */
+  recoveryS: number
+  /** What /readyz told, in order and without repetitions. */
+  readiness: string[]
+  /** Whether the process of Accord is the one that was started. */
+  isSameProcess: boolean
+}
+
+/** The pause of a client before it repeats a write. It is short, so that the downtime is measured. */
+const pauseMs = 100
+const standbyName = 'accord_standby'
+/** Settings of a server that may crash as a process, while its machine goes on. */
+const settings = ['fsync = off', 'max_connections = 100', 'shared_buffers = 64MB', 'hot_standby = on']
+
+export async function runFailoverDrill(options: DrillOptions): Promise<DrillReport> {
+  const primary = await startCluster({ settings })
+  const started: Cluster[] = [primary]
+  const folder = mkdtempSync(join(tmpdir(), 'accord-failover-'))
+  let server: Serving | undefined
+  try {
+    const standby = await startStandby(primary, standbyName)
+    started.push(standby)
+    configure(primary, [`synchronous_standby_names = '${standbyName}'`])
+    await query(primary.url('postgres'), 'create database crm')
+    server = await serveOn(folder, [primary, standby])
+    const token = await signIn(server.url)
+    return await drill({ primary, standby, server, token }, options)
+  } finally {
+    await server?.stop()
+    for (const cluster of started.reverse()) cluster.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+interface Scene {
+  primary: Cluster
+  standby: Cluster
+  server: Serving
+  token: string
+}
+
+const serveOn = (folder: string, clusters: readonly Cluster[]): Promise<Serving> =>
+  accordServing(folder, 'start', {
+    ACCORD_DATA_DIR: join(folder, 'data'),
+    ACCORD_DATABASE_URL: `postgres://accord@${clusters.map(({ port }) => `127.0.0.1:${port}`).join(',')}/crm?target_session_attrs=read-write`,
+    ACCORD_ADMIN_PASSWORD: adminPassword,
+    ACCORD_LOG_LEVEL: 'warn',
+  })
+
+async function drill({ primary, standby, server, token }: Scene, options: DrillOptions): Promise<DrillReport> {
+  const load = startLoad(server.url, token, options.writers)
+  const readiness = watchReadiness(server.url)
+  // The first requests compile what all need.
+  await load.firstBegunAfter(0)
+  await sleep(options.beforeMs)
+  const acknowledgedBeforeKill = load.acknowledged.length
+  primary.kill()
+  const killedAt = performance.now()
+  await sleep(options.promotionMs)
+  await standby.promote()
+  const promotedAt = performance.now()
+  const first = await load.firstBegunAfter(killedAt)
+  await sleep(options.afterMs)
+  const { retried, errors, withoutRetryAfter } = await load.stop()
+  const stored = await query<{ name: string; count: string }>(
+    standby.url('crm'),
+    `select name, count(*) from persons where name like 'drill %' group by name`,
+  )
+  const names = new Set(stored.map(({ name }) => name))
+  return {
+    acknowledged: load.acknowledged.length,
+    acknowledgedBeforeKill,
+    lost: load.acknowledged.filter(({ name }) => !names.has(name)).length,
+    repeated: stored.filter(({ count }) => Number(count) > 1).length,
+    retried,
+    errors,
+    withoutRetryAfter,
+    downtimeS: Math.round(first - killedAt) / 1000,
+    recoveryS: Math.round(first - promotedAt) / 1000,
+    readiness: await readiness.stop(),
+    isSameProcess: await isRunning(server),
+  }
+}
+
+interface Write {
+  name: string
+  begunAt: number
+  endedAt: number
+}
+
+function startLoad(url: string, token: string, writers: number) {
+  const acknowledged: Write[] = []
+  const counts = { retried: 0, errors: {} as Record<string, number>, withoutRetryAfter: 0 }
+  let isOver = false
+
+  /** Sends the same request with the same key until it succeeds. */
+  async function write(): Promise<void> {
+    const key = randomUUID()
+    const name = `drill ${key}`
+    for (let attempt = 0; ; attempt++) {
+      const begunAt = performance.now()
+      const { status, hasRetryAfter } = await send(url, token, key, name)
+      if (attempt === 1) counts.retried += 1
+      if (status === '201') return void acknowledged.push({ name, begunAt, endedAt: performance.now() })
+      counts.errors[status] = (counts.errors[status] ?? 0) + 1
+      if (status === '503' && !hasRetryAfter) counts.withoutRetryAfter += 1
+      await sleep(pauseMs)
+    }
+  }
+  async function writeOn(): Promise<void> {
+    while (!isOver) await write()
+  }
+  const working = Array.from({ length: writers }, writeOn)
+  return {
+    acknowledged,
+    /** Resolves with the time at which the first write that began after this time was acknowledged. */
+    async firstBegunAfter(time: number): Promise<number> {
+      for (;;) {
+        const found = acknowledged.find(({ begunAt }) => begunAt > time)
+        if (found) return found.endedAt
+        await sleep(10)
+      }
+    },
+    async stop() {
+      isOver = true
+      await Promise.all(working)
+      return counts
+    },
+  }
+}
+
+async function send(url: string, token: string, key: string, name: string) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': key }
+  try {
+    const reply = await fetch(`${url}/api/admin/contacts/persons`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ name }),
+      signal: AbortSignal.timeout(30_000),
+    })
+    await reply.arrayBuffer()
+    return { status: String(reply.status), hasRetryAfter: reply.headers.has('retry-after') }
+  } catch {
+    return { status: 'network', hasRetryAfter: false }
+  }
+}
+
+function watchReadiness(url: string) {
+  const told: string[] = []
+  let isOver = false
+  const working = (async () => {
+    while (!isOver) {
+      const reply = await fetch(`${url}/readyz`)
+      const body = (await reply.json()) as { checks?: { database_role?: string }; database_role?: string }
+      const now = `${reply.status} ${body.checks?.database_role ?? body.database_role ?? 'no role'}`
+      if (told.at(-1) !== now) told.push(now)
+      await sleep(pauseMs)
+    }
+  })()
+  return {
+    async stop(): Promise<string[]> {
+      isOver = true
+      await working
+      return told
+    },
+  }
+}
+
+async function signIn(url: string): Promise<string> {
+  const reply = await fetch(`${url}/api/admin/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'admin@example.com', password: adminPassword, device_name: 'drill' }),
+  })
+  const { data } = (await reply.json()) as { data: { token: string } }
+  return data.token
+}
+
+async function isRunning({ pid, url }: Serving): Promise<boolean> {
+  process.kill(pid, 0)
+  return (await fetch(`${url}/healthz`)).ok
+}
+
+async function query<Row>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    return (await client.query(text)).rows as Row[]
+  } finally {
+    await client.end()
+  }
+}
