@@ -33,7 +33,6 @@ const maxDifferences = 1_000
 /** Faults that say something about the database and not about one transaction. */
 const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'failing', 'damaged'])
 
-
 class PostgresStore implements Store {
   readonly db: Db
   readonly dialect = postgresDialect

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import { accordServing, type Serving } from './accord.ts'
 import { adminPassword } from './app.ts'
 import { type Cluster, configure, startCluster, startStandby } from './postgres-cluster.ts'
@@ -47,29 +46,43 @@ export interface DrillReport {
 const pauseMs = 100
 const standbyName = 'accord_standby'
 /** Settings of a server that may crash as a process, while its machine goes on. */
-const settings = ['fsync = off', 'max_connections = 100', 'shared_buffers = 64MB', 'hot_standby = on']
+const settings = [
+  ...['fsync = off', 'shared_buffers = 64MB'],
+  // Its files are in the folder of the cluster, so a killed server leaves none elsewhere.
+  'dynamic_shared_memory_type = mmap',
+]
 
-export async function runFailoverDrill(options: DrillOptions): Promise<DrillReport> {
-  const primary = await startCluster({ settings })
-  const started: Cluster[] = [primary]
-  const folder = mkdtempSync(join(tmpdir(), 'accord-failover-'))
-  let server: Serving | undefined
+export interface FailoverScene {
+  /** Kills the primary, so it runs once. */
+  drill(options: DrillOptions): Promise<DrillReport>
+  close(): Promise<void>
+}
+
+export async function openFailoverScene(): Promise<FailoverScene> {
+  const closers: (() => unknown)[] = []
+  const close = async (): Promise<void> => {
+    for (const each of closers.splice(0).reverse()) await each()
+  }
   try {
+    const folder = mkdtempSync(join(tmpdir(), 'accord-failover-'))
+    closers.push(() => rmSync(folder, { recursive: true, force: true }))
+    const primary = await startCluster({ settings })
+    closers.push(() => primary.stop())
     const standby = await startStandby(primary, standbyName)
-    started.push(standby)
+    closers.push(() => standby.stop())
     configure(primary, [`synchronous_standby_names = '${standbyName}'`])
-    await query(primary.url('postgres'), 'create database crm')
-    server = await serveOn(folder, [primary, standby])
+    await primary.query('postgres', 'create database crm')
+    const server = await serveOn(folder, [primary, standby])
+    closers.push(() => server.stop())
     const token = await signIn(server.url)
-    return await drill({ primary, standby, server, token }, options)
-  } finally {
-    await server?.stop()
-    for (const cluster of started.reverse()) cluster.stop()
-    rmSync(folder, { recursive: true, force: true })
+    return { drill: (options) => drill({ primary, standby, server, token }, options), close }
+  } catch (error) {
+    await close()
+    throw error
   }
 }
 
-interface Scene {
+interface Parts {
   primary: Cluster
   standby: Cluster
   server: Serving
@@ -84,7 +97,7 @@ const serveOn = (folder: string, clusters: readonly Cluster[]): Promise<Serving>
     ACCORD_LOG_LEVEL: 'warn',
   })
 
-async function drill({ primary, standby, server, token }: Scene, options: DrillOptions): Promise<DrillReport> {
+async function drill({ primary, standby, server, token }: Parts, options: DrillOptions): Promise<DrillReport> {
   const load = startLoad(server.url, token, options.writers)
   const readiness = watchReadiness(server.url)
   // The first requests compile what all need.
@@ -99,8 +112,8 @@ async function drill({ primary, standby, server, token }: Scene, options: DrillO
   const first = await load.firstBegunAfter(killedAt)
   await sleep(options.afterMs)
   const { retried, errors, withoutRetryAfter } = await load.stop()
-  const stored = await query<{ name: string; count: string }>(
-    standby.url('crm'),
+  const stored = await standby.query<{ name: string; count: string }>(
+    'crm',
     `select name, count(*) from persons where name like 'drill %' group by name`,
   )
   const names = new Set(stored.map(({ name }) => name))
@@ -216,14 +229,4 @@ async function signIn(url: string): Promise<string> {
 async function isRunning({ pid, url }: Serving): Promise<boolean> {
   process.kill(pid, 0)
   return (await fetch(`${url}/healthz`)).ok
-}
-
-async function query<Row>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    return (await client.query(text)).rows as Row[]
-  } finally {
-    await client.end()
-  }
 }

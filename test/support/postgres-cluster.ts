@@ -2,10 +2,21 @@
 // syncs. PostgreSQL refuses to run as root, so root starts it as another user.
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 
 export interface Cluster {
   /** The URL of a database; `postgres` is the one that always exists. */
@@ -16,6 +27,8 @@ export interface Cluster {
   readonly port: number
   /** Runs a program of the server on the data of this cluster, as the user of the server. */
   run(program: string, ...args: string[]): void
+  /** Runs a statement as the superuser. */
+  query<Row = Record<string, unknown>>(database: string, text: string): Promise<Row[]>
   stop(): void
   /** Makes a standby a primary. Resolves once it accepts writes. */
   promote(): Promise<void>
@@ -124,12 +137,22 @@ async function newCluster(): Promise<Cluster> {
   }
   const port = await freePort()
   let killed: { memory: string } | undefined
+  const url = (database: string): string => `postgres://accord@127.0.0.1:${port}/${database}`
   return {
     programs,
     folder,
     port,
     run,
-    url: (database) => `postgres://accord@127.0.0.1:${port}/${database}`,
+    url,
+    async query<Row>(database: string, text: string) {
+      const client = new pg.Client(url(database))
+      await client.connect()
+      try {
+        return (await client.query(text)).rows as Row[]
+      } finally {
+        await client.end()
+      }
+    },
     stop() {
       if (killed === undefined) run('pg_ctl', '-m', 'immediate', 'stop')
       // A killed server leaves its segment of shared memory behind.
