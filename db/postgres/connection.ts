@@ -18,6 +18,11 @@ export interface Pools {
   release(client: PoolClient, error?: unknown): void
   /** Opens a connection of its own, outside of both pools. The caller must close it. */
   connect(): Promise<PoolClient>
+  /**
+   * Ends all connections of the pools, whose server no longer answers. Their statements fail, and
+   * new connections go to the next host first.
+   */
+  abandon(): void
   close(): Promise<void>
 }
 
@@ -38,6 +43,8 @@ export interface PoolOptions {
 const defaultConnections = 8
 export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
+/** An idle connection asks after this time whether the other end is there, and gives up 10 s later. */
+const keepAliveMs = 10_000
 /** A transaction that waits for its process this long is rolled back, because it blocks others. */
 const idleInTransactionMs = 30_000
 
@@ -147,6 +154,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'accord',
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
     types: {
       getTypeParser: ((id: number, format?: 'text' | 'binary') =>
         (format !== 'binary' && parsers.get(id)) ||
@@ -162,11 +170,16 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const pools = { read: new Pool(reading), write: new Pool(writing) }
-  // The pool listens to idle connections only, but a connection can also be lost between two
-  // statements of a transaction.
+  const open = new Set<PoolClient>()
   for (const pool of [pools.read, pools.write]) {
     pool.on('error', onLost)
-    pool.on('connect', (client) => client.on('error', onLost))
+    pool.on('connect', (client) => {
+      open.add(client)
+      // The pool listens to idle connections only, but a connection can also be lost between two
+      // statements of a transaction.
+      client.on('error', onLost)
+    })
+    pool.on('remove', (client) => open.delete(client))
   }
 
   /** Closes connections of the pool that were opened before the host changed. */
@@ -198,6 +211,11 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
       })
       client.on('error', onLost)
       return client as unknown as PoolClient
+    },
+    abandon() {
+      hosts.leave(hosts.url)
+      hosts.renew()
+      for (const client of open) void (client as unknown as Client).end().catch(() => undefined)
     },
     async close() {
       await Promise.all([pools.read.end(), pools.write.end()])

@@ -24,7 +24,7 @@ beforeAll(async () => {
   const administrator = { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash: 'none' }
   await seed(store, { ...administrator, now: startTime })
   await store.close()
-}, 180_000)
+}, 300_000)
 afterAll(() => {
   standby?.stop()
   primary?.stop()
@@ -67,6 +67,25 @@ describe('a URL with several hosts', () => {
   it('leads past a host that does not answer', async () => {
     await serve(urlOf(1, standby.port, primary.port))
     expect((await createSource()).status).toBe(201)
+  })
+})
+
+describe('a server that falls silent', () => {
+  beforeEach(async () => {
+    proxy = await startProxy(primary.port)
+    await serve(urlOf(proxy.port, primary.port), { max: 2 })
+  })
+  afterEach(() => proxy.close())
+
+  it('is given up, also when all connections wait for it, and the next host answers', async () => {
+    await createSource()
+    proxy.isFrozen = true
+    const waiting = Array.from({ length: 6 }, () => createSource())
+    const answers = await Promise.all(waiting)
+    expect(answers.filter(({ status }) => status !== 201 && status !== 503)).toEqual([])
+    expect(answers.filter(({ status, headers }) => status === 503 && !headers['retry-after'])).toEqual([])
+    await expect.poll(async () => (await createSource()).status, { timeout: 30_000 }).toBe(201)
+    expect(await readyz()).toEqual([200, undefined, 'primary'])
   })
 })
 

@@ -5,7 +5,7 @@ import { type FailoverScene, openFailoverScene } from '../support/failover.ts'
 let scene: FailoverScene
 beforeAll(async () => {
   scene = await openFailoverScene()
-}, 180_000)
+}, 300_000)
 afterAll(() => scene?.close())
 
 it('a failover to the synchronous standby loses no acknowledged write and needs no restart', async () => {

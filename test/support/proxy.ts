@@ -8,6 +8,8 @@ export interface TcpProxy {
   target: number
   /** Is shown what a client sends, after it was passed on; `true` cuts the connection of the client. */
   cutsAfter: (sent: string) => boolean
+  /** Passes nothing on, in either direction, and leaves connections open, as a power cut does. */
+  isFrozen: boolean
   /** Cuts all connections. */
   cut(): void
   close(): Promise<void>
@@ -24,13 +26,14 @@ export async function startProxy(target: number): Promise<TcpProxy> {
       socket.on('close', () => open.delete(socket))
     }
     client.on('data', (bytes) => {
+      if (proxy.isFrozen) return
       upstream.write(bytes)
       if (!proxy.cutsAfter(bytes.toString('latin1'))) return
       isCut = true
       client.destroy()
     })
     upstream.on('data', (bytes) => {
-      if (!isCut) client.write(bytes)
+      if (!isCut && !proxy.isFrozen) client.write(bytes)
     })
     upstream.on('close', () => client.destroy())
     // The server carries out what it received before the cut.
@@ -41,6 +44,7 @@ export async function startProxy(target: number): Promise<TcpProxy> {
   const proxy: TcpProxy = {
     port: typeof address === 'object' && address !== null ? address.port : 0,
     target,
+    isFrozen: false,
     cutsAfter: () => false,
     cut: () => {
       for (const socket of open) socket.destroy()

@@ -28,6 +28,7 @@ import {
   checkFailedJobs,
   checkInterruptedJobs,
   checkMigrations,
+  checkReplica,
   checkSearchIndex,
   checkWebhooks,
 } from './records.ts'
@@ -53,6 +54,9 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
           ['Write-ahead log', withTables(checkWalSize)],
         ] satisfies Check[])
       : []),
+    ...(config.databaseReplicaUrl === null
+      ? []
+      : ([[`Read replica ${displayUrl(config.databaseReplicaUrl)}`, withTables(checkReplica)]] satisfies Check[])),
     ['Migrations', withTables(checkMigrations)],
     ['Encrypted values', withTables(checkEncryption)],
     ['Files', withTables((store) => checkFileContents(store, config, deep))],

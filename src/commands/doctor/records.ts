@@ -41,6 +41,14 @@ async function missingProblem(config: Config): Promise<string | null> {
   return problem === null ? null : `it ${problem}. Stop the server. ${restoreAdvice(config)}`
 }
 
+export async function checkReplica(store: Store): Promise<CheckResult> {
+  const state = await store.replicaState()
+  if (state === 'ok') return null
+  return state === 'behind'
+    ? 'it lacks recent changes, so the primary answers exports and reports. Look at pg_stat_replication on the primary; a promoted replica counts as well.'
+    : 'it does not answer, so the primary answers exports and reports. Check the address, the user and pg_hba.conf.'
+}
+
 export async function checkMigrations(store: Store, config: Config): Promise<CheckResult> {
   const due = await pendingMigrations(store)
   if (due.length === known.length) return (await missingProblem(config)) ?? 'the database is empty. Run: accord install'

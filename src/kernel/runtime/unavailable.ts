@@ -10,7 +10,10 @@ const words: Readonly<Record<StorageFault, readonly [sentence: string, seconds: 
   full: ['The disk of this server is full; nothing was written.', '10'],
   readonly: ['The data of this server cannot be written at the moment; nothing was changed.', '30'],
   failing: ['The disk of this server does not answer as it should; nothing was written.', '10'],
-  uncertain: ['The database did not confirm the change, which may be kept; only a repeat with the same Idempotency-Key is safe.', '5'],
+  uncertain: [
+    'The database did not confirm the change, which may be kept; only a repeat with the same Idempotency-Key is safe.',
+    '5',
+  ],
   lost: ['The data folder or the database of this server was removed or replaced; nothing was written.', '30'],
   unreachable: ['The database server does not answer; nothing was written.', '5'],
   standby: ['The database server is a standby, which only reads; nothing was written.', '5'],
