@@ -33,7 +33,8 @@ export function watchCommits(pools: Pools): CommitWatch {
   let isClosed = false
 
   async function poll(): Promise<void> {
-    const silence = setTimeout(pools.abandon, maxSilenceMs).unref()
+    const asked = pools.generation()
+    const silence = setTimeout(() => pools.abandon(asked), maxSilenceMs).unref()
     try {
       const { rows } = await readOnce<{ state: string }>(pools, currentState)
       const state = rows[0]?.state ?? ''
@@ -42,7 +43,7 @@ export function watchCommits(pools: Pools): CommitWatch {
     } catch (error) {
       // Without an answer nothing is known, so no cached result may be used.
       generation += 1
-      if (error instanceof PoolFullError) await abandonIfGone(pools)
+      if (error instanceof PoolFullError) await abandonIfGone(pools, asked)
     } finally {
       clearTimeout(silence)
     }
@@ -67,10 +68,10 @@ export function watchCommits(pools: Pools): CommitWatch {
 }
 
 /** A full pool says nothing about the server: its statements may be slow, or wait in vain. */
-async function abandonIfGone(pools: Pools): Promise<void> {
+async function abandonIfGone(pools: Pools, generation: number): Promise<void> {
   try {
     await endClient(await pools.connect())
   } catch (error) {
-    if (error instanceof ConnectionLostError) pools.abandon()
+    if (error instanceof ConnectionLostError) pools.abandon(generation)
   }
 }

@@ -1,6 +1,7 @@
 // The connections to a PostgreSQL server: two pools, the types of values, and lost connections.
 
 import { createRequire } from 'node:module'
+import type { Duplex } from 'node:stream'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyError } from './errors.ts'
 import { Hosts } from './hosts.ts'
@@ -18,11 +19,13 @@ export interface Pools {
   release(client: PoolClient, error?: unknown): void
   /** Opens a connection of its own, outside of both pools. The caller must close it. */
   connect(): Promise<PoolClient>
+  /** Changes when connections that were opened before must no longer be used. */
+  generation(): number
   /**
-   * Ends all connections of the pools, whose server no longer answers. Their statements fail, and
-   * new connections go to the next host first.
+   * Ends all connections of the pools up to this generation, whose server no longer answers. Their
+   * statements fail, and new connections go to the next host first.
    */
-  abandon(): void
+  abandon(generation: number): void
   close(): Promise<void>
 }
 
@@ -79,19 +82,33 @@ const driver = (): typeof import('pg') => createRequire(import.meta.url)('pg') a
 
 /** A connection that goes to the present one of the hosts, and leaves the host if that fails. */
 interface HostClient extends Client {
+  readonly url: string
+  /** The generation of the hosts at its beginning. */
   readonly generation: number
+  /** Closes the connection without telling the server. */
+  destroy(): void
 }
 
 /** Returns the class of connections to the hosts, in the form that a pool takes. */
 function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
   return class extends driver().Client implements HostClient {
     readonly generation = hosts.generation
+    // A private field, because an error may be logged with its connection, and the URL has a password.
     readonly #url = hosts.url
 
     constructor(config: ClientConfig) {
       super({ ...config, connectionString: hosts.url })
       // A connection that is lost emits an error, which would end the process without a listener.
       this.on('error', () => undefined)
+    }
+
+    get url(): string {
+      return this.#url
+    }
+
+    destroy(): void {
+      // pg-pool does the same after a timeout.
+      ;(this as unknown as { connection: { stream: Duplex } }).connection.stream.destroy()
     }
 
     override connect(): Promise<this>
@@ -170,16 +187,19 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   // A scan of a whole table conflicts with every write to that table, so writes read by index.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const pools = { read: new Pool(reading), write: new Pool(writing) }
-  const open = new Set<PoolClient>()
+  const open = new Set<HostClient>()
   for (const pool of [pools.read, pools.write]) {
     pool.on('error', onLost)
-    pool.on('connect', (client) => {
+    pool.on('connect', (connected) => {
+      const client = connected as unknown as HostClient
+      // This host fits, so statements on another one may wait in vain.
+      for (const other of open) if (other.url !== client.url) other.destroy()
       open.add(client)
       // The pool listens to idle connections only, but a connection can also be lost between two
       // statements of a transaction.
       client.on('error', onLost)
     })
-    pool.on('remove', (client) => open.delete(client))
+    pool.on('remove', (client) => open.delete(client as unknown as HostClient))
   }
 
   /** Closes connections of the pool that were opened before the host changed. */
@@ -212,10 +232,13 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
       client.on('error', onLost)
       return client as unknown as PoolClient
     },
-    abandon() {
-      hosts.leave(hosts.url)
-      hosts.renew()
-      for (const client of open) void (client as unknown as Client).end().catch(() => undefined)
+    generation: () => hosts.generation,
+    abandon(generation) {
+      if (generation === hosts.generation) {
+        hosts.leave(hosts.url)
+        hosts.renew()
+      }
+      for (const client of open) if (client.generation <= generation) client.destroy()
     },
     async close() {
       await Promise.all([pools.read.end(), pools.write.end()])

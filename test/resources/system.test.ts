@@ -41,6 +41,8 @@ describe('getReadiness', () => {
         status: 'ready',
         checks: {
           database: 'ok',
+          database_role: 'primary',
+          replica: 'none',
           documentation: 'ok',
           worker: 'off',
           mail: 'unconfigured',

@@ -1,0 +1,71 @@
+// URLs with several hosts: what Accord and libpq make of them, and the settings that hold them.
+import { describe, expect, it } from 'vitest'
+import { Hosts, withRole } from '../../db/postgres/hosts.ts'
+import { displayUrl, isServerUrl } from '../../db/store.ts'
+import { readConfig } from '../../src/config/config.ts'
+
+const two = 'postgres://crm:a%2Cb@one:5433,[::1]/crm?target_session_attrs=read-write&sslmode=require'
+
+describe('the hosts of a URL', () => {
+  it('are used in turn, and each failure counts once', () => {
+    const hosts = new Hosts(two)
+    const [first, second] = [
+      'postgres://crm:a%2Cb@one:5433/crm?sslmode=require',
+      'postgres://crm:a%2Cb@[::1]/crm?sslmode=require',
+    ]
+    expect([hosts.count, hosts.mustAcceptWrites, hosts.url]).toEqual([2, true, first])
+    const { generation } = hosts
+    hosts.leave(first)
+    hosts.leave(first)
+    expect(hosts.url).toBe(second)
+    expect(hosts.generation).not.toBe(generation)
+    hosts.leave(second)
+    expect(hosts.url).toBe(first)
+  })
+
+  it('are asked for their role if there are several, or if the URL says so', () => {
+    const asks = (url: string) => new Hosts(url).mustAcceptWrites
+    expect(asks('postgres://one,two/crm')).toBe(true)
+    expect(asks('postgres://one/crm?target_session_attrs=primary')).toBe(true)
+    expect(asks('postgres://one/crm')).toBe(false)
+    expect(new Hosts('postgres://one,two/crm?target_session_attrs=standby', 'any').mustAcceptWrites).toBe(false)
+  })
+
+  it('must not be standbys', () => {
+    expect(() => new Hosts('postgres://one,two/crm?target_session_attrs=any')).toThrow(
+      'target_session_attrs must be read-write or primary, because Accord writes',
+    )
+  })
+
+  it('are left as they are for libpq, which is told to look for a primary', () => {
+    expect(withRole(two)).toBe(two)
+    expect(withRole('postgres://one,two/crm')).toBe('postgres://one,two/crm?target_session_attrs=read-write')
+    expect(withRole('postgres://one,two/crm?sslmode=require')).toBe(
+      'postgres://one,two/crm?sslmode=require&target_session_attrs=read-write',
+    )
+    expect(withRole('postgres://one/crm')).toBe('postgres://one/crm')
+  })
+
+  it('are shown without the password, and name a database', () => {
+    expect(displayUrl(two)).toBe(two.replace('a%2Cb', '***'))
+    expect([isServerUrl(two), isServerUrl('postgres://one,two'), isServerUrl('sqlite:crm')]).toEqual([
+      ...[true, false, false],
+    ])
+  })
+})
+
+describe('ACCORD_DATABASE_REPLICA_URL', () => {
+  const read = (url: string, replica: string) =>
+    readConfig({ ACCORD_DATABASE_URL: url, ACCORD_DATABASE_REPLICA_URL: replica }).config.databaseReplicaUrl
+
+  it('is the URL of a PostgreSQL server beside another one', () => {
+    expect(read('postgres://one/crm', '')).toBeNull()
+    expect(read('postgres://one/crm', 'postgres://two/crm')).toBe('postgres://two/crm')
+    expect(() => read('postgres://one/crm', 'sqlite:crm:secret')).toThrow(
+      'ACCORD_DATABASE_REPLICA_URL must start with postgres://, not "sqlite:".',
+    )
+    expect(() => read('sqlite:crm.db', 'postgres://two/crm')).toThrow(
+      'ACCORD_DATABASE_REPLICA_URL needs a PostgreSQL database in ACCORD_DATABASE_URL.',
+    )
+  })
+})
