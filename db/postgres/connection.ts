@@ -32,7 +32,7 @@ export interface Pools {
 export interface PoolOptions {
   /** Maximum number of connections of each pool. */
   max?: number
-  /** Whether the connections may lead to a standby. Otherwise several hosts are asked for their role. */
+  /** `any` also takes a standby. Otherwise a connection asks the server for its role. */
   accepts?: 'writes' | 'any'
   /**
    * The server is behind a pooler in transaction mode, such as PgBouncer. Such a pooler refuses
@@ -46,7 +46,9 @@ export interface PoolOptions {
 const defaultConnections = 8
 export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
-/** An idle connection asks after this time whether the other end is there, and gives up 10 s later. */
+/**
+ * An idle connection asks after this time whether the other end is there. It gives up 10 s later.
+ */
 const keepAliveMs = 10_000
 /** A transaction that waits for its process this long is rolled back, because it blocks others. */
 const idleInTransactionMs = 30_000
@@ -93,7 +95,7 @@ interface HostClient extends Client {
 function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
   return class extends driver().Client implements HostClient {
     readonly generation = hosts.generation
-    // A private field, because an error may be logged with its connection, and the URL has a password.
+    // Private, because the log may show an error with its connection, and the URL has a password.
     readonly #url = hosts.url
 
     constructor(config: ClientConfig) {

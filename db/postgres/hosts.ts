@@ -1,5 +1,5 @@
 // The servers that a URL of a database names, and the one that connections go to. A URL may name
-// several servers, as in libpq: `postgres://user@one:5432,two:5432/crm?target_session_attrs=read-write`.
+// several servers, as in libpq: `postgres://user@one:5432,two/crm?target_session_attrs=read-write`.
 
 /** Splits a URL into the part before its hosts, the hosts, and the path with the parameters. */
 const hostsPattern = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/

@@ -23,7 +23,7 @@ describe('the hosts of a URL', () => {
     expect(hosts.url).toBe(first)
   })
 
-  it('are asked for their role if there are several, or if the URL says so', () => {
+  it('must tell their role if there are several, or if the URL says so', () => {
     const asks = (url: string) => new Hosts(url).mustAcceptWrites
     expect(asks('postgres://one,two/crm')).toBe(true)
     expect(asks('postgres://one/crm?target_session_attrs=primary')).toBe(true)

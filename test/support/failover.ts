@@ -12,7 +12,7 @@ import { type Cluster, configure, startCluster, startStandby } from './postgres-
 
 export interface DrillOptions {
   writers: number
-  /** How long clients write before the primary is killed, and after the first write that succeeds again. */
+  /** How long clients write before the end of the primary, and after writes succeed again. */
   beforeMs: number
   afterMs: number
   /** The time from the end of the primary to the promotion of the standby. */
@@ -28,11 +28,11 @@ export interface DrillReport {
   repeated: number
   /** Writes that got an error first and were repeated with their key. */
   retried: number
-  /** Answers other than success, by status. `network` means that there was no answer. */
+  /** Answers other than success, by status. `network` stands for no answer. */
   errors: Record<string, number>
   /** 503 answers without the header Retry-After. */
   withoutRetryAfter: number
-  /** From the end of the primary to the first acknowledged write that began after it, in seconds. */
+  /** Seconds from the end of the primary to the first acknowledged write that began after it. */
   downtimeS: number
   /** The part of the downtime after the standby accepted writes. */
   recoveryS: number
@@ -42,7 +42,7 @@ export interface DrillReport {
   isSameProcess: boolean
 }
 
-/** The pause of a client before it repeats a write. It is short, so that the downtime is measured. */
+/** The pause of a client before it repeats a write. It is part of the measured downtime. */
 const pauseMs = 100
 const standbyName = 'accord_standby'
 /** Settings of a server that may crash as a process, while its machine goes on. */
@@ -163,7 +163,7 @@ function startLoad(url: string, token: string, writers: number) {
   const working = Array.from({ length: writers }, writeOn)
   return {
     acknowledged,
-    /** Resolves with the time at which the first write that began after this time was acknowledged. */
+    /** Resolves with the end of the first acknowledged write that began after this time. */
     async firstBegunAfter(time: number): Promise<number> {
       for (;;) {
         const found = acknowledged.find(({ begunAt }) => begunAt > time)

@@ -6,7 +6,7 @@ export interface TcpProxy {
   readonly port: number
   /** The port that new connections are passed to. */
   target: number
-  /** Is shown what a client sends, after it was passed on; `true` cuts the connection of the client. */
+  /** Gets what a client sent, after it was passed on; `true` cuts the connection of the client. */
   cutsAfter: (sent: string) => boolean
   /** Passes nothing on, in either direction, and leaves connections open, as a power cut does. */
   isFrozen: boolean
