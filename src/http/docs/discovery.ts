@@ -77,7 +77,7 @@ export function registerDiscovery(
 
   const asyncApi = (document: ServedDocument, request: FastifyRequest): string =>
     JSON.stringify(asyncApiOf(document, baseUrl(request)))
-  const perHost = (request: FastifyRequest): string => `${request.url} ${baseUrl(request)}`
+  const perHost = (request: FastifyRequest): string => `${request.routeOptions.url} ${baseUrl(request)}`
   serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi, perHost)
   serve(
     operations.getAsyncapiYaml,

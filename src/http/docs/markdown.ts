@@ -1,7 +1,7 @@
 // Renders the contract as Markdown for programs that read text: one page for each operation, and
 // /llms.txt, which lists the pages.
 import {
-  resolved,
+  resolveServed,
   type ServedBody,
   type ServedDocument,
   type ServedOperation,
@@ -84,7 +84,7 @@ function accessOf(operation: ServedOperation): string {
 function parametersOf(document: ServedDocument, { parameters = [] }: ServedOperation): string {
   if (parameters.length === 0) return ''
   const lines = parameters.map((each) => {
-    const { name, in: place, required, description, schema } = resolved<ServedParameter>(document, each)
+    const { name, in: place, required, description, schema } = resolveServed<ServedParameter>(document, each)
     return `- \`${name}\` (${place}, ${typeOf(document, schema)}${required ? ', required' : ''}): ${line(description)}`
   })
   return `## Parameters\n\n${lines.join('\n')}`
@@ -92,7 +92,7 @@ function parametersOf(document: ServedDocument, { parameters = [] }: ServedOpera
 
 function bodyOf(document: ServedDocument, { requestBody }: ServedOperation): string {
   if (!requestBody) return ''
-  const { content = {} } = resolved<ServedBody>(document, requestBody)
+  const { content = {} } = resolveServed<ServedBody>(document, requestBody)
   const sections = Object.entries(content).map(
     ([type, { schema }]) => `### ${type}\n\n${describe(document, schema, type.endsWith('json'))}`,
   )
@@ -100,7 +100,7 @@ function bodyOf(document: ServedDocument, { requestBody }: ServedOperation): str
 }
 
 function responsesOf(document: ServedDocument, { responses }: ServedOperation): string {
-  const entries = Object.entries(responses).map(([status, reply]) => [status, resolved(document, reply)] as const)
+  const entries = Object.entries(responses).map(([status, reply]) => [status, resolveServed(document, reply)] as const)
   const isSuccess = ([status]: readonly [string, ServedBody]): boolean => status.startsWith('2')
   const successes = entries.filter(isSuccess).map(([status, { description, content = {} }]) => {
     const media = Object.entries(content).map(([type, { schema }]) => {
@@ -117,16 +117,16 @@ function responsesOf(document: ServedDocument, { responses }: ServedOperation): 
 
 /** Returns the schema of `data` in a reply, or of its items if it is a list. */
 function dataOf(document: ServedDocument, schema: ServedSchema | undefined): ServedSchema | undefined {
-  const data = schema && resolved(document, schema).properties?.data
+  const data = schema && resolveServed(document, schema).properties?.data
   return data && (data.items ?? data)
 }
 
 /** Describes the properties of a schema, one a line, and adds its example. */
 function describe(document: ServedDocument, schema: ServedSchema | undefined, hasExample: boolean): string {
   if (!schema) return ''
-  const { properties = {}, required = [], description, examples = [] } = resolved(document, schema)
+  const { properties = {}, required = [], description, examples = [] } = resolveServed(document, schema)
   const lines = Object.entries(properties).map(([name, each]) => {
-    const { description: text } = resolved(document, each)
+    const { description: text } = resolveServed(document, each)
     const mark = required.includes(name) ? ', required' : ''
     return `- \`${name}\` (${typeOf(document, each)}${mark}): ${line(text)}`
   })
@@ -139,7 +139,7 @@ function describe(document: ServedDocument, schema: ServedSchema | undefined, ha
 function typeOf(document: ServedDocument, schema: ServedSchema | undefined): string {
   if (!schema) return 'any'
   const name = schema.$ref?.split('/').at(-1)
-  const whole = resolved(document, schema)
+  const whole = resolveServed(document, schema)
   const alternatives = whole.anyOf ?? whole.oneOf
   if (alternatives) return alternatives.map((each) => typeOf(document, each)).join(' or ')
   if (whole.enum) return `one of ${whole.enum.map((each) => JSON.stringify(each)).join(', ')}`

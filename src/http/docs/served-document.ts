@@ -63,8 +63,8 @@ export interface ServedDocument {
   'x-event-names': Record<string, string>
 }
 
-/** Returns `part`, or the component that its $ref names. */
-export function resolved<T extends Reference>({ components }: ServedDocument, part: T): T {
+/** Returns `part`, or the component that its $ref names with the keys beside the $ref. */
+export function resolveServed<T extends Reference>({ components }: ServedDocument, part: T): T {
   const [, section = '', name = ''] = /^#\/components\/(\w+)\/(.+)$/.exec(part.$ref ?? '') ?? []
   return part.$ref === undefined ? part : { ...(components[section]?.[name] as T), ...part, $ref: undefined }
 }
