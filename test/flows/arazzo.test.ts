@@ -77,7 +77,7 @@ describe('arazzo.yaml', { timeout: 300_000 }, () => {
     expect(output).toMatch(/stepId - login\s+✗ success criteria check/)
   })
 
-  it('runs: seven workflows, and what they cause outside of the server', async () => {
+  it('runs seven workflows, which send messages and an e-mail', async () => {
     const { code, output } = await respect(adminPassword)
     expect(code, output).toBe(0)
     expect(output).toMatch(/Workflows: 7 passed, 7 total/)

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { catalogueEvents } from '../../codegen/events.ts'
 import { operations } from '../../src/contract/operations.gen.ts'
-import { startServer, type TestServer } from '../support/app.ts'
+import { type Reply, startServer, type TestServer } from '../support/app.ts'
 import { facts } from '../support/schema.ts'
 
 interface AsyncApi {
@@ -28,7 +28,8 @@ const inject = (url: string, headers: Record<string, string> = {}, method: 'GET'
   server.app.http.inject({ method, url, headers })
 const asyncApi = async (): Promise<AsyncApi> => (await inject('/api/admin/asyncapi.json')).json()
 
-describe('the AsyncAPI document', () => {
+// A worker thread writes the YAML, which takes seconds.
+describe('the AsyncAPI document', { timeout: 60_000 }, () => {
   const schema = JSON.parse(
     readFileSync(createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json'), 'utf8'),
   ) as object
@@ -82,7 +83,7 @@ describe('the AsyncAPI document', () => {
   })
 })
 
-describe('/llms.txt and the Markdown pages', () => {
+describe('/llms.txt and the Markdown pages', { timeout: 60_000 }, () => {
   it('list every operation with the address of its page, in less than 64 KiB', async () => {
     const { body, headers } = await inject('/llms.txt')
     expect(headers['content-type']).toBe('text/plain; charset=utf-8')
@@ -122,7 +123,7 @@ describe('/llms.txt and the Markdown pages', () => {
   })
 })
 
-describe('the API catalog', () => {
+describe('the API catalog', { timeout: 60_000 }, () => {
   it('is a linkset with absolute addresses, each of which answers', async () => {
     const { body, headers } = await inject('/.well-known/api-catalog')
     expect(headers['content-type']).toBe('application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"')
@@ -148,7 +149,7 @@ describe('the API catalog', () => {
   })
 })
 
-describe('Link headers', () => {
+describe('Link headers', { timeout: 60_000 }, () => {
   it.each(facts.filter(([, { servedBy }]) => servedBy === 'docs').map(([id, { path }]) => [id, path]))(
     'of %s name the contract and the documentation, and an unchanged document is 304',
     async (_id, path) => {
@@ -173,11 +174,11 @@ describe('Link headers', () => {
     const names: string[] = []
     const first = '/events?name=settings.tag.create.after&per_page=2'
     for (let url: string | undefined = first; url !== undefined && names.length < 20; ) {
-      const { status, body, headers } = await server.admin.get(url)
+      const { status, body, headers }: Reply = await server.admin.get(url)
       expect(status).toBe(200)
       names.push(...body.data.map(({ after }: { after: { name: string } }) => after.name))
       expect(headers.link === undefined).toBe(!body.meta.has_more)
-      const [, next] =
+      const [, next]: readonly string[] =
         /^<https:\/\/crm\.example\.com\/api\/admin(\/events\?[^>]+)>; rel="next"$/.exec(headers.link ?? '') ?? []
       url = next
     }
