@@ -179,7 +179,7 @@ describe('Link headers', { timeout: 60_000 }, () => {
       names.push(...body.data.map(({ after }: { after: { name: string } }) => after.name))
       expect(headers.link === undefined).toBe(!body.meta.has_more)
       const [, next]: readonly string[] =
-        /^<https:\/\/crm\.example\.com\/api\/admin(\/events\?[^>]+)>; rel="next"$/.exec(headers.link ?? '') ?? []
+        /^<https:\/\/crm\.example\.com\/api\/admin(\/events\?[^>]+)>; rel="next"$/.exec(String(headers.link)) ?? []
       url = next
     }
     expect(names.filter((name) => name !== 'Event')).toEqual(['One', 'Two', 'Three'])
