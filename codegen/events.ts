@@ -1,55 +1,124 @@
-// Lists all event base names, such as `lead.create`. The lint refuses any other name in x-events,
-// because a misspelled event would have no subscribers.
+// The catalogue of events (DOMAIN 17.2). The lint refuses any other name in x-events, because a
+// misspelled event would have no subscribers. codegen/webhooks.ts renders the catalogue into the
+// contract.
+
+interface EventNoun {
+  /** The type of the record that the events are about (schema EventEntity). */
+  entity: string
+  /** The subject of a sentence about the event. */
+  subject: string
+  verbs: readonly string[]
+  /**
+   * The schema of the snapshots. Absent when no reply has their form: the snapshot of a link has
+   * the ids of both records, and the snapshot of the configuration has its values.
+   */
+  schema?: string
+  /** Whether webhooks never send these events (resources/webhooks/rules.ts). */
+  isUnsent?: true
+}
+
 const created = ['create', 'update', 'delete']
 const restorable = [...created, 'restore']
 const linked = ['create', 'delete']
 
-const verbs: Record<string, readonly string[]> = {
-  lead: [...restorable, 'won', 'lost', 'reopened'],
-  'leads.quote': linked,
-  'leads.tag': linked,
-  'leads.product': created,
-  'contacts.person': restorable,
-  'persons.tag': linked,
-  'contacts.organization': restorable,
-  'organizations.tag': linked,
-  product: restorable,
-  'product.inventory': ['update'],
-  'products.tag': linked,
-  quote: restorable,
-  'quotes.tag': linked,
-  activity: restorable,
-  'activities.file': linked,
-  email: restorable,
-  'emails.tag': linked,
-  'settings.attribute': created,
-  'settings.email_templates': created,
-  'settings.group': created,
-  'settings.pipeline': created,
-  'settings.role': created,
-  'settings.source': created,
-  'settings.tag': created,
-  'settings.type': created,
-  'settings.user': created,
-  'settings.workflow': created,
-  'settings.web_forms': created,
-  'settings.webhook': created,
-  'settings.warehouse': created,
-  'settings.location': created,
-  'warehouses.tag': linked,
-  'settings.marketing.events': created,
-  'settings.marketing.campaigns': created,
-  'marketing.campaign': ['run'],
-  'marketing.send': ['create', 'resend'],
-  'marketing.suppression': linked,
-  'core.configuration': ['save'],
-  'user.account': ['update', 'update-password'],
-  'user.token': linked,
-  'user.session': [...linked, 'failed'],
-  'data_transfer.imports': [...created, 'validate', 'started', 'completed'],
-  files: linked,
+const noun = (entity: string, subject: string, verbs: readonly string[], schema?: string): EventNoun => ({
+  entity,
+  subject,
+  verbs,
+  ...(schema !== undefined && { schema }),
+})
+
+const nouns: Record<string, EventNoun> = {
+  lead: noun('leads', 'A lead', [...restorable, 'won', 'lost', 'reopened'], 'Lead'),
+  'leads.quote': noun('leads', 'The link of a lead to a quote', linked),
+  'leads.tag': noun('leads', 'The tag of a lead', linked),
+  'leads.product': noun('leads', 'The product of a lead', created),
+  'contacts.person': noun('persons', 'A person', restorable, 'Person'),
+  'persons.tag': noun('persons', 'The tag of a person', linked),
+  'contacts.organization': noun('organizations', 'An organization', restorable, 'Organization'),
+  'organizations.tag': noun('organizations', 'The tag of an organization', linked),
+  product: noun('products', 'A product', restorable, 'Product'),
+  'product.inventory': noun('products', 'The stock of a product', ['update']),
+  'products.tag': noun('products', 'The tag of a product', linked),
+  quote: noun('quotes', 'A quote', restorable, 'Quote'),
+  'quotes.tag': noun('quotes', 'The tag of a quote', linked),
+  activity: noun('activities', 'An activity', restorable, 'Activity'),
+  'activities.file': noun('activities', 'The file of an activity', linked),
+  email: noun('emails', 'An e-mail', restorable, 'Email'),
+  'emails.tag': noun('emails', 'The tag of an e-mail', linked),
+  'settings.attribute': noun('attributes', 'An attribute', created, 'AttributeDefinition'),
+  'settings.email_templates': noun('email-templates', 'An e-mail template', created, 'EmailTemplate'),
+  'settings.group': noun('groups', 'A group', created, 'Group'),
+  'settings.pipeline': noun('pipelines', 'A pipeline', created, 'Pipeline'),
+  'settings.role': noun('roles', 'A role', created, 'Role'),
+  'settings.source': noun('sources', 'A source', created, 'Source'),
+  'settings.tag': noun('tags', 'A tag', created, 'Tag'),
+  'settings.type': noun('types', 'A type of lead', created, 'LeadType'),
+  'settings.user': noun('users', 'A user', created, 'User'),
+  'settings.workflow': noun('workflows', 'A workflow', created, 'Workflow'),
+  'settings.web_forms': noun('web-forms', 'A web form', created, 'WebForm'),
+  'settings.webhook': { ...noun('webhooks', 'A webhook', created, 'Webhook'), isUnsent: true },
+  'settings.warehouse': noun('warehouses', 'A warehouse', created, 'Warehouse'),
+  'settings.location': noun('locations', 'A location', created, 'StorageLocation'),
+  'warehouses.tag': noun('warehouses', 'The tag of a warehouse', linked),
+  'settings.marketing.events': noun('events', 'A marketing event', created, 'MarketingEvent'),
+  'settings.marketing.campaigns': noun('campaigns', 'A campaign', created, 'Campaign'),
+  'marketing.campaign': noun('campaigns', 'A campaign', ['run'], 'Campaign'),
+  'marketing.send': noun('sends', 'An e-mail of a campaign', ['create', 'resend']),
+  'marketing.suppression': noun('suppressions', 'A suppressed address', linked, 'Suppression'),
+  'core.configuration': { ...noun('configuration', 'The configuration', ['save']), isUnsent: true },
+  'user.account': noun('users', 'The account of a user', ['update', 'update-password'], 'User'),
+  'user.token': { ...noun('tokens', 'A token', linked, 'Token'), isUnsent: true },
+  'user.session': noun('sessions', 'A session', [...linked, 'failed']),
+  'data_transfer.imports': noun('imports', 'An import', [...created, 'validate', 'started', 'completed'], 'Import'),
+  files: noun('files', 'A file', linked, 'FileRecord'),
 }
 
-export const eventBases: readonly string[] = Object.entries(verbs).flatMap(([noun, list]) =>
-  list.map((verb) => `${noun}.${verb}`),
+/** The predicate of a sentence about the event. */
+const predicates: Record<string, string> = {
+  create: 'was created',
+  update: 'was changed',
+  delete: 'was deleted',
+  restore: 'was restored',
+  won: 'was won',
+  lost: 'was lost',
+  reopened: 'was reopened',
+  run: 'was run',
+  resend: 'was sent again',
+  save: 'was saved',
+  'update-password': 'got a new password',
+  failed: 'could not be opened: the sign-in failed',
+  validate: 'was validated',
+  started: 'was started',
+  completed: 'was completed',
+}
+
+/** The verbs of events that the log stores without the suffix `.after`. */
+const bareVerbs: readonly string[] = 'restore won lost reopened started completed failed update-password'.split(' ')
+
+export interface CatalogueEvent {
+  /** The name without a suffix, as in x-events. */
+  base: string
+  /** The name in the event log, which webhooks, the feed and streams send. */
+  name: string
+  entity: string
+  /** A sentence without a full stop: what happened. */
+  summary: string
+  schema: string | undefined
+  isUnsent: boolean
+}
+
+export const catalogueEvents: readonly CatalogueEvent[] = Object.entries(nouns).flatMap(
+  ([prefix, { entity, subject, verbs, schema, isUnsent = false }]) =>
+    verbs.map((verb) => ({
+      base: `${prefix}.${verb}`,
+      name: bareVerbs.includes(verb) ? `${prefix}.${verb}` : `${prefix}.${verb}.after`,
+      entity,
+      summary: `${subject} ${predicates[verb]}`,
+      schema,
+      isUnsent,
+    })),
 )
+
+/** All names of x-events, such as `lead.create`. */
+export const eventBases: readonly string[] = catalogueEvents.map(({ base }) => base)

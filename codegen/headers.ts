@@ -33,10 +33,11 @@ const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
 const lists = (status: number, { operation }: Reply): boolean => operation.responses?.[String(status)] !== undefined
 
 /**
- * Returns whether the media type is a file to download. JSON, YAML, HTML, plain text, scripts and
- * event streams are not.
+ * Returns whether the media type is a file to download. JSON, YAML, HTML, Markdown, plain text,
+ * scripts and event streams are not.
  */
-const isFile = (type: string): boolean => !/json$|^text\/(html|plain|javascript|event-stream)$|yaml$/.test(type)
+const isFile = (type: string): boolean =>
+  !/json$|^text\/(html|markdown|plain|javascript|event-stream)$|yaml$/.test(type)
 const isFileOrLines = (type: string): boolean => isFile(type) || type === 'application/x-ndjson'
 
 /**
@@ -62,6 +63,11 @@ export const carriers: Record<string, (reply: Reply) => Carried> = {
   /** Selects 201 responses for a new record that has its own GET operation. */
   located: ({ status, document, path }) => (status === 201 && isShown(document, path) ? 'always' : false),
   paged: (reply) => (isSuccess(reply) && propertiesOf(reply).links !== undefined ? 'always' : false),
+  /** Selects pages of a feed, which continues after the id in `meta.next_after`. */
+  followed(reply) {
+    const meta = resolve(reply.document, propertiesOf(reply).meta)
+    return isSuccess(reply) && meta?.properties?.next_after !== undefined ? 'sometimes' : false
+  },
   keyed: (reply) => (isSuccess(reply) && takes('Idempotency-Key', reply) ? 'sometimes' : false),
   rehearsed: (reply) => (reply.status === 200 && takes('Accord-Dry-Run', reply) ? 'sometimes' : false),
   ranged: (reply) => (isSuccess(reply) && lists(206, reply) ? 'always' : false),

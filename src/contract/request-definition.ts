@@ -34,12 +34,12 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
 }
 
 /**
- * Returns the contract without its replies. The replies are most of the contract, and
+ * Returns the contract without its replies and webhooks. The replies are most of the contract, and
  * openapi-backend would dereference them. Also removes `explode`, because read-request.ts splits
  * lists in the query.
  */
 export function requestDefinition(contract: object): RequestDefinition {
-  const { components, paths, security, ...document } = contract as Contract
+  const { components, paths, security, webhooks: _webhooks, ...document } = contract as Contract
   const used: Record<string, unknown> = {}
   const copy = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(copy)
@@ -95,6 +95,7 @@ interface Taking {
 }
 
 interface Contract {
+  webhooks?: object
   security: readonly Record<string, string[]>[]
   paths: Record<string, Record<string, object>>
   components: {

@@ -4568,6 +4568,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/documentation/operations/{operationId}.md": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an operation as Markdown
+         * @description The parameters, body and responses of one operation, for programs that read text.
+         */
+        get: operations["getOperationMarkdown"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/openapi.json": {
         parameters: {
             query?: never;
@@ -4600,6 +4620,86 @@ export interface paths {
          * @description The contract with this installation's custom attributes, with the same content as the JSON.
          */
         get: operations["getOpenapiYaml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/asyncapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the AsyncAPI document as JSON
+         * @description The messages of webhooks and of the event feed (AsyncAPI 3.0), with the schemas of this contract.
+         */
+        get: operations["getAsyncapiJson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/asyncapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the AsyncAPI document as YAML
+         * @description The AsyncAPI document with the same content as the JSON.
+         */
+        get: operations["getAsyncapiYaml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/llms.txt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the operations for language models
+         * @description What the API is, and the addresses of the Markdown pages of all operations (llmstxt.org).
+         */
+        get: operations["getLlmsText"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/.well-known/api-catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the API catalog
+         * @description The addresses of the contract, the documentation and the health check (RFC 9727), as a linkset.
+         */
+        get: operations["getApiCatalog"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4733,7 +4833,1997 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    "lead.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was created */
+        post: operations["onLeadCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was changed */
+        post: operations["onLeadUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was deleted */
+        post: operations["onLeadDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was restored */
+        post: operations["onLeadRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.won": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was won */
+        post: operations["onLeadWon"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.lost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was lost */
+        post: operations["onLeadLost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "lead.reopened": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A lead was reopened */
+        post: operations["onLeadReopened"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.quote.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The link of a lead to a quote was created */
+        post: operations["onLeadsQuoteCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.quote.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The link of a lead to a quote was deleted */
+        post: operations["onLeadsQuoteDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a lead was created */
+        post: operations["onLeadsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a lead was deleted */
+        post: operations["onLeadsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.product.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The product of a lead was created */
+        post: operations["onLeadsProductCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.product.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The product of a lead was changed */
+        post: operations["onLeadsProductUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "leads.product.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The product of a lead was deleted */
+        post: operations["onLeadsProductDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.person.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A person was created */
+        post: operations["onContactsPersonCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.person.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A person was changed */
+        post: operations["onContactsPersonUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.person.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A person was deleted */
+        post: operations["onContactsPersonDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.person.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A person was restored */
+        post: operations["onContactsPersonRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "persons.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a person was created */
+        post: operations["onPersonsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "persons.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a person was deleted */
+        post: operations["onPersonsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.organization.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An organization was created */
+        post: operations["onContactsOrganizationCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.organization.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An organization was changed */
+        post: operations["onContactsOrganizationUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.organization.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An organization was deleted */
+        post: operations["onContactsOrganizationDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "contacts.organization.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An organization was restored */
+        post: operations["onContactsOrganizationRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "organizations.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of an organization was created */
+        post: operations["onOrganizationsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "organizations.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of an organization was deleted */
+        post: operations["onOrganizationsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "product.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A product was created */
+        post: operations["onProductCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "product.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A product was changed */
+        post: operations["onProductUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "product.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A product was deleted */
+        post: operations["onProductDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "product.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A product was restored */
+        post: operations["onProductRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "product.inventory.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The stock of a product was changed */
+        post: operations["onProductInventoryUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "products.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a product was created */
+        post: operations["onProductsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "products.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a product was deleted */
+        post: operations["onProductsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quote.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A quote was created */
+        post: operations["onQuoteCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quote.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A quote was changed */
+        post: operations["onQuoteUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quote.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A quote was deleted */
+        post: operations["onQuoteDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quote.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A quote was restored */
+        post: operations["onQuoteRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quotes.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a quote was created */
+        post: operations["onQuotesTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "quotes.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a quote was deleted */
+        post: operations["onQuotesTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was created */
+        post: operations["onActivityCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was changed */
+        post: operations["onActivityUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was deleted */
+        post: operations["onActivityDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activity.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An activity was restored */
+        post: operations["onActivityRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activities.file.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The file of an activity was created */
+        post: operations["onActivitiesFileCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "activities.file.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The file of an activity was deleted */
+        post: operations["onActivitiesFileDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "email.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail was created */
+        post: operations["onEmailCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "email.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail was changed */
+        post: operations["onEmailUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "email.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail was deleted */
+        post: operations["onEmailDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "email.restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail was restored */
+        post: operations["onEmailRestore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "emails.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of an e-mail was created */
+        post: operations["onEmailsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "emails.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of an e-mail was deleted */
+        post: operations["onEmailsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.attribute.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An attribute was created */
+        post: operations["onSettingsAttributeCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.attribute.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An attribute was changed */
+        post: operations["onSettingsAttributeUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.attribute.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An attribute was deleted */
+        post: operations["onSettingsAttributeDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.email_templates.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail template was created */
+        post: operations["onSettingsEmailTemplatesCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.email_templates.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail template was changed */
+        post: operations["onSettingsEmailTemplatesUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.email_templates.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail template was deleted */
+        post: operations["onSettingsEmailTemplatesDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.group.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A group was created */
+        post: operations["onSettingsGroupCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.group.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A group was changed */
+        post: operations["onSettingsGroupUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.group.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A group was deleted */
+        post: operations["onSettingsGroupDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.pipeline.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A pipeline was created */
+        post: operations["onSettingsPipelineCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.pipeline.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A pipeline was changed */
+        post: operations["onSettingsPipelineUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.pipeline.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A pipeline was deleted */
+        post: operations["onSettingsPipelineDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.role.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A role was created */
+        post: operations["onSettingsRoleCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.role.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A role was changed */
+        post: operations["onSettingsRoleUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.role.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A role was deleted */
+        post: operations["onSettingsRoleDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.source.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A source was created */
+        post: operations["onSettingsSourceCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.source.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A source was changed */
+        post: operations["onSettingsSourceUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.source.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A source was deleted */
+        post: operations["onSettingsSourceDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A tag was created */
+        post: operations["onSettingsTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.tag.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A tag was changed */
+        post: operations["onSettingsTagUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A tag was deleted */
+        post: operations["onSettingsTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.type.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A type of lead was created */
+        post: operations["onSettingsTypeCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.type.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A type of lead was changed */
+        post: operations["onSettingsTypeUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.type.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A type of lead was deleted */
+        post: operations["onSettingsTypeDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.user.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A user was created */
+        post: operations["onSettingsUserCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.user.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A user was changed */
+        post: operations["onSettingsUserUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.user.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A user was deleted */
+        post: operations["onSettingsUserDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.workflow.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A workflow was created */
+        post: operations["onSettingsWorkflowCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.workflow.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A workflow was changed */
+        post: operations["onSettingsWorkflowUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.workflow.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A workflow was deleted */
+        post: operations["onSettingsWorkflowDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.web_forms.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A web form was created */
+        post: operations["onSettingsWebFormsCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.web_forms.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A web form was changed */
+        post: operations["onSettingsWebFormsUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.web_forms.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A web form was deleted */
+        post: operations["onSettingsWebFormsDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.warehouse.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A warehouse was created */
+        post: operations["onSettingsWarehouseCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.warehouse.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A warehouse was changed */
+        post: operations["onSettingsWarehouseUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.warehouse.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A warehouse was deleted */
+        post: operations["onSettingsWarehouseDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.location.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A location was created */
+        post: operations["onSettingsLocationCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.location.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A location was changed */
+        post: operations["onSettingsLocationUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.location.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A location was deleted */
+        post: operations["onSettingsLocationDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "warehouses.tag.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a warehouse was created */
+        post: operations["onWarehousesTagCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "warehouses.tag.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The tag of a warehouse was deleted */
+        post: operations["onWarehousesTagDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.events.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A marketing event was created */
+        post: operations["onSettingsMarketingEventsCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.events.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A marketing event was changed */
+        post: operations["onSettingsMarketingEventsUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.events.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A marketing event was deleted */
+        post: operations["onSettingsMarketingEventsDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.campaigns.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A campaign was created */
+        post: operations["onSettingsMarketingCampaignsCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.campaigns.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A campaign was changed */
+        post: operations["onSettingsMarketingCampaignsUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "settings.marketing.campaigns.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A campaign was deleted */
+        post: operations["onSettingsMarketingCampaignsDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "marketing.campaign.run.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A campaign was run */
+        post: operations["onMarketingCampaignRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "marketing.send.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail of a campaign was created */
+        post: operations["onMarketingSendCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "marketing.send.resend.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An e-mail of a campaign was sent again */
+        post: operations["onMarketingSendResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "marketing.suppression.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A suppressed address was created */
+        post: operations["onMarketingSuppressionCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "marketing.suppression.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A suppressed address was deleted */
+        post: operations["onMarketingSuppressionDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.account.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The account of a user was changed */
+        post: operations["onUserAccountUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.account.update-password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The account of a user got a new password */
+        post: operations["onUserAccountUpdatePassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.session.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A session was created */
+        post: operations["onUserSessionCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.session.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A session was deleted */
+        post: operations["onUserSessionDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "user.session.failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A session could not be opened: the sign-in failed */
+        post: operations["onUserSessionFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was created */
+        post: operations["onDataTransferImportsCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.update.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was changed */
+        post: operations["onDataTransferImportsUpdate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was deleted */
+        post: operations["onDataTransferImportsDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.validate.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was validated */
+        post: operations["onDataTransferImportsValidate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.started": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was started */
+        post: operations["onDataTransferImportsStarted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "data_transfer.imports.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** An import was completed */
+        post: operations["onDataTransferImportsCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "files.create.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A file was created */
+        post: operations["onFilesCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "files.delete.after": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A file was deleted */
+        post: operations["onFilesDelete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "webhook.test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** A webhook is tested */
+        post: operations["onWebhookTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         /**
@@ -13374,6 +15464,446 @@ export interface components {
             /** @description A sentence for people. */
             message: string;
         };
+        /**
+         * @description An event: the keys of an entry of the event feed, with the record in `entity` in place of `before` and `after`.
+         * @example {
+         *       "id": 812,
+         *       "name": "lead.update.after",
+         *       "entity_type": "leads",
+         *       "entity_id": 7,
+         *       "related_type": null,
+         *       "related_id": null,
+         *       "actor": {
+         *         "type": "user",
+         *         "id": 1,
+         *         "name": "Example Admin"
+         *       },
+         *       "token_id": 3,
+         *       "request_id": "2f6c",
+         *       "origin": "api",
+         *       "changed": [
+         *         "title"
+         *       ],
+         *       "restored": false,
+         *       "created_at": "2026-03-01T09:30:00.000Z",
+         *       "entity": {
+         *         "id": 7,
+         *         "title": "50 seats"
+         *       }
+         *     }
+         */
+        EventFacts: {
+            /**
+             * @description Id in the feed; null in a test.
+             * @example 7
+             */
+            id: number | null;
+            /** @description Name of the event. */
+            name: string;
+            entity_type: components["schemas"]["EventEntity"];
+            entity_id: components["schemas"]["NullableId"];
+            /** @description Type of the other record, if two records were linked or unlinked. */
+            related_type: components["schemas"]["EventEntity"] | null;
+            related_id: components["schemas"]["NullableId"];
+            actor: components["schemas"]["EventActor"];
+            token_id: components["schemas"]["NullableId"];
+            /** @description The request that made the change. */
+            request_id: string | null;
+            /** @description The origin of the change, such as api, import or workflow. */
+            origin: string;
+            /** @description The changed keys. */
+            changed: string[];
+            /** @description Whether the event restored a deleted record. */
+            restored: boolean;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+            entity: components["schemas"]["EventSnapshot"] | string | null;
+        };
+        /** @description A record as its writer saw it. A reader with fewer rights gets related records cut down to references, and no counts. The event of a link has the ids of both records. */
+        EventSnapshot: {
+            [key: string]: unknown;
+        };
+        /**
+         * @description What a webhook sends with the payload type `default` (Standard Webhooks).
+         * @example {
+         *       "id": "msg_812_2",
+         *       "type": "lead.update.after",
+         *       "timestamp": "2026-03-01T09:30:00.000Z",
+         *       "data": {
+         *         "id": 812,
+         *         "name": "lead.update.after",
+         *         "entity_type": "leads",
+         *         "entity_id": 7,
+         *         "related_type": null,
+         *         "related_id": null,
+         *         "actor": {
+         *           "type": "user",
+         *           "id": 1,
+         *           "name": "Example Admin"
+         *         },
+         *         "token_id": 3,
+         *         "request_id": "2f6c",
+         *         "origin": "api",
+         *         "changed": [
+         *           "title"
+         *         ],
+         *         "restored": false,
+         *         "created_at": "2026-03-01T09:30:00.000Z",
+         *         "entity": {
+         *           "id": 7,
+         *           "title": "50 seats"
+         *         }
+         *       }
+         *     }
+         */
+        EventMessage: {
+            /** @description Identifies the message, as the header `webhook-id` does. */
+            id: string;
+            /** @description Name of the event. */
+            type: string;
+            timestamp: components["schemas"]["Timestamp"];
+            data: components["schemas"]["EventFacts"];
+        };
+        /** @description Message about leads. */
+        LeadMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "lead.create.after" | "lead.update.after" | "lead.delete.after" | "lead.restore" | "lead.won" | "lead.lost" | "lead.reopened";
+            data?: {
+                /** @constant */
+                entity_type?: "leads";
+                entity?: components["schemas"]["Lead"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of leads. */
+        LeadsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "leads.quote.create.after" | "leads.quote.delete.after" | "leads.tag.create.after" | "leads.tag.delete.after" | "leads.product.create.after" | "leads.product.update.after" | "leads.product.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "leads";
+            };
+        };
+        /** @description Message about persons. */
+        PersonMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.after" | "contacts.person.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "persons";
+                entity?: components["schemas"]["Person"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of persons. */
+        PersonsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "persons.tag.create.after" | "persons.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "persons";
+            };
+        };
+        /** @description Message about organizations. */
+        OrganizationMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "contacts.organization.create.after" | "contacts.organization.update.after" | "contacts.organization.delete.after" | "contacts.organization.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "organizations";
+                entity?: components["schemas"]["Organization"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of organizations. */
+        OrganizationsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "organizations.tag.create.after" | "organizations.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "organizations";
+            };
+        };
+        /** @description Message about products. */
+        ProductMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "product.create.after" | "product.update.after" | "product.delete.after" | "product.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "products";
+                entity?: components["schemas"]["Product"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of products. */
+        ProductsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "product.inventory.update.after" | "products.tag.create.after" | "products.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "products";
+            };
+        };
+        /** @description Message about quotes. */
+        QuoteMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "quote.create.after" | "quote.update.after" | "quote.delete.after" | "quote.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "quotes";
+                entity?: components["schemas"]["Quote"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of quotes. */
+        QuotesLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "quotes.tag.create.after" | "quotes.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "quotes";
+            };
+        };
+        /** @description Message about activities. */
+        ActivityMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "activity.create.after" | "activity.update.after" | "activity.delete.after" | "activity.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "activities";
+                entity?: components["schemas"]["Activity"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of activities. */
+        ActivitiesLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "activities.file.create.after" | "activities.file.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "activities";
+            };
+        };
+        /** @description Message about emails. */
+        EmailMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "email.create.after" | "email.update.after" | "email.delete.after" | "email.restore";
+            data?: {
+                /** @constant */
+                entity_type?: "emails";
+                entity?: components["schemas"]["Email"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of emails. */
+        EmailsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "emails.tag.create.after" | "emails.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "emails";
+            };
+        };
+        /** @description Message about attributes. */
+        AttributeDefinitionMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.attribute.create.after" | "settings.attribute.update.after" | "settings.attribute.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "attributes";
+                entity?: components["schemas"]["AttributeDefinition"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about email-templates. */
+        EmailTemplateMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.email_templates.create.after" | "settings.email_templates.update.after" | "settings.email_templates.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "email-templates";
+                entity?: components["schemas"]["EmailTemplate"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about groups. */
+        GroupMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.group.create.after" | "settings.group.update.after" | "settings.group.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "groups";
+                entity?: components["schemas"]["Group"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about pipelines. */
+        PipelineMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.pipeline.create.after" | "settings.pipeline.update.after" | "settings.pipeline.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "pipelines";
+                entity?: components["schemas"]["Pipeline"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about roles. */
+        RoleMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.role.create.after" | "settings.role.update.after" | "settings.role.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "roles";
+                entity?: components["schemas"]["Role"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about sources. */
+        SourceMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.source.create.after" | "settings.source.update.after" | "settings.source.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "sources";
+                entity?: components["schemas"]["Source"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about tags. */
+        TagMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.tag.create.after" | "settings.tag.update.after" | "settings.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "tags";
+                entity?: components["schemas"]["Tag"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about types. */
+        LeadTypeMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.type.create.after" | "settings.type.update.after" | "settings.type.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "types";
+                entity?: components["schemas"]["LeadType"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about users. */
+        UserMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.user.create.after" | "settings.user.update.after" | "settings.user.delete.after" | "user.account.update.after" | "user.account.update-password";
+            data?: {
+                /** @constant */
+                entity_type?: "users";
+                entity?: components["schemas"]["User"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about workflows. */
+        WorkflowMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.workflow.create.after" | "settings.workflow.update.after" | "settings.workflow.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "workflows";
+                entity?: components["schemas"]["Workflow"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about web-forms. */
+        WebFormMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.web_forms.create.after" | "settings.web_forms.update.after" | "settings.web_forms.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "web-forms";
+                entity?: components["schemas"]["WebForm"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about warehouses. */
+        WarehouseMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.warehouse.create.after" | "settings.warehouse.update.after" | "settings.warehouse.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "warehouses";
+                entity?: components["schemas"]["Warehouse"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about locations. */
+        StorageLocationMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.location.create.after" | "settings.location.update.after" | "settings.location.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "locations";
+                entity?: components["schemas"]["StorageLocation"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of warehouses. */
+        WarehousesLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "warehouses.tag.create.after" | "warehouses.tag.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "warehouses";
+            };
+        };
+        /** @description Message about events. */
+        MarketingEventMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.marketing.events.create.after" | "settings.marketing.events.update.after" | "settings.marketing.events.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "events";
+                entity?: components["schemas"]["MarketingEvent"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about campaigns. */
+        CampaignMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "settings.marketing.campaigns.create.after" | "settings.marketing.campaigns.update.after" | "settings.marketing.campaigns.delete.after" | "marketing.campaign.run.after";
+            data?: {
+                /** @constant */
+                entity_type?: "campaigns";
+                entity?: components["schemas"]["Campaign"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of sends. */
+        SendsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "marketing.send.create.after" | "marketing.send.resend.after";
+            data?: {
+                /** @constant */
+                entity_type?: "sends";
+            };
+        };
+        /** @description Message about suppressions. */
+        SuppressionMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "marketing.suppression.create.after" | "marketing.suppression.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "suppressions";
+                entity?: components["schemas"]["Suppression"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about links and values of sessions. */
+        SessionsLinkMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "user.session.create.after" | "user.session.delete.after" | "user.session.failed";
+            data?: {
+                /** @constant */
+                entity_type?: "sessions";
+            };
+        };
+        /** @description Message about imports. */
+        ImportMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "data_transfer.imports.create.after" | "data_transfer.imports.update.after" | "data_transfer.imports.delete.after" | "data_transfer.imports.validate.after" | "data_transfer.imports.started" | "data_transfer.imports.completed";
+            data?: {
+                /** @constant */
+                entity_type?: "imports";
+                entity?: components["schemas"]["Import"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message about files. */
+        FileRecordMessage: components["schemas"]["EventMessage"] & {
+            /** @enum {string} */
+            type?: "files.create.after" | "files.delete.after";
+            data?: {
+                /** @constant */
+                entity_type?: "files";
+                entity?: components["schemas"]["FileRecord"] | components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
     };
     responses: {
         /** @description The resource still has this ETag. */
@@ -13698,6 +16228,13 @@ export interface components {
                  */
                 "application/problem+json": components["schemas"]["Problem"];
             };
+        };
+        /** @description Any 2xx within 15 seconds confirms the message. */
+        WebhookReceived: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content?: never;
         };
     };
     parameters: {
@@ -14398,6 +16935,8 @@ export interface components {
         PathFormId: string;
         /** @description The token of the link in the e-mail. */
         PathUnsubscribeToken: string;
+        /** @description The operationId, as in this contract. */
+        PathOperationId: string;
         /** @description The inbound secret. */
         InboundSecret: string;
         /** @description The inbound secret. */
@@ -14466,6 +17005,12 @@ export interface components {
         EventActorId: components["schemas"]["Id"][];
         /** @description The request that made the change. Matches any of the listed ids. */
         EventRequestId: string[];
+        /** @description Identifies the message. All attempts to deliver it have the same id. */
+        WebhookId: string;
+        /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+        WebhookTimestamp: string;
+        /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+        WebhookSignature: string;
     };
     requestBodies: never;
     headers: {
@@ -14479,7 +17024,7 @@ export interface components {
         ETag: string;
         /** @description Address of the new record. */
         Location: string;
-        /** @description The neighboring pages (RFC 8288), as in `links`. */
+        /** @description Related addresses (RFC 8288): the neighboring pages of a list, as in `links`; the next page of the event feed while there is more; in the documents about the API, the addresses of the contract and the documentation. */
         Link: string;
         /** @description The response repeats the first response to the Idempotency-Key. */
         "Idempotency-Replayed": "true";
@@ -31194,6 +33739,8 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     /** @description The version of the record, or a hash of the response; for `If-Match` and `If-None-Match`. */
                     ETag?: string;
+                    /** @description Related addresses (RFC 8288): the neighboring pages of a list, as in `links`; the next page of the event feed while there is more; in the documents about the API, the addresses of the contract and the documentation. */
+                    Link?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -31639,6 +34186,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -31666,6 +34214,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -31674,6 +34223,43 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOperationMarkdown: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description The operationId, as in this contract. */
+                operationId: components["parameters"]["PathOperationId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
         };
@@ -31702,6 +34288,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -31743,6 +34330,7 @@ export interface operations {
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -31752,6 +34340,146 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthenticated"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAsyncapiJson: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The AsyncAPI document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAsyncapiYaml: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The AsyncAPI document. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/yaml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLlmsText: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getApiCatalog: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The catalog. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/linkset+json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
@@ -32040,6 +34768,2697 @@ export interface operations {
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    onLeadCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadWon: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadLost: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadReopened: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsQuoteCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsQuoteDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsProductCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsProductUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onLeadsProductDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsPersonCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsPersonUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsPersonDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsPersonRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onPersonsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onPersonsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PersonsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsOrganizationCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsOrganizationUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsOrganizationDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onContactsOrganizationRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onOrganizationsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onOrganizationsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrganizationsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductInventoryUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onProductsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProductsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuoteCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuoteUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuoteDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuoteRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuoteMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuotesTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onQuotesTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivityCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivityUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivityDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivityRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivityMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivitiesFileCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivitiesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onActivitiesFileDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ActivitiesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailRestore: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onEmailsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsAttributeCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeDefinitionMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsAttributeUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeDefinitionMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsAttributeDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttributeDefinitionMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsEmailTemplatesCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplateMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsEmailTemplatesUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplateMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsEmailTemplatesDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailTemplateMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsGroupCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsGroupUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsGroupDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsPipelineCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsPipelineUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsPipelineDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsRoleCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoleMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsRoleUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoleMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsRoleDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoleMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsSourceCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsSourceUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsSourceDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTagUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TagMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTypeCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadTypeMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTypeUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadTypeMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsTypeDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeadTypeMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsUserCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsUserUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsUserDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWorkflowCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWorkflowUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWorkflowDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkflowMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWebFormsCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWebFormsUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWebFormsDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebFormMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWarehouseCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehouseMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWarehouseUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehouseMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsWarehouseDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehouseMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsLocationCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StorageLocationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsLocationUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StorageLocationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsLocationDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StorageLocationMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onWarehousesTagCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehousesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onWarehousesTagDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WarehousesLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingEventsCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarketingEventMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingEventsUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarketingEventMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingEventsDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarketingEventMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingCampaignsCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingCampaignsUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onSettingsMarketingCampaignsDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onMarketingCampaignRun: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onMarketingSendCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onMarketingSendResend: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SendsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onMarketingSuppressionCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SuppressionMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onMarketingSuppressionDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SuppressionMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onUserAccountUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onUserAccountUpdatePassword: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UserMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onUserSessionCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onUserSessionDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onUserSessionFailed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionsLinkMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsUpdate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsValidate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsStarted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onDataTransferImportsCompleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onFilesCreate: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileRecordMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onFilesDelete: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FileRecordMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
+        };
+    };
+    onWebhookTest: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Identifies the message. All attempts to deliver it have the same id. */
+                "webhook-id": components["parameters"]["WebhookId"];
+                /** @description The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description `v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). Its key is the base64 part of the secret after `whsec_`. For 24 hours after the secret was rotated there are two signatures, separated by a space. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventMessage"];
+            };
+        };
+        responses: {
+            200: components["responses"]["WebhookReceived"];
         };
     };
 }

@@ -6,6 +6,7 @@ import { Problem, problemDocument } from '../contract/output/problems.ts'
 import type { Clock } from '../kernel/runtime/clock.ts'
 import { toUnavailableProblem } from '../kernel/runtime/unavailable.ts'
 import { loginPage } from '../resources/authentication/login-page.ts'
+import { discoveryLinks } from './docs/send-document.ts'
 import { isValidHost } from './host-header.ts'
 
 export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void
@@ -21,9 +22,9 @@ export function createErrorHandler(config: Config, clock: Clock): AnswerError {
   }
 }
 
-/** Throws the 404 for an unknown path. */
+/** Throws the 404 for an unknown path. Its Link header leads to the contract and its documents. */
 export function refuseUnknownPath(): never {
-  throw new Problem('not_found', 'There is nothing at this path.')
+  throw new Problem('not_found', 'There is nothing at this path.', { headers: { link: discoveryLinks } })
 }
 
 function sendProblem(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {

@@ -46,7 +46,7 @@ export function renderJson(ctx: Context, call: Call, input: Input, reply: unknow
   const etag = etagOf(reply, body, fact.method === 'get')
   if (etag !== undefined) headers.etag = etag
   const isComparable = etag !== undefined && speaksForAll(etag, { path: fact.path, query: input.query, reply })
-  const link = linkHeader(reply)
+  const link = linkHeader(reply) ?? nextOfFeed(ctx, call, reply)
   if (link) headers.link = link
   if (fact.location && !ctx.dryRun)
     headers.location = `${ctx.baseUrl}${call.path}/${(reply as { data: { id: number } }).data.id}`
@@ -62,4 +62,18 @@ function linkHeader(reply: unknown): string | undefined {
     .filter(([, url]) => url !== null)
     .map(([rel, url]) => `<${url}>; rel="${rel}"`)
     .join(', ')
+}
+
+/** Returns the Link header of a page of a feed, while there is more to read at once. */
+function nextOfFeed({ baseUrl }: Context, { path, query }: Call, reply: unknown): string | undefined {
+  const { next_after: after, has_more: hasMore } = (reply as { meta?: FeedMeta } | null)?.meta ?? {}
+  if (after === undefined || !hasMore) return undefined
+  const parameters = new URLSearchParams(query)
+  parameters.set('after', String(after))
+  return `<${baseUrl}${path}?${parameters}>; rel="next"`
+}
+
+interface FeedMeta {
+  next_after?: number
+  has_more?: boolean
 }

@@ -1,11 +1,15 @@
 // The event catalogue (DOMAIN 17.2) against the product: the contract knows each name of it, some
 // operation declares it, and the operations really fire it, before and after.
 import { existsSync, readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { eventBases } from '../../codegen/events.ts'
+import { catalogueEvents, eventBases } from '../../codegen/events.ts'
+import { parseEvent, type StoredEvent } from '../../src/jobs/event-consumers.ts'
 import { systemContext } from '../../src/kernel/context.ts'
+import { factsOf } from '../../src/resources/events/event-facts.ts'
 import { listableTypes } from '../../src/resources/events/event-visibility.ts'
-import { facts } from '../support/schema.ts'
+import { isNeverSent } from '../../src/resources/webhooks/rules.ts'
+import { document, facts } from '../support/schema.ts'
 import { flows } from './catalogue.flows.ts'
 import { change, startWorld, type World } from './support.ts'
 
@@ -138,6 +142,32 @@ describe('the catalogue of events', () => {
   })
 })
 
+/** The events that the section `webhooks` of the contract describes. */
+const described = document.webhooks as Record<string, { post: { requestBody: { content: object } } }>
+const ajv = new Ajv2020({ strict: false, validateFormats: false }).addSchema({ $id: 'contract', ...document })
+
+/** Why the message of an event breaks the contract; null when it does not. */
+function fault(row: StoredEvent): string | null {
+  const event = catalogueEvents.find(({ name }) => name === row.name)
+  if (event?.entity !== row.entity_type) return `${row.name} is about ${row.entity_type}`
+  const entity = row.after ?? row.before
+  const snapshot = ajv.getSchema(`contract#/components/schemas/${event.schema ?? 'EventSnapshot'}`)
+  if (!snapshot?.(entity)) return `${row.name}: ${ajv.errorsText(snapshot?.errors)}`
+  if (event.isUnsent) return described[row.name] === undefined ? null : `${row.name} is described but never sent`
+  const message = { id: 'msg_1', type: row.name, timestamp: row.created_at, data: { ...factsOf(row, row), entity } }
+  const place = `webhooks/${row.name}/post/requestBody/content/application~1json/schema`
+  const matches = ajv.getSchema(`contract#/${place}`)
+  return matches?.(message) ? null : `${row.name}: ${ajv.errorsText(matches?.errors ?? [])}`
+}
+
+describe('the section webhooks of the contract', () => {
+  it('has every event that webhooks send, the test, and nothing else', () => {
+    const sent = catalogueEvents.map(({ name }) => name).filter((name) => !isNeverSent(name))
+    expect(Object.keys(described).sort()).toEqual([...sent, 'webhook.test'].sort())
+    expect(catalogueEvents.filter(({ name, isUnsent }) => isNeverSent(name) !== isUnsent)).toEqual([])
+  })
+})
+
 describe('what operations fire', () => {
   let world: World
   beforeAll(async () => {
@@ -148,12 +178,19 @@ describe('what operations fire', () => {
   it('is the whole catalogue, before and after, and nothing else', async () => {
     const fired = new Set<string>()
     const types = new Set<string>()
+    const logged = new Set<string>()
+    const faults = new Set<string>()
     const run = async (work: () => Promise<unknown>): Promise<void> => {
       await world.server.rewind()
       await work()
       await world.server.work()
       for (const { entityType } of world.server.seen) types.add(entityType)
       for (const name of world.server.events()) fired.add(name)
+      for (const row of await world.server.store.db.selectFrom('events').selectAll().execute()) {
+        logged.add(row.name)
+        const found = fault(parseEvent(row))
+        if (found !== null) faults.add(found)
+      }
     }
     const isMissing = (base: string): boolean => names.some((name) => name.startsWith(base) && !fired.has(name))
     for (const [id, { events }] of facts) if (events.some(isMissing)) await run(() => change(world, id))
@@ -161,6 +198,8 @@ describe('what operations fire', () => {
     await world.server.rewind()
     expect(names.filter((name) => !fired.has(name))).toEqual([])
     expect([...fired].filter((name) => !names.includes(name))).toEqual([])
+    expect([...logged].sort()).toEqual(catalogueEvents.map(({ name }) => name).sort())
+    expect([...faults]).toEqual([])
     // A caller who sees everything gets every event: the feed knows every type of record.
     const told = listableTypes(systemContext(world.server.app.services, 'api'))
     expect([...types].filter((type) => !told.includes(type))).toEqual([])

@@ -25,13 +25,24 @@ const occasion: WebhookMessage = {
   id: 'msg_7_1',
   type: 'lead.update.after',
   timestamp: '2026-03-01T09:30:00.000Z',
-  entityType: 'leads',
-  entityId: 3,
   entity: { id: 3, title: 'Chairs', version: 4 },
   entityUrl: 'https://crm.example.com/leads/3',
-  changed: ['title'],
-  actor: { type: 'user', id: 1, name: 'Ada' },
-  facts: new Map([
+  facts: {
+    id: 12,
+    name: 'lead.update.after',
+    entity_type: 'leads',
+    entity_id: 3,
+    related_type: null,
+    related_id: null,
+    actor: { type: 'user', id: 1, name: 'Ada' },
+    token_id: 5,
+    request_id: '2f6c',
+    origin: 'api',
+    changed: ['title'],
+    restored: false,
+    created_at: '2026-03-01T09:30:00.000Z',
+  },
+  placeholders: new Map([
     ['leads.title', 'Ben & "Jerry"/ä?'],
     ['leads.lead_value', '$5,000.00'],
     ['leads.address', 'Main St. 1\n12345 Town\r\nX-Evil: 1'],
@@ -39,8 +50,8 @@ const occasion: WebhookMessage = {
   ]),
 }
 
-const request = (changes: Partial<RequestTemplate> = {}, facts: Partial<WebhookMessage> = {}) =>
-  buildRequest({ ...recipe, ...changes }, { ...occasion, ...facts })
+const request = (changes: Partial<RequestTemplate> = {}, message: Partial<WebhookMessage> = {}) =>
+  buildRequest({ ...recipe, ...changes }, { ...occasion, ...message })
 const fault = (work: () => unknown) => {
   try {
     work()
@@ -68,6 +79,15 @@ describe('the request', () => {
         entity: { id: 3, title: 'Chairs', version: 4 },
         changed: ['title'],
         actor: { type: 'user', id: 1, name: 'Ada' },
+        id: 12,
+        name: 'lead.update.after',
+        related_type: null,
+        related_id: null,
+        token_id: 5,
+        request_id: '2f6c',
+        origin: 'api',
+        restored: false,
+        created_at: '2026-03-01T09:30:00.000Z',
       },
     })
   })
@@ -119,8 +139,8 @@ describe('the request', () => {
     ['https://example.com/{%?%}/{%leads.dots%}/hooks', '..'],
     ['https://example.com/leads/..{%leads.empty%}/hooks', ''],
   ])('leads nowhere else because a value is dots: %s', (end_point, dots) => {
-    const facts = new Map([...occasion.facts, ['leads.dots', dots]])
-    const error = fault(() => request({ end_point }, { facts }))
+    const placeholders = new Map([...occasion.placeholders, ['leads.dots', dots]])
+    const error = fault(() => request({ end_point }, { placeholders }))
     expect(error).toMatchObject({ kind: 'invalid', message: expect.stringContaining('change the address') })
   })
 
@@ -131,8 +151,8 @@ describe('the request', () => {
     ['https://example.com/leads/{%leads.dots%}/hooks', '%2e%2e', '/leads/%252e%252e/hooks'],
     ['https://example.com/a/../hooks?v=/{%leads.dots%}/', '..', '/hooks'],
   ])('stays where it is with dots that mean nothing: %s', (end_point, dots, pathname) => {
-    const facts = new Map([...occasion.facts, ['leads.dots', dots]])
-    expect(new URL(request({ end_point }, { facts }).url).pathname).toBe(pathname)
+    const placeholders = new Map([...occasion.placeholders, ['leads.dots', dots]])
+    expect(new URL(request({ end_point }, { placeholders }).url).pathname).toBe(pathname)
   })
 
   it('sends form fields', () => {
@@ -195,7 +215,7 @@ describe('the request', () => {
   })
 
   it('is not made when values make it larger than anybody takes', () => {
-    const facts = new Map([['leads.title', 'x'.repeat(20_000)]])
+    const placeholders = new Map([['leads.title', 'x'.repeat(20_000)]])
     for (const changes of [
       { end_point: 'https://example.com/{%leads.title%}' },
       { headers: [{ key: 'X-Title', value: '{%leads.title%}' }] },
@@ -205,7 +225,7 @@ describe('the request', () => {
         payload: '{%leads.title%}'.repeat(60),
       },
     ]) {
-      const error = fault(() => request(changes, { facts }))
+      const error = fault(() => request(changes, { placeholders }))
       expect(error).toBeInstanceOf(OutboundError)
       expect((error as OutboundError).message).toMatch(/ is too long once its placeholders are filled in\.$/)
     }

@@ -12,8 +12,10 @@ import type { Published } from '../../installation/published-contract.ts'
 import { toYamlInWorker } from '../../installation/yaml.ts'
 import { type Caller, identify } from '../../kernel/auth/sessions.ts'
 import { canCall, type Services } from '../../kernel/context.ts'
-import { matches, textTag } from '../../kernel/write/etag.ts'
+import { textTag } from '../../kernel/write/etag.ts'
+import { registerDiscovery } from './discovery.ts'
 import { errorCatalogue } from './problem-catalogue.ts'
+import { discoveryLinks, sendDocument } from './send-document.ts'
 import { documentationPath, swaggerPages } from './swagger-ui.ts'
 
 const base = '/api/admin'
@@ -56,17 +58,25 @@ export async function registerDocs(
 
   http.get(`${base}/openapi.json`, async (request, reply) => {
     const { json, etag, isOwn } = await asked(request)
-    return sendDocument(request, reply, { bytes: async () => json, etag, isOwn, type: 'application/json' })
+    return sendDocument(request, reply, {
+      bytes: async () => json,
+      etag,
+      isOwn,
+      type: 'application/json; charset=utf-8',
+    })
   })
   http.get(`${base}/openapi.yaml`, async (request, reply) => {
     const { yaml, etag, isOwn } = await asked(request)
     const tag = etag.replace(/"$/, '-yaml"')
-    return sendDocument(request, reply, { bytes: yaml, etag: tag, isOwn, type: 'application/yaml' })
+    return sendDocument(request, reply, { bytes: yaml, etag: tag, isOwn, type: 'application/yaml; charset=utf-8' })
   })
   http.get(`${documentationPath}/errors`, (request, reply) => {
     installed(request)
     const { html, headers } = errorCatalogue(config)
-    return reply.headers(headers).type('text/html; charset=utf-8').send(html)
+    return reply
+      .headers({ ...headers, link: discoveryLinks })
+      .type('text/html; charset=utf-8')
+      .send(html)
   })
 
   let ui: Promise<FastifyInstance> | undefined
@@ -79,8 +89,10 @@ export async function registerDocs(
       ui = undefined
       throw cause
     })
+    reply.header('link', discoveryLinks)
     return relay(await ui, request, reply)
   }
+  registerDiscovery(http, { config, served: async (request) => (await served()) ?? installed(request) })
   http.get(documentationPath, show)
   http.get(`${documentationPath}/*`, show)
   http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
@@ -118,25 +130,6 @@ function narrowed(found: Published, caller: Caller): Published {
   const kept = paths.filter(([, item]) => Object.keys(item).length > 0)
   const json = JSON.stringify({ ...document, paths: Object.fromEntries(kept) })
   return { ...found, json: Buffer.from(json), etag: textTag(json), yaml: () => toYamlInWorker(json) }
-}
-
-interface Document {
-  bytes: () => Promise<Buffer>
-  /** Whether the contract has only the operations of one caller. */
-  isOwn: boolean
-  etag: string
-  type: string
-}
-
-async function sendDocument(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { bytes, etag, type, isOwn }: Document,
-): Promise<FastifyReply> {
-  reply.headers({ etag, ...(!isOwn && { 'cache-control': 'no-cache' }) })
-  const known = request.headers['if-none-match']
-  if (known !== undefined && matches(known, etag)) return reply.code(304).send()
-  return reply.type(`${type}; charset=utf-8`).send(await bytes())
 }
 
 /**

@@ -7,11 +7,12 @@ import type { OperationFact, Query, Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
-import { always, type EventEntity, never, sightOf } from '../../kernel/query/event-visibility.ts'
+import { always, never, sightOf } from '../../kernel/query/event-visibility.ts'
 import { conditions, exists, time, value } from '../../kernel/query/filter.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
+import { factsOf } from './event-facts.ts'
 import { type EventRow, filterVisible, listableTypes } from './event-visibility.ts'
 
 type Entry = Schema<'EventEntry'>
@@ -166,21 +167,9 @@ async function findNewestId(ctx: Context): Promise<number> {
 
 function presentEntry(ctx: Context, row: EventRow): Entry {
   return {
-    id: row.id,
-    name: row.name,
-    entity_type: row.entity_type as EventEntity,
-    entity_id: row.entity_id,
-    related_type: row.related_type as EventEntity | null,
-    related_id: row.related_id,
-    actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
-    token_id: row.token_id,
-    request_id: row.request_id,
-    origin: row.origin,
+    ...factsOf(row, { changed: JSON.parse(row.changed) as string[], restored: row.restored === 1 }),
     before: snapshotOf(ctx, row.entity_type, row.before),
     after: snapshotOf(ctx, row.entity_type, row.after),
-    changed: JSON.parse(row.changed) as string[],
-    restored: row.restored === 1,
-    created_at: row.created_at,
   }
 }
 

@@ -5,7 +5,7 @@ import { pathTo } from '../../contract/paths.ts'
 import { parseEvent, type StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import { asSeen } from '../../kernel/history/field-changes.ts'
-import type { Actor, Snapshot } from '../../kernel/write/events.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 import {
   placeholdersFrom,
   placeholdersOf,
@@ -13,6 +13,7 @@ import {
   type TemplateSubject,
 } from '../email-templates/placeholder-values.ts'
 import type { Placeholders } from '../email-templates/placeholders.ts'
+import { factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
@@ -41,21 +42,20 @@ export async function messageOf(
   const omitted = forUsers[event.entity_type] ?? []
   const whole = without(omitted, event.after ?? event.before)
   const entity = viewers.reduce((seen, viewer) => asVisible(viewer, event.entity_type, seen), whole)
+  const changed = event.changed.filter((key) => !omitted.includes(key))
+  const facts = factsOf(event, { changed, restored: event.restored })
   return {
     id,
     type: event.name,
     timestamp: event.created_at,
-    entityType: event.entity_type,
-    entityId: event.entity_id,
     entity,
     entityUrl: urlOf(ctx, event),
-    changed: event.changed.filter((key) => !omitted.includes(key)),
-    actor: {
-      type: event.actor_type === 'user' ? 'user' : 'system',
-      id: event.actor_id,
-      name: event.actor_name ?? '',
-    } satisfies Actor,
-    facts: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
+    facts: {
+      ...facts,
+      // The feed has null for an unknown name; receivers of webhooks have always got a text.
+      actor: { ...facts.actor, name: facts.actor.name ?? '' },
+    },
+    placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
   }
 }
 
@@ -89,15 +89,26 @@ export async function testMessage(
     id,
     type: 'webhook.test',
     timestamp: ctx.time.toISOString(),
-    entityType: 'webhooks',
-    entityId: webhook.id,
     entity: { id: webhook.id, name: webhook.name },
     entityUrl: urlOf(ctx, { entity_type: 'webhooks', entity_id: webhook.id }),
-    changed: [],
-    actor: ctx.user
-      ? { type: 'user', id: ctx.user.id, name: ctx.user.name }
-      : { type: 'system', id: null, name: 'system' },
-    facts: aboutApp(ctx),
+    facts: {
+      id: null,
+      name: 'webhook.test',
+      entity_type: 'webhooks',
+      entity_id: webhook.id,
+      related_type: null,
+      related_id: null,
+      actor: ctx.user
+        ? { type: 'user', id: ctx.user.id, name: ctx.user.name }
+        : { type: 'system', id: null, name: 'system' },
+      token_id: ctx.token?.id ?? null,
+      request_id: ctx.requestId,
+      origin: ctx.origin,
+      changed: [],
+      restored: false,
+      created_at: ctx.time.toISOString(),
+    },
+    placeholders: aboutApp(ctx),
   }
 }
 

@@ -4,8 +4,9 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Encryption } from '../../kernel/auth/encryption.ts'
 import { OutboundError } from '../../kernel/outbound/client.ts'
-import type { Actor, Snapshot } from '../../kernel/write/events.ts'
+import type { Snapshot } from '../../kernel/write/events.ts'
 import { fillIn, type Placeholders } from '../email-templates/placeholders.ts'
+import type { SharedFacts } from '../events/event-facts.ts'
 import { readPayload } from './rules.ts'
 import { type DecryptedValue, decryptValues } from './write-only-values.ts'
 
@@ -44,14 +45,12 @@ export interface WebhookMessage {
   /** The name of the event. */
   type: string
   timestamp: string
-  entityType: string
-  entityId: number | null
   entity: Snapshot | null
   /** The API URL of the record; null when the record has none. */
   entityUrl: string | null
-  changed: readonly string[]
-  actor: Actor
-  facts: Placeholders
+  /** The keys that the message shares with the event feed. A test has no event and so no id. */
+  facts: Omit<SharedFacts, 'id'> & { id: number | null }
+  placeholders: Placeholders
 }
 
 export interface WebhookRequest {
@@ -112,17 +111,17 @@ function decryptedValue({ key, value }: DecryptedValue): string {
   )
 }
 
-function urlOf({ end_point, query_params }: RequestTemplate, { facts }: WebhookMessage): string {
+function urlOf({ end_point, query_params }: RequestTemplate, { placeholders }: WebhookMessage): string {
   // Only placeholder values are percent-encoded, because the configured text already is a valid
   // URL.
-  const url = render(end_point, facts, (literal) => literal)
-  if (isSteered(end_point, facts))
+  const url = render(end_point, placeholders, (literal) => literal)
+  if (isSteered(end_point, placeholders))
     throw new OutboundError(
       'invalid',
       'A placeholder value makes a path segment of dots, which would change the address.',
     )
   const [beforeHash = ''] = url.split('#')
-  const query = formText(query_params, facts)
+  const query = formText(query_params, placeholders)
   const joined = query === '' ? beforeHash : `${beforeHash}${beforeHash.includes('?') ? '&' : '?'}${query}`
   if (joined.length > maxLength.url) throw tooLong('address')
   return joined
@@ -148,7 +147,7 @@ function isSteered(endPoint: string, facts: Placeholders): boolean {
 function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: string; mediaType: string } {
   const { payload_type, raw_payload_type, payload } = template
   if (payload_type === 'x-www-form-urlencoded' && Array.isArray(payload)) {
-    const body = formText(payload, message.facts)
+    const body = formText(payload, message.placeholders)
     if (body.length > maxLength.body) throw tooLong('body')
     return { body, mediaType: 'application/x-www-form-urlencoded' }
   }
@@ -159,31 +158,20 @@ function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: str
   return { body: eventText(message), mediaType: 'application/json' }
 }
 
-/** Returns the default body, which is the event as JSON. */
-function eventText({
-  id,
-  type,
-  timestamp,
-  entityType,
-  entityId,
-  entity,
-  entityUrl,
-  changed,
-  actor,
-}: WebhookMessage): string {
-  const text = (entity: unknown): string =>
-    JSON.stringify({
-      id,
-      type,
-      timestamp,
-      data: { entity_type: entityType, entity_id: entityId, entity, changed, actor },
-    })
+/**
+ * Returns the default body, which is the event as JSON (schema EventMessage). Five keys of `data`
+ * come first, because they are older than the others and receivers may show them in this order.
+ */
+function eventText({ id, type, timestamp, entity, entityUrl, facts }: WebhookMessage): string {
+  const { entity_type, entity_id, changed, actor, ...others } = facts
+  const text = (entity: Schema<'EventFacts'>['entity']): string =>
+    JSON.stringify({ id, type, timestamp, data: { entity_type, entity_id, entity, changed, actor, ...others } })
   const whole = text(entity)
   return Buffer.byteLength(whole) > maxEventBodyBytes ? text(entityUrl) : whole
 }
 
-function filled(template: string, { facts }: WebhookMessage, into: 'text' | 'json', max: number): string {
-  const result = fillIn(template, facts, into, max)
+function filled(template: string, { placeholders }: WebhookMessage, into: 'text' | 'json', max: number): string {
+  const result = fillIn(template, placeholders, into, max)
   if (result === null) throw tooLong(max === maxLength.header ? 'header' : max === maxLength.url ? 'address' : 'body')
   return result.filled
 }

@@ -1,0 +1,165 @@
+// Adds the events to the contract: the section `webhooks` of OpenAPI 3.1 with the message of each
+// event, and `x-event-names`, the record type of each event. Both come from the catalogue in
+// events.ts and from the schema EventEntry of the event feed, so webhooks, the feed and streams
+// describe an event with the same keys.
+import { type CatalogueEvent, catalogueEvents } from './events.ts'
+import type { ContractDocument, SchemaObject } from './read.ts'
+
+const schemaRef = (name: string): SchemaObject => ({ $ref: `#/components/schemas/${name}` })
+
+/** Returns a name in PascalCase: `EmailTemplates` for `email-templates`. */
+const pascal = (name: string): string =>
+  name.replace(/(?:^|[._-])(\w)/g, (_match, letter: string) => letter.toUpperCase())
+
+/** Returns the name of the schema of the messages about a type of record, or about its links. */
+const messageName = ({ entity, schema }: CatalogueEvent): string =>
+  schema === undefined ? `${pascal(entity)}LinkMessage` : `${schema}Message`
+
+const testName = 'webhook.test'
+
+const headers = {
+  WebhookId: {
+    name: 'webhook-id',
+    description: 'Identifies the message. All attempts to deliver it have the same id.',
+    schema: { type: 'string', examples: ['msg_812_2'] },
+  },
+  WebhookTimestamp: {
+    name: 'webhook-timestamp',
+    description: 'The time of the attempt in seconds since 1970. Refuse a message that is older than five minutes.',
+    schema: { type: 'string', pattern: '^\\d+$', examples: ['1772357400'] },
+  },
+  WebhookSignature: {
+    name: 'webhook-signature',
+    description:
+      '`v1,` and the base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>` (Standard Webhooks). ' +
+      'Its key is the base64 part of the secret after `whsec_`. ' +
+      'For 24 hours after the secret was rotated there are two signatures, separated by a space.',
+    schema: { type: 'string', examples: ['v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4='] },
+  },
+}
+
+/** Returns a copy of the document with the section `webhooks` and the components it refers to. */
+export function withWebhooks(document: ContractDocument): ContractDocument {
+  const entry = document.components?.schemas?.EventEntry as SchemaObject | undefined
+  if (entry === undefined) return document
+  const sent = catalogueEvents.filter(({ isUnsent }) => !isUnsent)
+  const webhooks = Object.fromEntries(sent.map((event) => [event.name, webhookOf(event.name, event)]))
+  const { schemas, parameters, responses, ...components } = document.components ?? {}
+  return {
+    ...document,
+    'x-event-names': Object.fromEntries(catalogueEvents.map(({ name, entity }) => [name, entity])),
+    webhooks: { ...webhooks, [testName]: webhookOf(testName) },
+    components: {
+      ...components,
+      responses: { ...responses, WebhookReceived: { description: 'Any 2xx within 15 seconds confirms the message.' } },
+      parameters: {
+        ...parameters,
+        ...Object.fromEntries(
+          Object.entries(headers).map(([name, header]) => [name, { ...header, in: 'header', required: true }]),
+        ),
+      },
+      schemas: { ...schemas, ...envelopeOf(entry, document), ...messagesOf(sent) },
+    },
+  }
+}
+
+function webhookOf(name: string, event?: CatalogueEvent): object {
+  const operation = {
+    operationId: `on${pascal(name.replace(/\.after$/, ''))}`,
+    tags: ['Webhooks'],
+    summary: event?.summary ?? 'A webhook is tested',
+    security: [],
+    parameters: Object.keys(headers).map((each) => ({ $ref: `#/components/parameters/${each}` })),
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: schemaRef(event ? messageName(event) : 'EventMessage') } },
+    },
+    responses: { '200': { $ref: '#/components/responses/WebhookReceived' } },
+  }
+  return { post: operation }
+}
+
+/**
+ * Returns the schemas that all messages share. `EventFacts` has the keys of an entry of the event
+ * feed, with one snapshot in place of `before` and `after`.
+ */
+function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Record<string, SchemaObject> {
+  const { before: _before, after: _after, ...shared } = entry.properties ?? {}
+  const [{ before: _old, after: record, ...facts }] = entry.examples as [Record<string, unknown>]
+  const data = { ...facts, entity: record }
+  return {
+    EventFacts: {
+      description:
+        'An event: the keys of an entry of the event feed, with the record in `entity` in place of `before` and `after`.',
+      type: 'object',
+      required: [...Object.keys(shared), 'entity'],
+      properties: {
+        ...shared,
+        id: { ...(components?.schemas?.NullableId as SchemaObject), description: 'Id in the feed; null in a test.' },
+        entity: {
+          description:
+            'The record after the change, or before it if it was deleted. ' +
+            'A message larger than 20,000 bytes has the URL of the record here, or null if it has none.',
+          anyOf: [schemaRef('EventSnapshot'), { type: 'string', format: 'uri' }, { type: 'null' }],
+        },
+      },
+      examples: [data],
+    },
+    EventSnapshot: {
+      description:
+        'A record as its writer saw it. ' +
+        'A reader with fewer rights gets related records cut down to references, and no counts. ' +
+        'The event of a link has the ids of both records.',
+      type: 'object',
+      additionalProperties: true,
+    },
+    EventMessage: {
+      description: 'What a webhook sends with the payload type `default` (Standard Webhooks).',
+      type: 'object',
+      required: ['id', 'type', 'timestamp', 'data'],
+      properties: {
+        id: { description: 'Identifies the message, as the header `webhook-id` does.', type: 'string' },
+        type: { description: 'Name of the event.', type: 'string' },
+        timestamp: schemaRef('Timestamp'),
+        data: schemaRef('EventFacts'),
+      },
+      examples: [{ id: 'msg_812_2', type: facts.name, timestamp: facts.created_at, data }],
+    },
+  }
+}
+
+/** Returns the schema of the messages about each type of record, with the names of their events. */
+function messagesOf(events: readonly CatalogueEvent[]): Record<string, SchemaObject> {
+  const made: Record<string, SchemaObject> = {}
+  for (const event of events) {
+    const name = messageName(event)
+    made[name] ??= messageOf(
+      event,
+      events.filter((each) => messageName(each) === name),
+    )
+  }
+  return made
+}
+
+function messageOf({ entity, schema }: CatalogueEvent, events: readonly CatalogueEvent[]): SchemaObject {
+  const ofEntity: SchemaObject = { type: 'string', const: entity }
+  const snapshot = {
+    anyOf: [schemaRef(schema ?? ''), schemaRef('EventSnapshot'), { type: 'string' }, { type: 'null' }],
+  }
+  return {
+    description: `Message about ${schema === undefined ? `links and values of ${entity}` : entity}.`,
+    allOf: [
+      schemaRef('EventMessage'),
+      {
+        type: 'object',
+        properties: {
+          type: { type: 'string', enum: events.map(({ name }) => name) },
+          data: {
+            type: 'object',
+            properties: { entity_type: ofEntity, ...(schema !== undefined && { entity: snapshot }) },
+          },
+        },
+      },
+    ],
+  }
+}

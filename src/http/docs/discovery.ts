@@ -1,0 +1,133 @@
+// Serves what programs read to find and understand the API: the API catalog (RFC 9727), /llms.txt,
+// a Markdown page for each operation, and the AsyncAPI document. All are rendered from the served
+// contract at the first request for them.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
+import type { Config } from '../../config/config.ts'
+import { routeOf } from '../../contract/allowed-methods.ts'
+import { operations } from '../../contract/operations.gen.ts'
+import { Problem } from '../../contract/output/problems.ts'
+import type { Published } from '../../installation/published-contract.ts'
+import { toYamlInWorker } from '../../installation/yaml.ts'
+import { textTag } from '../../kernel/write/etag.ts'
+import { asyncApiOf } from './asyncapi.ts'
+import { llmsText, operationPage } from './markdown.ts'
+import { catalogPath, sendDocument } from './send-document.ts'
+import type { ServedDocument } from './served-document.ts'
+
+/** The maximum size of all rendered documents in memory, in bytes. */
+const maxCachedBytes = 4 * 1024 * 1024
+
+const linksetType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+
+interface Rendered {
+  bytes: Buffer
+  etag: string
+}
+
+export function registerDiscovery(
+  http: FastifyInstance,
+  { config, served }: { config: Config; served: (request: FastifyRequest) => Promise<Published> },
+): void {
+  const cache = new LRUCache<string, Rendered>({
+    maxSize: maxCachedBytes,
+    sizeCalculation: ({ bytes }) => bytes.length + 1,
+  })
+  const baseUrl = (request: FastifyRequest): string =>
+    config.appUrl ?? `${request.protocol.toLowerCase()}://${request.host}`
+
+  // A reader asks for many pages in a row. The parsed contract takes ten times the memory of its
+  // text, so it stays only until the next collection of garbage.
+  let parsed: { etag: string; document: WeakRef<ServedDocument> } | undefined
+  const parse = ({ etag, json }: Published): ServedDocument => {
+    const known = parsed?.etag === etag ? parsed.document.deref() : undefined
+    if (known) return known
+    const document = JSON.parse(json.toString()) as ServedDocument
+    parsed = { etag, document: new WeakRef(document) }
+    return document
+  }
+
+  const rendered = async (
+    contract: Published,
+    name: string,
+    render: (document: ServedDocument) => string | Promise<Buffer>,
+  ): Promise<Rendered> => {
+    const key = `${contract.etag} ${name}`
+    const known = cache.get(key)
+    if (known) return known
+    const made = await render(parse(contract))
+    const bytes = Buffer.from(made)
+    const fresh = { bytes, etag: textTag(bytes.toString()) }
+    cache.set(key, fresh)
+    return fresh
+  }
+
+  const serve = (
+    { path, ...fact }: (typeof operations)[keyof typeof operations],
+    type: string,
+    render: (document: ServedDocument, request: FastifyRequest) => string | Promise<Buffer>,
+    nameOf: (request: FastifyRequest) => string = () => path,
+  ): void => {
+    http.get(routeOf({ path, ...fact }), async (request, reply) => {
+      const contract = await served(request)
+      const { bytes, etag } = await rendered(contract, nameOf(request), (document) => render(document, request))
+      return sendDocument(request, reply, { bytes: async () => bytes, etag, type })
+    })
+  }
+
+  const asyncApi = (document: ServedDocument, request: FastifyRequest): string =>
+    JSON.stringify(asyncApiOf(document, baseUrl(request)))
+  const perHost = (request: FastifyRequest): string => `${request.routeOptions.url} ${baseUrl(request)}`
+  serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi, perHost)
+  serve(
+    operations.getAsyncapiYaml,
+    'application/yaml; charset=utf-8',
+    (document, request) => toYamlInWorker(asyncApi(document, request)),
+    perHost,
+  )
+  serve(
+    operations.getApiCatalog,
+    linksetType,
+    (_document, request) => JSON.stringify(catalogOf(baseUrl(request))),
+    perHost,
+  )
+  serve(operations.getLlmsText, 'text/plain; charset=utf-8', llmsText)
+  const idOf = ({ params }: FastifyRequest): string => (params as { operationId: string }).operationId
+  serve(
+    operations.getOperationMarkdown,
+    'text/markdown; charset=utf-8',
+    (document, request) => {
+      const page = operationPage(document, idOf(request))
+      if (page === null) throw new Problem('not_found', 'There is no operation of this name. /llms.txt lists all.')
+      return page
+    },
+    idOf,
+  )
+}
+
+/** Returns the API catalog as a linkset (RFC 9264). */
+function catalogOf(baseUrl: string): object {
+  const link = (path: string, type: string): object => ({ href: `${baseUrl}${path}`, type })
+  return {
+    linkset: [
+      {
+        anchor: `${baseUrl}${catalogPath}`,
+        item: [{ href: `${baseUrl}/api/admin` }],
+      },
+      {
+        anchor: `${baseUrl}/api/admin`,
+        'service-desc': [
+          link(operations.getOpenapiJson.path, 'application/json'),
+          link(operations.getOpenapiYaml.path, 'application/yaml'),
+          link(operations.getAsyncapiJson.path, 'application/json'),
+        ],
+        'service-doc': [
+          link(operations.getDocumentation.path, 'text/html'),
+          link(operations.getErrorCatalogue.path, 'text/html'),
+          link(operations.getLlmsText.path, 'text/plain'),
+        ],
+        status: [link(operations.getHealth.path, 'application/json')],
+      },
+    ],
+  }
+}

@@ -1,0 +1,27 @@
+// The keys that the event feed, its streams and webhooks share (schema EventFacts).
+import type { Schema } from '../../contract/types.ts'
+import type { EventEntity } from '../../kernel/query/event-visibility.ts'
+import type { EventRow } from './event-visibility.ts'
+
+/** The keys of an event in every channel. Only the snapshots of the record differ. */
+export type SharedFacts = Omit<Schema<'EventEntry'>, 'before' | 'after'>
+
+/** Returns the shared keys of an event. `changed` and `restored` are those of the parsed row. */
+export const factsOf = (
+  row: Omit<EventRow, 'before' | 'after' | 'changed' | 'restored'>,
+  { changed, restored }: { changed: string[]; restored: boolean },
+): SharedFacts => ({
+  id: row.id,
+  name: row.name,
+  entity_type: row.entity_type as EventEntity,
+  entity_id: row.entity_id,
+  related_type: row.related_type as EventEntity | null,
+  related_id: row.related_id,
+  actor: { type: row.actor_type === 'user' ? 'user' : 'system', id: row.actor_id, name: row.actor_name },
+  token_id: row.token_id,
+  request_id: row.request_id,
+  origin: row.origin,
+  changed,
+  restored,
+  created_at: row.created_at,
+})

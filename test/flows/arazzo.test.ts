@@ -1,0 +1,89 @@
+// The workflows of arazzo.yaml run against a real server with a receiver of webhooks and a mail
+// server. `redocly respect` runs them, as an integrator would.
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { adminPassword } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { facts } from '../support/schema.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const source = 'test/flows/arazzo/arazzo.yaml'
+const redocly = 'node_modules/@redocly/cli/bin/cli.js'
+
+interface Workflow {
+  workflowId: string
+  steps: { stepId: string; operationId?: string; workflowId?: string }[]
+}
+const { workflows } = parse(readFileSync(join(root, source), 'utf8')) as { workflows: Workflow[] }
+
+interface Finished {
+  code: number
+  output: string
+}
+
+let server: Listening
+let receiver: Receiver
+let smtp: SmtpServer
+beforeAll(async () => {
+  receiver = await startReceiver()
+  smtp = await startSmtp()
+  server = await listeningServer({
+    webhookAllowHttp: true,
+    webhookAllowCidrs: ['127.0.0.1/32'],
+    smtpUrl: smtp.url,
+    worker: true,
+  })
+})
+afterAll(async () => {
+  await server?.close()
+  await receiver?.close()
+  await smtp?.close()
+})
+
+function run(args: readonly string[]): Promise<Finished> {
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', NO_COLOR: '1' }
+  return new Promise((resolve) =>
+    execFile(process.execPath, [redocly, ...args], { cwd: root, env, timeout: 240_000 }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr }),
+    ),
+  )
+}
+
+/** Runs all workflows in one process, because Redocly takes long to read the contract. */
+const respect = (password: string, workflow: readonly string[] = []): Promise<Finished> => {
+  const inputs = { email: 'admin@example.com', password, endPoint: `${receiver.url}/hooks` }
+  const args = ['respect', source, '-S', `accord=${server.url}`, '-i', JSON.stringify(inputs)]
+  return run([...args, ...workflow.flatMap((each) => ['-w', each])])
+}
+
+describe('arazzo.yaml', { timeout: 300_000 }, () => {
+  it('is valid, and each step names an operation of the contract or a workflow', async () => {
+    const { code, output } = await run(['lint', source])
+    expect(code, output).toBe(0)
+    const names = [...facts.map(([id]) => id), ...workflows.map(({ workflowId }) => workflowId)]
+    const steps = workflows.flatMap(({ steps }) => steps.map((step) => step.operationId ?? step.workflowId ?? ''))
+    expect(steps.filter((name) => !names.includes(name))).toEqual([])
+  })
+
+  it('fails when a step fails', async () => {
+    const { code, output } = await respect('not the password', ['exportLeads'])
+    expect(code).not.toBe(0)
+    expect(output).toMatch(/stepId - login\s+✗ success criteria check/)
+  })
+
+  it('runs seven workflows, which send messages and an e-mail', async () => {
+    const { code, output } = await respect(adminPassword)
+    expect(code, output).toBe(0)
+    expect(output).toMatch(/Workflows: 7 passed, 7 total/)
+    const messages = receiver.received.map(({ body }) => JSON.parse(body) as { type: string; data: { name: string } })
+    expect(messages.map(({ type }) => type)).toEqual(['webhook.test', 'settings.tag.create.after'])
+    expect(messages.map(({ data }) => data.name)).toEqual(messages.map(({ type }) => type))
+    expect(smtp.received.some(({ to }) => to.includes('dorothy.workflow@example.com'))).toBe(true)
+  })
+})
