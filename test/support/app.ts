@@ -19,7 +19,16 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { createOffload } from '../../src/kernel/runtime/offload.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/write/events.ts'
 import { contract } from './contract.ts'
-import { closeAsTemplate, type Image, imageOf, isPostgres, openEmpty, openImage, reopen } from './engine.ts'
+import {
+  closeAsTemplate,
+  type Engine,
+  type Image,
+  imageOf,
+  openEmpty,
+  openImage,
+  reopen,
+  testEngine,
+} from './engine.ts'
 import { headerChecker } from './headers.ts'
 import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
@@ -37,7 +46,7 @@ const published: Published = {
   state: 'ok',
 }
 
-export function testConfig(changes: Partial<Config> = {}): Config {
+export function testConfig(changes: Partial<Config> = {}, engine: Engine = testEngine): Config {
   const { config } = readConfig({
     ACCORD_ENV: 'test',
     ACCORD_LOG_LEVEL: 'silent',
@@ -46,26 +55,29 @@ export function testConfig(changes: Partial<Config> = {}): Config {
   })
   return {
     ...config,
-    databaseUrl: isPostgres ? 'postgres://localhost/accord' : 'sqlite::memory:',
+    databaseUrl: engine === 'postgres' ? 'postgres://localhost/accord' : 'sqlite::memory:',
     passwordMemoryKiB: 1024,
     ...changes,
   }
 }
 
-let image: Promise<Image> | undefined
+const images = new Map<Engine, Promise<Image>>()
 
 /** The seeded database, built once per worker thread. */
-export function seededImage(): Promise<Image> {
-  image ??= (async () => {
-    const store = await openEmpty()
-    await migrate(store)
-    const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
-    await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
-    const made = await imageOf(store)
-    await closeAsTemplate(store)
-    return made
-  })()
+export function seededImage(engine: Engine = testEngine): Promise<Image> {
+  const image = images.get(engine) ?? buildImage(engine)
+  images.set(engine, image)
   return image
+}
+
+async function buildImage(engine: Engine): Promise<Image> {
+  const store = await openEmpty(engine)
+  await migrate(store)
+  const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
+  await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+  const made = await imageOf(store)
+  await closeAsTemplate(store)
+  return made
 }
 
 export interface Reply<T = any> {
@@ -132,6 +144,8 @@ export interface ServerOptions {
   volume?: AppOptions['volume']
   /** Receives the log, from level `info` on. */
   lines?: AppOptions['lines']
+  /** The engine of the tests by default. */
+  engine?: Engine
   /** Opens a store from the image; in memory by default. */
   open?: (image: Image) => Store | Promise<Store>
 }
@@ -141,8 +155,8 @@ export interface ServerOptions {
  * start with `//`.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  let kept = await seededImage()
-  const { open = openImage } = options
+  const { open = openImage, engine = testEngine } = options
+  let kept = await seededImage(engine)
   let current = await open(kept)
   const store = storeOf(() => current)
   let time = new Date(start)
@@ -162,12 +176,10 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const headers = headerChecker((options.contract ?? contract) as ContractDocument)
   // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
   // set this otherwise.
-  const config = testConfig({
-    dataDir,
-    inboundOpen: true,
-    ...(options.lines && { logLevel: 'info' }),
-    ...options.config,
-  })
+  const config = testConfig(
+    { dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config },
+    engine,
+  )
   const app = await buildApp({
     config,
     store,

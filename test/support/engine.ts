@@ -1,12 +1,19 @@
 // The engine that the tests run on: SQLite in memory, or PostgreSQL when ACCORD_TEST_ENGINE is
-// `postgres`. An image is a whole database that a test can open as often as it likes.
+// `postgres`. An image is a whole database that a test can open as often as it likes. The
+// differential run (test/differential) uses both engines in one process.
 
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
+import type { Dialect } from '../../db/dialect.ts'
 import { openPools, type Pools } from '../../db/postgres/connection.ts'
 import { openImage as openSqliteImage, openStore, type Store } from '../../db/store.ts'
 
+export type Engine = Dialect['name']
+
 export const isPostgres = process.env.ACCORD_TEST_ENGINE === 'postgres'
+
+/** The engine of a test that names none. */
+export const testEngine: Engine = isPostgres ? 'postgres' : 'sqlite'
 
 /** On SQLite the bytes of the database; on PostgreSQL the names of a database and a schema. */
 export type Image = Buffer
@@ -32,9 +39,12 @@ export async function administrate(...statements: string[]): Promise<void> {
 
 const newName = (): string => `test_${randomUUID().replaceAll('-', '')}`
 
+/** The first bytes of every SQLite database. */
+const isOfSqlite = (image: Image): boolean => image.subarray(0, 13).toString() === 'SQLite format'
+
 /** Opens a copy of the image. Closing it removes the copy. */
 export async function openImage(image: Image): Promise<Store> {
-  if (!isPostgres) return openSqliteImage(image)
+  if (isOfSqlite(image)) return openSqliteImage(image)
   const { database, schema } = imageName(image)
   const name = free.get(database)?.pop() ?? (await copyDatabase(database))
   await restore(name, schema)
@@ -87,8 +97,8 @@ function openTemporary(name: string, template: string | null): Store {
 const databaseOf = (store: Store): string => store.url.split('/').at(-1) as string
 
 /** A new empty store. */
-export async function openEmpty(): Promise<Store> {
-  if (!isPostgres) return openStore('sqlite::memory:')
+export async function openEmpty(engine: Engine = testEngine): Promise<Store> {
+  if (engine === 'sqlite') return openStore('sqlite::memory:')
   const name = newName()
   await administrate(`create database ${name}`)
   return openTemporary(name, null)
@@ -102,7 +112,7 @@ function imageName(image: Image): { database: string; schema: string } {
 
 /** An image of the present state of the store. */
 export async function imageOf(store: Store): Promise<Image> {
-  if (!isPostgres) return store.image()
+  if (store.dialect.name === 'sqlite') return store.image()
   const database = databaseOf(store)
   const schema = `kept_${randomUUID().slice(0, 8)}`
   await inDatabase(database, copyTables, `call accord_test_keep('${schema}')`)
@@ -111,7 +121,7 @@ export async function imageOf(store: Store): Promise<Image> {
 
 /** Keeps the store as a database that can be copied. Only its image is of use afterwards. */
 export async function closeAsTemplate(store: Store): Promise<void> {
-  if (!isPostgres) return store.close()
+  if (store.dialect.name === 'sqlite') return store.close()
   const database = databaseOf(store)
   await closeConnections(database)
   await administrate(
@@ -123,7 +133,7 @@ export async function closeAsTemplate(store: Store): Promise<void> {
 /** Brings the store back to the image and opens it anew. */
 export async function reopen(store: Store, image: Image): Promise<Store> {
   await store.close()
-  if (!isPostgres) return openImage(image)
+  if (isOfSqlite(image)) return openImage(image)
   const { database, schema } = imageName(image)
   const name = databaseOf(store)
   if (!(await hasSchema(name, schema))) return openImage(image)
