@@ -157,8 +157,11 @@ export interface PostgresOptions {
   max?: number
   /** The server is behind a pooler in transaction mode, such as PgBouncer. */
   isPooled?: boolean
-  /** Called before each commit; tests throw a serialization failure here. */
-  beforeCommit?: () => void
+  /**
+   * Called before each commit with the number of the attempt, from 0; tests throw a serialization
+   * failure here.
+   */
+  beforeCommit?: (attempt: number) => void
   /** Connections that outlive the store; tests open many stores one after another. */
   pools?: PostgresPools
 }

@@ -97,8 +97,8 @@ export interface WriteEvents {
   /** Called with the error of each transaction that failed for good. */
   onError(error: unknown): void
   onRetry(): void
-  /** Called before a commit; tests throw a serialization failure here. */
-  beforeCommit?: () => void
+  /** See `PostgresOptions`. */
+  beforeCommit?: (attempt: number) => void
 }
 
 /** A transaction on one connection. */
@@ -208,7 +208,8 @@ export async function runTransaction<DB, T>(
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
-    const transaction = await PostgresTransaction.begin(pools.write, attempt > 0, events.beforeCommit).catch(
+    const beforeCommit = (): void => events.beforeCommit?.(attempt)
+    const transaction = await PostgresTransaction.begin(pools.write, attempt > 0, beforeCommit).catch(
       (error: unknown) => {
         events.onError(error)
         throw error
@@ -316,7 +317,7 @@ class PooledConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    this.#transaction = await PostgresTransaction.begin(this.#pools.write, false, this.#events.beforeCommit)
+    this.#transaction = await PostgresTransaction.begin(this.#pools.write, false)
   }
 
   async commit(): Promise<void> {

@@ -14,6 +14,7 @@ export interface SeededRandom {
 export function seedRandomness(): SeededRandom {
   const { randomBytes, randomUUID } = crypto
   const { random: mathRandom } = Math
+  const getRandomValues = globalThis.crypto.getRandomValues
   // Of their own, because a repeated transaction of PostgreSQL draws another UUID for its lock.
   let [source, uuids]: [Random, Random] = [randomOf(0, 0), randomOf(1, 0)]
   const bytes = (size: number, callback?: (error: Error | null, bytes: Buffer) => void): Buffer | undefined => {
@@ -33,6 +34,11 @@ export function seedRandomness(): SeededRandom {
     ].join('-')
   }
   Object.assign(crypto, { randomBytes: bytes, randomUUID: uuid })
+  // The package uuid draws from here.
+  globalThis.crypto.getRandomValues = (array) => {
+    if (array instanceof Uint8Array) array.set(uuids.bytes(array.length))
+    return array
+  }
   // The pauses between two attempts of a transaction are the only use that differs between engines.
   Math.random = () => 0.5
   syncBuiltinESMExports()
@@ -43,6 +49,7 @@ export function seedRandomness(): SeededRandom {
     },
     end: () => {
       Object.assign(crypto, { randomBytes, randomUUID })
+      globalThis.crypto.getRandomValues = getRandomValues
       Math.random = mathRandom
       syncBuiltinESMExports()
     },

@@ -2,8 +2,9 @@
 import type { World } from '../contract/support.ts'
 import { anAdministrator } from '../fuzz/aftermath.ts'
 import { lists as listOperations } from '../fuzz/check.ts'
+import type { Reply } from '../support/app.ts'
 import { fact } from '../support/schema.ts'
-import { exceptions } from './compare.ts'
+import { comparable, exceptions } from './compare.ts'
 
 const pageSize = 100
 
@@ -16,7 +17,7 @@ export async function feedAfter({ server }: World, after: number): Promise<{ tex
   let [text, last] = ['', after]
   for (;;) {
     const { text: page, body } = await caller.get(`/events?after=${last}&per_page=${pageSize}`)
-    text += page
+    text += comparable(page)
     if (!Array.isArray(body?.data) || body.data.length === 0) return { text, last }
     last = body.meta.next_after
   }
@@ -27,8 +28,8 @@ export async function listInFull({ server }: World, id: string): Promise<string[
   const caller = await server.as(await anAdministrator(server))
   const pages: string[] = []
   for (let next: string | null = `/${fact(id).path}?per_page=${pageSize}`; next !== null; ) {
-    const page = await caller.get<{ links?: { next?: string | null } }>(next)
-    pages.push(page.text)
+    const page: Reply<{ links?: { next?: string | null } }> = await caller.get(next)
+    pages.push(comparable(page.text))
     next = page.body?.links?.next?.replace(/^https?:\/\/[^/]+/, '/') ?? null
   }
   return pages

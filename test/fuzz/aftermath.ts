@@ -72,6 +72,7 @@ export async function anAdministrator({ store: { db } }: World['server']): Promi
     .where('roles.permission_type', '=', 'all')
     .where('users.status', '=', 1)
     .where('users.view_permission', '=', 'global')
+    .orderBy('users.id')
     .executeTakeFirstOrThrow()
   return found.id
 }

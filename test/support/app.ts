@@ -1,11 +1,11 @@
 // A whole server in memory for one test: a copy of a migrated and seeded database, a clock that
 // stands still, cheap password hashing. Every reply is checked against the contract. Tests use the
 // API alone (house rule 10).
-import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import { sql } from 'kysely'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
@@ -30,6 +30,9 @@ import {
   testEngine,
 } from './engine.ts'
 import { headerChecker } from './headers.ts'
+import { isHostile, stepSequences } from './hostile.ts'
+import { newName } from './names.ts'
+import { findRepetitions } from './repeated-events.ts'
 import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
 import { verifier } from './verifier.ts'
@@ -75,6 +78,7 @@ async function buildImage(engine: Engine): Promise<Image> {
   await migrate(store)
   const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
   await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+  if (isHostile && engine === 'postgres') await sql.raw(stepSequences).execute(store.db)
   const made = await imageOf(store)
   await closeAsTemplate(store)
   return made
@@ -170,8 +174,9 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   }
   const seen: AccordEvent[] = []
+  const isRepeated = findRepetitions()
   // Created for the first file.
-  const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
+  const dataDir = join(tmpdir(), newName('accord-test'))
   const breaches: string[] = []
   const headers = headerChecker((options.contract ?? contract) as ContractDocument)
   // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
@@ -196,7 +201,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
     ...(config.env === 'test' && { checkStatement }),
-    extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
+    extensions: [
+      (events) =>
+        events.on('*', (event) => {
+          if (!isRepeated(event)) seen.push(event)
+        }),
+      ...(options.extensions ?? []),
+    ],
     ...(!options.refusesBreaches && { onBreach: (findings: string[]) => void breaches.push(...findings) }),
   })
   await app.http.ready()

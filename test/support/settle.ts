@@ -1,6 +1,6 @@
 // Waits for what a server does after a reply, such as noting the last use of a token.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { TestServer } from '../support/app.ts'
+import type { TestServer } from './app.ts'
 
 /** Turns of the event loop without a busy connection after which nothing is under way. */
 const quietTurns = 3
