@@ -80,7 +80,6 @@ const requestIds = /("request_?[iI]d":)"[^"]*"/g
 /** Masks what depends on the machine. */
 export const comparable = (text: string): string => text.replaceAll(measured, '$1').replaceAll(requestIds, '$1')
 
-
 function bodyOf(operation: string | null, wanted: Wanted, { headers, bytes }: Reply): unknown {
   // The figures of a process: connections, statements, the size of the database.
   if (operation === 'getMetrics') return undefined

@@ -45,8 +45,7 @@ describe('the comparison', () => {
   })
 
   it('lets search results differ in their order and score, but not in what they are', () => {
-    const hits = (...ids: number[]) =>
-      reply(200, { data: ids.map((id, score) => ({ type: 'leads', id, score })) })
+    const hits = (...ids: number[]) => reply(200, { data: ids.map((id, score) => ({ type: 'leads', id, score })) })
     expect(differences('searchRecords', asked, hits(1, 2), hits(2, 1))).toEqual([])
     expect(differences('searchRecords', asked, hits(1, 2), hits(1, 3))).toHaveLength(1)
     expect(differences('searchRecords', asked, hits(1, 2), hits(1))).toHaveLength(1)

@@ -2,7 +2,7 @@
 // once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { start, type Caller, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'
 
