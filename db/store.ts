@@ -181,8 +181,11 @@ export interface PostgresOptions {
   isPooled?: boolean
   /** The URL of a read replica. */
   replicaUrl?: string | null
-  /** Called before each commit; tests throw a serialization failure here. */
-  beforeCommit?: () => void
+  /**
+   * Called before each commit with the number of the attempt, from 0; tests throw a serialization
+   * failure here.
+   */
+  beforeCommit?: (attempt: number) => void
   /** Connections that outlive the store; tests open many stores one after another. */
   pools?: PostgresPools
 }

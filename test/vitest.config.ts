@@ -45,9 +45,9 @@ const sqliteOnly = [
 /** What `npm test` runs on PostgreSQL. With ACCORD_TEST_FULL it is every test of the database. */
 const onPostgres =
   process.env.ACCORD_TEST_FULL === '1'
-    ? ['test/{jobs,kernel,postgres,properties,resources}/**/*.test.ts']
+    ? ['test/{differential,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
     : [
-        'test/{jobs,postgres}/**/*.test.ts',
+        'test/{differential,jobs,postgres}/**/*.test.ts',
         `test/resources/{${[
           ...['activities', 'attributes', 'data-transfer.runs', 'leads', 'locations', 'marketing', 'organizations'],
           ...['persons', 'pipelines', 'products', 'quotes', 'reports', 'roles', 'sources', 'tags', 'types'],
@@ -86,7 +86,7 @@ export default defineConfig({
                 ...common,
                 name: 'inside',
                 include: ['test/**/*.test.ts'],
-                exclude: [...replacing, ...outside, measuring, 'test/postgres/**'],
+                exclude: [...replacing, ...outside, measuring, 'test/{differential,postgres}/**'],
                 isolate: false,
               },
             },

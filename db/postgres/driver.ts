@@ -96,8 +96,8 @@ export interface WriteEvents {
   /** Called with the error of each transaction that failed for good. */
   onError(error: unknown): void
   onRetry(): void
-  /** Called before a commit; tests throw a serialization failure here. */
-  beforeCommit?: () => void
+  /** See `PostgresOptions`. */
+  beforeCommit?: (attempt: number) => void
 }
 
 /** A transaction on one connection. */
@@ -214,12 +214,11 @@ export async function runTransaction<DB, T>(
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
-    const transaction = await PostgresTransaction.begin(pools, attempt > 0, events.beforeCommit).catch(
-      (error: unknown) => {
-        events.onError(error)
-        throw error
-      },
-    )
+    const beforeCommit = (): void => events.beforeCommit?.(attempt)
+    const transaction = await PostgresTransaction.begin(pools, attempt > 0, beforeCommit).catch((error: unknown) => {
+      events.onError(error)
+      throw error
+    })
     try {
       const result = await work(kyselyInTransaction<DB>(transaction))
       await transaction.commit()
@@ -322,7 +321,7 @@ class PooledConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    this.#transaction = await PostgresTransaction.begin(this.#pools, false, this.#events.beforeCommit)
+    this.#transaction = await PostgresTransaction.begin(this.#pools, false)
   }
 
   async commit(): Promise<void> {

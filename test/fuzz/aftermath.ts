@@ -63,7 +63,8 @@ export async function aftermath({ server }: World, logged: () => string[]): Prom
   return [...found, ...logged()]
 }
 
-async function anAdministrator({ store: { db } }: World['server']): Promise<number> {
+/** The id of a user who may do and see everything. */
+export async function anAdministrator({ store: { db } }: World['server']): Promise<number> {
   const found = await db
     .selectFrom('users')
     .innerJoin('roles', 'roles.id', 'users.role_id')
@@ -71,6 +72,7 @@ async function anAdministrator({ store: { db } }: World['server']): Promise<numb
     .where('roles.permission_type', '=', 'all')
     .where('users.status', '=', 1)
     .where('users.view_permission', '=', 'global')
+    .orderBy('users.id')
     .executeTakeFirstOrThrow()
   return found.id
 }

@@ -34,8 +34,20 @@ const people: Record<Who, number> = {
   garbage: 2,
 }
 
-export function requestOf(random: Random, pool: Pool, server: TestServer, among: readonly string[]): Wanted {
-  const mood = random.weighted({ plausible: 42, broken: 42, wild: 8, door: 5, link: 3 })
+/** How broken a request is. */
+export type Mood = 'plausible' | 'broken' | 'wild' | 'door' | 'link'
+
+const usualMoods: Record<Mood, number> = { plausible: 42, broken: 42, wild: 8, door: 5, link: 3 }
+
+/** `moods` are weights. */
+export function requestOf(
+  random: Random,
+  pool: Pool,
+  server: TestServer,
+  among: readonly string[],
+  moods: Record<Mood, number> = usualMoods,
+): Wanted {
+  const mood = random.weighted(moods)
   const id = random.pick(among)
   const transport = random.weighted({ inject: 965, socket: 15, abused: 20 })
   const who = random.weighted(people)

@@ -104,7 +104,7 @@ async function listen({ server }: World): Promise<number> {
 }
 
 /** Clears the counts of rate limits most of the time; rate limits have tests of their own. */
-async function forgive({ server: { store } }: World, random: Random): Promise<void> {
+export async function forgive({ server: { store } }: World, random: Random): Promise<void> {
   if (random.chance(0.1)) return
   await store.db.deleteFrom('call_counts').execute()
   await store.db.deleteFrom('login_attempts').execute()
@@ -133,7 +133,12 @@ async function deliver({ server }: World, wanted: Wanted, random: Random, port: 
   return { status: answer.statusCode, headers: answer.headers as Record<string, string>, bytes: answer.rawPayload }
 }
 
-function remember(pool: Pool, { url, who, transport }: Wanted, operation: string | null, received: Received): void {
+export function remember(
+  pool: Pool,
+  { url, who, transport }: Wanted,
+  operation: string | null,
+  received: Received,
+): void {
   if (operation === null || transport === 'abused') return
   const path = (url.split('?')[0] ?? '').replace(/\/+$/, '')
   const isGone = received.status === 404 && who === 'admin'
@@ -149,7 +154,7 @@ function readBody({ headers, bytes }: Received): unknown {
   }
 }
 
-async function background({ server }: World, random: Random): Promise<void> {
+export async function background({ server }: World, random: Random): Promise<void> {
   if (random.chance(0.3)) server.clock.advanceMs(random.whole(1, 20_000))
   if (random.chance(0.01)) await server.work()
   if (random.chance(0.002)) {
@@ -159,7 +164,7 @@ async function background({ server }: World, random: Random): Promise<void> {
 }
 
 /** Stand-ins for foreign servers that do everything they are allowed to do, in turn. */
-function mailerOf(): Mailer {
+export function mailerOf(): Mailer {
   let count = 0
   return {
     isConfigured: true,
@@ -177,7 +182,7 @@ function mailerOf(): Mailer {
   }
 }
 
-function outboundOf() {
+export function outboundOf() {
   let count = 0
   return {
     async request() {

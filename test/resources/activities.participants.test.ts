@@ -2,7 +2,7 @@
 // once.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
-import { type Caller, startServer, type TestServer } from '../support/app.ts'
+import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 import { addUser } from '../support/viewers.ts'
 
@@ -69,8 +69,8 @@ describe('createActivity', () => {
         name_key: `p${index}`,
         emails: '[]',
         user_id: 1,
-        created_at: '',
-        updated_at: '',
+        created_at: start,
+        updated_at: start,
       }))
     const rows = await server.store.db.insertInto('persons').values(insert(100)).returning('id').execute()
     const persons = rows.map(({ id }) => id)

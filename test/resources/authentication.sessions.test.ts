@@ -9,9 +9,11 @@ import { identify } from '../../src/kernel/auth/sessions.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { followEvents } from '../../src/resources/events/stream.ts'
 import { adminPassword, type Caller, startServer, type TestServer, type testConfig } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { openPage, origin, type Page, signedInPage } from '../support/page.ts'
 import { password, someone } from '../support/people.ts'
+import { settle } from '../support/settle.ts'
 import { readStream } from '../support/sse.ts'
 
 let server: TestServer
@@ -282,6 +284,7 @@ describe('a session', () => {
     for (const hours of [7, 7, 7]) {
       server.clock.advanceMs(hours * hourMs)
       expect(await who(page)).toBe(200)
+      await settle(server)
     }
     server.clock.advanceMs(3 * hourMs - 1)
     expect(await who(page)).toBe(200)
@@ -429,7 +432,8 @@ describe('a new password', () => {
   })
 })
 
-describe('in two processes on one database', () => {
+// Files of SQLite. test/postgres/processes.test.ts is about processes on PostgreSQL.
+describe.runIf(!isPostgres)('in two processes on one database', () => {
   let folder: string
   let here: TestServer
   let there: TestServer

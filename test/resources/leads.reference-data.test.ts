@@ -4,10 +4,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { type Folder, installedFolder } from '../support/installed.ts'
 
-describe('a create after a change of reference data', () => {
+// Two connections to a file of SQLite. test/postgres/processes.test.ts is about PostgreSQL.
+describe.runIf(!isPostgres)('a create after a change of reference data', () => {
   let folder: Folder
   let server: TestServer
   /** A second connection, as another process would have. */

@@ -5,6 +5,7 @@ import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { searchIndex } from '../../src/operations.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { migrateWithSearch } from '../support/search-index.ts'
 import { statementsOf } from '../support/statements.ts'
@@ -83,7 +84,10 @@ describe('searchRecords', () => {
       ['quay', 'activities', activity.id],
       ['sphinx', 'activities', note.id],
     ]
-    for (const [q, type, id] of asked) expect.soft([q, await found(q)]).toEqual([q, [`${type} ${id}`, ...others(q)]])
+    for (const [q, type, id] of asked) {
+      const [best, ...more] = await found(q)
+      expect.soft([q, best, more.sort()]).toEqual([q, `${type} ${id}`, [...others(q)].sort()])
+    }
 
     const shown = async (q: string) => (await search(q))[0]
     const base = 'http://localhost:80/api/admin'
@@ -283,11 +287,10 @@ describe('the index', () => {
     const { organization, person, lead } = await deal()
     await server.admin.put(`/contacts/organizations/${organization.id}`, { name: 'Umbra Ltd' })
     expect(await found('zanzibar')).toEqual([])
-    expect(await found('umbra')).toEqual([
-      `organizations ${organization.id}`,
-      `persons ${person.id}`,
-      `leads ${lead.id}`,
-    ])
+    const [best, ...more] = await found('umbra')
+    expect(best).toBe(`organizations ${organization.id}`)
+    // Whether the person or the lead comes first depends on the score of the engine.
+    expect(more.sort()).toEqual([`leads ${lead.id}`, `persons ${person.id}`])
     expect((await search('looms'))[0]?.subtitle).toBe('Ödön Őrsi · Umbra Ltd')
 
     await server.admin.put(`/contacts/persons/${person.id}`, { name: 'Grizelda Knox' })
@@ -435,7 +438,8 @@ describe('the index', () => {
     expect(await found('looms')).toEqual([`leads ${lead.id}`])
   })
 
-  it('is said to be wrong when a record is missing or its words are', async () => {
+  // It damages the tables of SQLite's full text.
+  it.runIf(!isPostgres)('is said to be wrong when a record is missing or its words are', async () => {
     const { db, dialect } = server.store
     await deal()
     const all = await db.selectFrom('search_index').selectAll().execute()
@@ -470,10 +474,10 @@ describe('who finds what', () => {
     expect(await sorted(peer)).toEqual([`leads ${theirs.id}`, `products ${product.id}`])
     expect(await found('looms')).toHaveLength(6)
     expect(await found('zanzibar', {}, own)).toEqual([])
-    expect(await found('zanzibar')).toEqual([
+    expect((await found('zanzibar')).sort()).toEqual([
+      `leads ${lead.id}`,
       `organizations ${organization.id}`,
       `persons ${person.id}`,
-      `leads ${lead.id}`,
     ])
   })
 

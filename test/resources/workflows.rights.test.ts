@@ -8,6 +8,7 @@ import { openStore } from '../../db/store.ts'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { changersAfter } from '../support/changers.ts'
+import { isPostgres } from '../support/engine.ts'
 import { given, unique } from '../support/given.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { addUser, type Someone } from '../support/viewers.ts'
@@ -296,15 +297,20 @@ describe('a right that is lost', () => {
     const lead = await make.lead()
     // Its second action needs a value that its first one removes.
     const id = await workflow(user, { actions: [set('title', 'Set'), note('x')] })
-    await server.store.db.transaction().execute(async (db) => {
-      await sql`create trigger lose after update of title on leads begin
-        update roles set permissions = '["leads","leads.view","leads.edit"]' where name = 'Eve'; end`.execute(db)
+    const change = sql`update roles set permissions = '["leads","leads.view","leads.edit"]' where name = 'Eve'`
+    await server.store.transaction(async (db) => {
+      if (isPostgres) {
+        await sql`create function lose() returns trigger language plpgsql as
+          $$ begin ${change}; return new; end $$`.execute(db)
+        await sql`create trigger lose after update of title on leads for each row execute function lose()`.execute(db)
+      } else await sql`create trigger lose after update of title on leads begin ${change}; end`.execute(db)
     })
     const run = await runOf(id, () => touch(lead.id))
     expect(run).toMatchObject({
       state: 'failed',
       actions: [{ state: 'succeeded' }, { error: expect.stringContaining('activities.create') }],
     })
+    if (isPostgres) await server.store.transaction((db) => sql`drop function lose cascade`.execute(db))
   })
 
   it('stops a delivery that waits', async () => {

@@ -1,11 +1,11 @@
 // A whole server in memory for one test: a copy of a migrated and seeded database, a clock that
 // stands still, cheap password hashing. Every reply is checked against the contract. Tests use the
 // API alone (house rule 10).
-import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
+import { sql } from 'kysely'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
@@ -19,8 +19,20 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { createOffload } from '../../src/kernel/runtime/offload.ts'
 import type { AccordEvent, Emitter } from '../../src/kernel/write/events.ts'
 import { contract } from './contract.ts'
-import { closeAsTemplate, type Image, imageOf, isPostgres, openEmpty, openImage, reopen } from './engine.ts'
+import {
+  closeAsTemplate,
+  type Engine,
+  type Image,
+  imageOf,
+  openEmpty,
+  openImage,
+  reopen,
+  testEngine,
+} from './engine.ts'
 import { headerChecker } from './headers.ts'
+import { isHostile, stepSequences } from './hostile.ts'
+import { newName } from './names.ts'
+import { findRepetitions } from './repeated-events.ts'
 import { checkStatement } from './statement-check.ts'
 import { storeOf } from './store.ts'
 import { verifier } from './verifier.ts'
@@ -37,7 +49,7 @@ const published: Published = {
   state: 'ok',
 }
 
-export function testConfig(changes: Partial<Config> = {}): Config {
+export function testConfig(changes: Partial<Config> = {}, engine: Engine = testEngine): Config {
   const { config } = readConfig({
     ACCORD_ENV: 'test',
     ACCORD_LOG_LEVEL: 'silent',
@@ -46,26 +58,30 @@ export function testConfig(changes: Partial<Config> = {}): Config {
   })
   return {
     ...config,
-    databaseUrl: isPostgres ? 'postgres://localhost/accord' : 'sqlite::memory:',
+    databaseUrl: engine === 'postgres' ? 'postgres://localhost/accord' : 'sqlite::memory:',
     passwordMemoryKiB: 1024,
     ...changes,
   }
 }
 
-let image: Promise<Image> | undefined
+const images = new Map<Engine, Promise<Image>>()
 
 /** The seeded database, built once per worker thread. */
-export function seededImage(): Promise<Image> {
-  image ??= (async () => {
-    const store = await openEmpty()
-    await migrate(store)
-    const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
-    await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
-    const made = await imageOf(store)
-    await closeAsTemplate(store)
-    return made
-  })()
+export function seededImage(engine: Engine = testEngine): Promise<Image> {
+  const image = images.get(engine) ?? buildImage(engine)
+  images.set(engine, image)
   return image
+}
+
+async function buildImage(engine: Engine): Promise<Image> {
+  const store = await openEmpty(engine)
+  await migrate(store)
+  const adminPasswordHash = await hashPassword(testConfig(), adminPassword)
+  await seed(store, { adminName: 'Example Admin', adminEmail: 'admin@example.com', adminPasswordHash, now: start })
+  if (isHostile && engine === 'postgres') await sql.raw(stepSequences).execute(store.db)
+  const made = await imageOf(store)
+  await closeAsTemplate(store)
+  return made
 }
 
 export interface Reply<T = any> {
@@ -132,6 +148,8 @@ export interface ServerOptions {
   volume?: AppOptions['volume']
   /** Receives the log, from level `info` on. */
   lines?: AppOptions['lines']
+  /** The engine of the tests by default. */
+  engine?: Engine
   /** Opens a store from the image; in memory by default. */
   open?: (image: Image) => Store | Promise<Store>
 }
@@ -141,8 +159,8 @@ export interface ServerOptions {
  * start with `//`.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  let kept = await seededImage()
-  const { open = openImage } = options
+  const { open = openImage, engine = testEngine } = options
+  let kept = await seededImage(engine)
   let current = await open(kept)
   const store = storeOf(() => current)
   let time = new Date(start)
@@ -156,18 +174,17 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
   }
   const seen: AccordEvent[] = []
+  const isRepeated = findRepetitions()
   // Created for the first file.
-  const dataDir = join(tmpdir(), `accord-test-${randomUUID()}`)
+  const dataDir = join(tmpdir(), newName('accord-test'))
   const breaches: string[] = []
   const headers = headerChecker((options.contract ?? contract) as ContractDocument)
   // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
   // set this otherwise.
-  const config = testConfig({
-    dataDir,
-    inboundOpen: true,
-    ...(options.lines && { logLevel: 'info' }),
-    ...options.config,
-  })
+  const config = testConfig(
+    { dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config },
+    engine,
+  )
   const app = await buildApp({
     config,
     store,
@@ -184,7 +201,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
     ...(config.env === 'test' && { checkStatement }),
-    extensions: [(events) => events.on('*', (event) => void seen.push(event)), ...(options.extensions ?? [])],
+    extensions: [
+      (events) =>
+        events.on('*', (event) => {
+          if (!isRepeated(event)) seen.push(event)
+        }),
+      ...(options.extensions ?? []),
+    ],
     ...(!options.refusesBreaches && { onBreach: (findings: string[]) => void breaches.push(...findings) }),
   })
   await app.http.ready()

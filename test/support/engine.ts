@@ -1,12 +1,21 @@
 // The engine that the tests run on: SQLite in memory, or PostgreSQL when ACCORD_TEST_ENGINE is
-// `postgres`. An image is a whole database that a test can open as often as it likes.
+// `postgres`. An image is a whole database that a test can open as often as it likes. The
+// differential run (test/differential) uses both engines in one process.
 
-import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
 import pg from 'pg'
+import type { Dialect } from '../../db/dialect.ts'
 import { openPools, type Pools } from '../../db/postgres/connection.ts'
 import { openImage as openSqliteImage, openStore, type Store } from '../../db/store.ts'
+import { failFirstAttempt, isHostile, refuseUnportable } from './hostile.ts'
+import { newName } from './names.ts'
+
+export type Engine = Dialect['name']
 
 export const isPostgres = process.env.ACCORD_TEST_ENGINE === 'postgres'
+
+/** The engine of a test that names none. */
+export const testEngine: Engine = isPostgres ? 'postgres' : 'sqlite'
 
 /** On SQLite the bytes of the database; on PostgreSQL the names of a database and a schema. */
 export type Image = Buffer
@@ -30,13 +39,24 @@ export async function administrate(...statements: string[]): Promise<void> {
   }
 }
 
-const newName = (): string => `test_${randomUUID().replaceAll('-', '')}`
+/** The first bytes of every SQLite database. */
+const isOfSqlite = (image: Image): boolean => image.subarray(0, 13).toString() === 'SQLite format'
 
-/** Opens a copy of the image. Closing it removes the copy. */
-export async function openImage(image: Image): Promise<Store> {
-  if (!isPostgres) return openSqliteImage(image)
+/**
+ * Opens a copy of the image. Closing it removes the copy. `max` limits the connections of each
+ * pool.
+ */
+export async function openImage(image: Image, max?: number): Promise<Store> {
+  if (isOfSqlite(image)) {
+    const store = openSqliteImage(image)
+    // A list without a total order changes its order, which its test finds.
+    await sql`pragma reverse_unordered_selects = on`.execute(store.db)
+    return store
+  }
   const { database, schema } = imageName(image)
   const name = free.get(database)?.pop() ?? (await copyDatabase(database))
+  if (max !== undefined) await closeConnections(name)
+  openConnections(name, max)
   await restore(name, schema)
   return openTemporary(name, database)
 }
@@ -45,7 +65,7 @@ export async function openImage(image: Image): Promise<Store> {
 const free = new Map<string, string[]>()
 
 async function copyDatabase(template: string): Promise<string> {
-  const name = newName()
+  const name = newName('test')
   await administrate(`create database ${name} template ${template}`)
   return name
 }
@@ -53,8 +73,8 @@ async function copyDatabase(template: string): Promise<string> {
 /** Connections stay open between tests, because a new one takes longer than most tests. */
 const connections = new Map<string, Pools>()
 
-function openConnections(name: string): Pools {
-  const pools = connections.get(name) ?? openPools(databaseUrl(name), { max: 4 })
+function openConnections(name: string, max = 4): Pools {
+  const pools = connections.get(name) ?? refuseUnportable(openPools(databaseUrl(name), { max }))
   connections.set(name, pools)
   return pools
 }
@@ -67,7 +87,9 @@ async function closeConnections(name: string): Promise<void> {
 /** With a `template`, another test can use the database once the store is closed. */
 function openTemporary(name: string, template: string | null): Store {
   const pools = openConnections(name)
-  const store = openStore(databaseUrl(name), { postgres: { pools } })
+  const store = openStore(databaseUrl(name), {
+    postgres: { pools, ...(isHostile && { beforeCommit: failFirstAttempt }) },
+  })
   let isClosed = false
   return {
     ...store,
@@ -87,9 +109,9 @@ function openTemporary(name: string, template: string | null): Store {
 const databaseOf = (store: Store): string => store.url.split('/').at(-1) as string
 
 /** A new empty store. */
-export async function openEmpty(): Promise<Store> {
-  if (!isPostgres) return openStore('sqlite::memory:')
-  const name = newName()
+export async function openEmpty(engine: Engine = testEngine): Promise<Store> {
+  if (engine === 'sqlite') return openStore('sqlite::memory:')
+  const name = newName('test')
   await administrate(`create database ${name}`)
   return openTemporary(name, null)
 }
@@ -102,16 +124,16 @@ function imageName(image: Image): { database: string; schema: string } {
 
 /** An image of the present state of the store. */
 export async function imageOf(store: Store): Promise<Image> {
-  if (!isPostgres) return store.image()
+  if (store.dialect.name === 'sqlite') return store.image()
   const database = databaseOf(store)
-  const schema = `kept_${randomUUID().slice(0, 8)}`
+  const schema = newName('kept')
   await inDatabase(database, copyTables, `call accord_test_keep('${schema}')`)
   return Buffer.from(`${database}.${schema}`)
 }
 
 /** Keeps the store as a database that can be copied. Only its image is of use afterwards. */
 export async function closeAsTemplate(store: Store): Promise<void> {
-  if (!isPostgres) return store.close()
+  if (store.dialect.name === 'sqlite') return store.close()
   const database = databaseOf(store)
   await closeConnections(database)
   await administrate(
@@ -123,7 +145,7 @@ export async function closeAsTemplate(store: Store): Promise<void> {
 /** Brings the store back to the image and opens it anew. */
 export async function reopen(store: Store, image: Image): Promise<Store> {
   await store.close()
-  if (!isPostgres) return openImage(image)
+  if (isOfSqlite(image)) return openImage(image)
   const { database, schema } = imageName(image)
   const name = databaseOf(store)
   if (!(await hasSchema(name, schema))) return openImage(image)

@@ -23,6 +23,11 @@ let count = 0
 /** A number that no other call gets, for values that must be unique. */
 export const unique = (): number => ++count
 
+/** Lets a second world get the same numbers as a first one. */
+export const restartUnique = (): void => {
+  count = 0
+}
+
 /** The id of a record to refer to; undefined leaves the reference out. */
 export type Known = (entity: string) => number | undefined
 

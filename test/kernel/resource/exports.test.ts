@@ -13,6 +13,7 @@ import { unescapeFormula } from '../../../src/kernel/resource/csv-cells.ts'
 import { handlers } from '../../../src/operations.ts'
 import { fill, follow, pathOf } from '../../properties/data.ts'
 import { type Caller, start, startServer, type TestServer } from '../../support/app.ts'
+import { isPostgres } from '../../support/engine.ts'
 import { given } from '../../support/given.ts'
 import { addProducts } from '../../support/products.ts'
 import {
@@ -369,7 +370,8 @@ describe('a CSV', () => {
   })
 })
 
-describe('an export of 30,000 products from a database on disk', () => {
+// test/postgres/snapshots.test.ts is about long reads on PostgreSQL.
+describe.runIf(!isPostgres)('an export of 30,000 products from a database on disk', () => {
   const folder = mkdtempSync(join(tmpdir(), 'accord-export-'))
   const open: { opened: number; closed: number } = { opened: 0, closed: 0 }
   const count = 30_000

@@ -1,0 +1,103 @@
+// Whether two replies to the same request are the same. Every exception is here, with its reason.
+import { isDeepStrictEqual } from 'node:util'
+import type { Wanted } from '../fuzz/requests.ts'
+
+export interface Reply {
+  status: number
+  headers: Readonly<Record<string, string>>
+  bytes: Buffer
+}
+
+/** A reply, or the error with which `inject` ended. */
+export type Outcome = Reply | Error
+
+const excerptLength = 1_200
+
+/** Returns the differences between the reply of SQLite and the reply of PostgreSQL. */
+export function differences(operation: string | null, wanted: Wanted, sqlite: Outcome, postgres: Outcome): string[] {
+  if (sqlite instanceof Error || postgres instanceof Error) {
+    const [one, other] = [String(sqlite), String(postgres)]
+    const areSame = sqlite instanceof Error && postgres instanceof Error && one === other
+    return areSame ? [] : [difference('outcome', short(sqlite), short(postgres))]
+  }
+  const found: string[] = []
+  if (sqlite.status !== postgres.status) found.push(difference('status', sqlite.status, postgres.status))
+  found.push(...headerDifferences(sqlite, postgres))
+  const [one, other] = [bodyOf(operation, wanted, sqlite), bodyOf(operation, wanted, postgres)]
+  if (!isDeepStrictEqual(one, other)) found.push(bodyDifference(one, other))
+  return found
+}
+
+const short = (outcome: Outcome): string =>
+  outcome instanceof Error ? String(outcome) : `${outcome.status} ${outcome.bytes.subarray(0, 300)}`
+
+export const difference = (what: string, sqlite: unknown, postgres: unknown): string =>
+  `${what}:\n  sqlite   ${textOf(sqlite)}\n  postgres ${textOf(postgres)}`
+
+const textOf = (value: unknown): string =>
+  (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')).slice(0, excerptLength)
+
+/** The time of the machine. */
+const ofTheMachine = new Set(['date'])
+/** They follow from the body; an exception for a body is one for them. */
+const ofTheBody = new Set(['etag', 'content-length'])
+
+function headerDifferences(sqlite: Reply, postgres: Reply): string[] {
+  const haveSameBody = sqlite.bytes.equals(postgres.bytes)
+  const names = new Set([...Object.keys(sqlite.headers), ...Object.keys(postgres.headers)])
+  return [...names]
+    .filter((name) => !ofTheMachine.has(name) && (haveSameBody || !ofTheBody.has(name)))
+    .filter((name) => String(sqlite.headers[name]) !== String(postgres.headers[name]))
+    .map((name) => difference(`header ${name}`, sqlite.headers[name], postgres.headers[name]))
+}
+
+type Body = Record<string, unknown>
+
+/** Operations whose bodies may differ, with a function that keeps what must be the same. */
+export const exceptions: Readonly<Record<string, (body: Body, wanted: Wanted) => unknown>> = {
+  // BM25 and ts_rank score differently. The same records are found; when not all of them fit into
+  // the reply, their number is the same.
+  searchRecords: (body, { url }) => {
+    const hits = (body.data ?? []) as { type: string; id: number; score: number }[]
+    if (!Array.isArray(body.data)) return body
+    const size = Number(/[?&]per_page=(\d+)/.exec(url)?.[1] ?? 10)
+    if (hits.length >= size) return { ...body, data: hits.length }
+    const key = ({ type, id }: { type: string; id: number }): string => `${type} ${id}`
+    return {
+      ...body,
+      data: hits.map(({ score: _score, ...hit }) => hit).sort((one, other) => (key(one) < key(other) ? -1 : 1)),
+    }
+  },
+}
+
+/** How long a call of a webhook took, in milliseconds. */
+const measured = /("duration_ms":)\d+/g
+/**
+ * The request id of work in the background is a random UUID, and how many UUIDs a worker has drawn
+ * before depends on the turns of the event loop. Request ids of requests are compared as headers.
+ */
+const requestIds = /("request_?[iI]d":)"[^"]*"/g
+/** Masks what depends on the machine. */
+export const comparable = (text: string): string => text.replaceAll(measured, '$1').replaceAll(requestIds, '$1')
+
+function bodyOf(operation: string | null, wanted: Wanted, { headers, bytes }: Reply): unknown {
+  // The figures of a process: connections, statements, the size of the database.
+  if (operation === 'getMetrics') return undefined
+  const isJson = /[/+]json\b/.test(headers['content-type'] ?? '')
+  const text = comparable(bytes.toString('latin1'))
+  const exception = operation === null ? undefined : exceptions[operation]
+  if (!isJson || !exception) return text
+  return exception(JSON.parse(bytes.toString()) as Body, wanted)
+}
+
+/** The two bodies around the first place where they differ. */
+export function bodyDifference(one: unknown, other: unknown, what = 'body'): string {
+  const [first, second] = [one, other].map((each) => (typeof each === 'string' ? each : JSON.stringify(each))) as [
+    string,
+    string,
+  ]
+  let at = 0
+  while (at < first.length && first[at] === second[at]) at++
+  const from = Math.max(0, at - 300)
+  return difference(`${what} from ${from}`, first.slice(from, at + 300), second.slice(from, at + 300))
+}
