@@ -79,6 +79,33 @@ describe('readConfig', () => {
     expect(warnings.join('\n')).toMatch(/^ACCORD_RESPONSE_CACHE_MB is ignored.*\nACCORD_REPLY_MEMORY_MB is ignored/)
   })
 
+  it('refuses an unknown variable, suggests a setting and shows no value', () => {
+    const environment = { ACCORD_STATEFUL_DOMAIN: 'a-value', ACCORD_COLOR: 'a-value', ACCORD_PORT: '80' }
+    expect(() => readConfig(environment)).toThrow(ConfigError)
+    expect(() => readConfig(environment)).toThrow(
+      [
+        'ACCORD_COLOR is not a setting.',
+        'ACCORD_STATEFUL_DOMAIN is not a setting. Did you mean ACCORD_STATEFUL_DOMAINS?',
+        'To list all settings, run: accord serve --help',
+      ].join('\n'),
+    )
+    expect(() => readConfig({ ACCORD_RESPONSE_CACHE_MBS: '1' })).toThrow(/is not a setting\.\n/)
+  })
+
+  it('accepts variables of listener modules, of tests, of Kubernetes services, of others, and empty ones', () => {
+    const environment = {
+      ACCORD_EXT_REGION: 'eu',
+      ACCORD_TEST_ENGINE: 'postgres',
+      ACCORD_CRM_SERVICE_HOST: '10.0.0.7',
+      ACCORD_CRM_SERVICE_PORT_HTTP: '80',
+      ACCORD_CRM_PORT: 'tcp://10.0.0.7:80',
+      ACCORD_CRM_PORT_80_TCP_ADDR: '10.0.0.7',
+      accord_port: '1',
+      ACCORD_COLOR: '',
+    }
+    expect(readConfig(environment)).toEqual(readConfig({}))
+  })
+
   it('keeps spaces at the ends of a password, and of nothing else', () => {
     const { config } = readConfig({ ACCORD_ADMIN_PASSWORD: ' a password ', ACCORD_APP_NAME: ' Sales ' })
     expect(config).toMatchObject({ adminPassword: ' a password ', appName: 'Sales' })
