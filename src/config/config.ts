@@ -108,13 +108,3 @@ export function environment(parse: (text: string) => Environment): Environment {
  * error may come from reading the settings.
  */
 export const isDebugging = (): boolean => /^(debug|trace)$/.test(process.env.ACCORD_LOG_LEVEL ?? '')
-
-/**
- * Returns the hosts that users may sign in from with a cookie (DOMAIN 6.2). `port` is the port of
- * the server.
- */
-export function statefulDomains(config: Config, port: number): string[] {
-  if (config.statefulDomains.length > 0) return config.statefulDomains
-  const local = ['localhost', '127.0.0.1', '[::1]'].flatMap((host) => [host, `${host}:${port}`])
-  return config.appUrl ? [...local, new URL(config.appUrl).host] : local
-}

@@ -2,10 +2,11 @@
 // still work.
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'
+import { ConfigError, readConfig } from '../../src/config/config.ts'
 import type { Setting } from '../../src/config/setting.ts'
 import { settings } from '../../src/config/settings.ts'
 import { envTemplate, settingsHelp } from '../../src/config/settings-text.ts'
+import { signInWarning, statefulDomains } from '../../src/config/sign-in-hosts.ts'
 
 const listed = Object.values<Setting>(settings)
 
@@ -153,6 +154,27 @@ describe('statefulDomains', () => {
       'crm.example.com',
     ])
     expect(statefulDomains({ ...config, statefulDomains: ['*'] }, 8123)).toEqual(['*'])
+  })
+})
+
+describe('signInWarning', () => {
+  const warningOf = (environment: Record<string, string>) => signInWarning(readConfig(environment).config)
+
+  it('names host and setting when other machines may call but their users cannot sign in', () => {
+    for (const host of ['0.0.0.0', '::', '192.168.1.5'])
+      expect(warningOf({ ACCORD_HOST: host })).toMatch(
+        new RegExp(
+          `^ACCORD_HOST is ${host}, .* ACCORD_STATEFUL_DOMAINS=localhost,127.0.0.1,\\[::1\\],crm.example.com$`,
+        ),
+      )
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_APP_URL: 'http://localhost:8000' })).not.toBeNull()
+  })
+
+  it('is absent on the loopback, and when a host is named', () => {
+    expect(warningOf({})).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '::1' })).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_STATEFUL_DOMAINS: '*' })).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_APP_URL: 'https://crm.example.com' })).toBeNull()
   })
 })
 

@@ -1,7 +1,7 @@
 // The hints of `accord doctor` about settings. Each such setting is valid, but risky in combination
 // with another setting. The server starts regardless.
-import { isIP } from 'node:net'
-import { type Config, statefulDomains } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
+import { isLoopback, signInWarning, statefulDomains } from '../../config/sign-in-hosts.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
@@ -14,9 +14,6 @@ export function checkSettings(config: Config): CheckResult {
     ...inboundMailHints(config),
   ].map((sentence) => new Hint(sentence))
 }
-
-const isLoopback = (host: string): boolean =>
-  /^(localhost|.*\.localhost|\[?::1\]?)$/.test(host) || (isIP(host) === 4 && host.startsWith('127.'))
 
 function addressHints({ env, host, appUrl }: Config): string[] {
   const found: string[] = []
@@ -38,8 +35,10 @@ function addressHints({ env, host, appUrl }: Config): string[] {
   return found
 }
 
-/** Returns a hint when users cannot sign in at the public address. */
+/** Returns a hint when users cannot sign in at the public address, or only on this machine. */
 function signInHints(config: Config): string[] {
+  const warning = signInWarning(config)
+  if (warning !== null) return [warning]
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)
   const domains = statefulDomains(config, config.port)
