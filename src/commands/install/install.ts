@@ -122,18 +122,20 @@ function writeEnvironmentFile(folder: string): boolean {
  * Prints the administrator and the password. Must be called before a step that may fail, because
  * the password is shown only once.
  */
-export function printAdmin({ email, password }: { email: string; password: string | null }): void {
-  console.log(`\n  Administrator  ${email}`)
-  console.log(
-    `  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`,
-  )
+function printAdmin(admin: NonNullable<Installed['admin']>): void {
+  console.log(`\n  Administrator  ${admin.email}`)
+  console.log(`  Password       ${passwordText(admin)}\n`)
 }
+
+/** Returns the password for a person, who sees it only once. */
+export const passwordText = ({ password }: NonNullable<Installed['admin']>): string =>
+  password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`
 
 /**
  * Prints the address that a mail service posts inbound e-mails to. The address contains a secret,
- * so `accord start` prints it only at the first start.
+ * so `accord start` does not print it.
  */
-export function printInboundUrl(config: Config): void {
+function printInboundUrl(config: Config): void {
   if (config.mailReceiver !== 'sendgrid') return
   const base = config.appUrl ?? `http://localhost:${config.port}`
   const secret = inboundSecretOf(config.inboundSecret, createEncryption(getOrCreateSecret(config).secret))
