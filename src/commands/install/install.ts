@@ -16,6 +16,7 @@ import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { rebuildSearch } from '../rebuild-search.ts'
+import { type ReportOptions, report } from '../report.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
@@ -30,18 +31,20 @@ export interface Installed {
 
 export async function installCommand(
   config: Config,
-  options: { new?: boolean; newSecret?: boolean } = {},
+  options: { new?: boolean; newSecret?: boolean } & ReportOptions = {},
 ): Promise<void> {
-  if (options.new)
-    for (const folder of await moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
+  const moved = options.new ? await moveInstallationAside(config) : []
   const store = await openData(config)
   try {
     const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
-    for (const sentence of done) console.log(sentence)
-    if (done.length === 0) console.log(`Everything is already installed in ${config.dataDir}.`)
-    if (admin) printAdmin(admin)
-    printInboundUrl(config)
-    console.log('To start the server, run: accord serve')
+    const inbound = inboundUrl(config)
+    report(options, { data_dir: config.dataDir, moved_to: moved, done, administrator: admin, inbound_url: inbound }, [
+      ...moved.map((folder) => `Moved the former data to ${folder}.`),
+      ...(done.length > 0 ? done : [`Everything is already installed in ${config.dataDir}.`]),
+      ...(admin ? [adminText(admin)] : []),
+      ...(inbound === null ? [] : [inboundText(inbound)]),
+      'To start the server, run: accord serve',
+    ])
   } finally {
     await store.close()
   }
@@ -118,27 +121,23 @@ function writeEnvironmentFile(folder: string): boolean {
   }
 }
 
-/**
- * Prints the administrator and the password. Must be called before a step that may fail, because
- * the password is shown only once.
- */
-function printAdmin(admin: NonNullable<Installed['admin']>): void {
-  console.log(`\n  Administrator  ${admin.email}`)
-  console.log(`  Password       ${passwordText(admin)}\n`)
-}
+const adminText = (admin: NonNullable<Installed['admin']>): string =>
+  `\n  Administrator  ${admin.email}\n  Password       ${passwordText(admin)}\n`
 
 /** Returns the password for a person, who sees it only once. */
 export const passwordText = ({ password }: NonNullable<Installed['admin']>): string =>
   password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`
 
 /**
- * Prints the address that a mail service posts inbound e-mails to. The address contains a secret,
- * so `accord start` does not print it.
+ * Returns the address that a mail service posts inbound e-mails to; null when a mailbox is polled.
+ * The address contains a secret, so `accord start` does not print it.
  */
-function printInboundUrl(config: Config): void {
-  if (config.mailReceiver !== 'sendgrid') return
+function inboundUrl(config: Config): string | null {
+  if (config.mailReceiver !== 'sendgrid') return null
   const base = config.appUrl ?? `http://localhost:${config.port}`
   const secret = inboundSecretOf(config.inboundSecret, createEncryption(getOrCreateSecret(config).secret))
-  console.log(`  Inbound mail   ${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`)
-  console.log('                 Give this address to the mail service, and keep it secret.\n')
+  return `${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`
 }
+
+const inboundText = (url: string): string =>
+  `  Inbound mail   ${url}\n                 Give this address to the mail service, and keep it secret.\n`

@@ -1,0 +1,1 @@
+export async function demoCommand(_o: unknown): Promise<void> {}
