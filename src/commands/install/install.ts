@@ -62,11 +62,19 @@ export async function isEmpty(store: Store): Promise<boolean> {
   )
 }
 
-/** Does all steps of the installation that are missing. Writes .env into `folder`. */
+interface InstallOptions {
+  /** The folder that gets the file .env. */
+  folder?: string
+  acceptSecret?: boolean
+  /** The time of the rows that every installation starts with. */
+  at?: Date
+}
+
+/** Does all steps of the installation that are missing. */
 export async function install(
   config: Config,
   store: Store,
-  { folder = process.cwd(), acceptSecret = false }: { folder?: string; acceptSecret?: boolean } = {},
+  { folder = process.cwd(), acceptSecret = false, at = systemClock.now() }: InstallOptions = {},
 ): Promise<Installed> {
   const done: string[] = []
   if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
@@ -76,7 +84,7 @@ export async function install(
   if (isNew) done.push(`Generated the secret in ${config.dataDir}. Back it up: without it encrypted values are lost.`)
   if (migrated.length > 0)
     done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
-  const admin = await seedOnce(config, store)
+  const admin = await seedOnce(config, store, at)
   if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
   if (publishContract(config)) done.push('Published the contract for the documentation.')
   markInstalled(config, await installationOf(store))
@@ -95,12 +103,12 @@ function refuseWeak(password: string, email: string): void {
   throw new ConfigError('ACCORD_ADMIN_PASSWORD', `${weakness.charAt(0).toLowerCase()}${weakness.slice(1)}`)
 }
 
-async function seedOnce(config: Config, store: Store): Promise<Installed['admin']> {
+async function seedOnce(config: Config, store: Store, at: Date): Promise<Installed['admin']> {
   if (!(await isEmpty(store))) return null
   const password = config.adminPassword ?? randomPassword()
   const email = config.adminEmail
   const adminPasswordHash = await hashPassword(config, password)
-  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
+  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(at) })
   return { email, password: config.adminPassword === null ? password : null }
 }
 
