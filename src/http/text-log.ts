@@ -44,7 +44,7 @@ function readable(entry: Record<string, unknown>, paint: Paint): string {
   const isQuiet = isRequest && Number(entry.status) < 400
   const hidden = [...everywhere, ...(isRequest ? ofRequest : []), ...(isQuiet ? ['request_id'] : [])]
   const fields = Object.entries(entry)
-    .filter(([key]) => !hidden.includes(key))
+    .filter(([key, value]) => !hidden.includes(key) && value !== null)
     .map(([key, value]) => `${plain(key)}=${typeof value === 'string' ? plain(value) : plain(JSON.stringify(value))}`)
   const head = [paint('dim', clock), said, paint('dim', fields.join(' '))].filter(Boolean).join(' ')
   return [head, ...errorLines(err)].join('\n')

@@ -10,7 +10,7 @@ const request = { operation: 'listLeads', method: 'GET', path: '/api/admin/leads
 
 describe('a line of the log at a terminal', () => {
   it('of a request says what was asked and answered', () => {
-    expect(lineOf({ ...request, request_id: 'r-1', user: 1, msg: 'answered' })).toBe(
+    expect(lineOf({ ...request, request_id: 'r-1', user: 1, token: null, msg: 'answered' })).toBe(
       '09:30:05 GET    /api/admin/leads 200 12 ms listLeads user=1\n',
     )
   })

@@ -127,7 +127,7 @@ interface Envelope {
     entity_type?: string
     entity_id?: number
     name?: string
-    after?: { title?: string; name?: string; subject?: string }
+    entity?: { title?: string; name?: string; subject?: string }
   }
 }
 
@@ -135,9 +135,9 @@ interface Envelope {
 function summaryOf(body: string): { name: string; about: string } {
   try {
     const { type, data = {} } = JSON.parse(body) as Envelope
-    const { entity_type: entity = '', entity_id: id, after } = data
-    const label = after?.title ?? after?.name ?? after?.subject ?? ''
-    return { name: type ?? data.name ?? 'webhook', about: `${entity} ${id ?? ''} ${label}`.trim() }
+    const { entity_type: entityType = '', entity_id: id, entity } = data
+    const label = entity?.title ?? entity?.name ?? entity?.subject ?? ''
+    return { name: type ?? data.name ?? 'webhook', about: `${entityType} ${id ?? ''} ${label}`.trim() }
   } catch {
     return { name: 'webhook', about: body.slice(0, 80) }
   }

@@ -33,10 +33,11 @@ export interface Demo extends Running {
 
 export async function demoCommand(options: { port: string }): Promise<void> {
   const elapsedMs = stopwatch()
+  const port = portIn(options.port)
   const end = (): never => process.exit(interrupted)
   for (const signal of endings) process.once(signal, end)
   console.log('Inventing a company with 90 days of sales…')
-  const demo = await startDemo(portIn(options.port))
+  const demo = await startDemo(port)
   for (const signal of endings) process.off(signal, end)
   closeOnSignals(demo)
   const { url, catcher } = demo
@@ -58,8 +59,12 @@ function portIn(text: string): number {
   return port
 }
 
-/** Starts the demo. Close it, or end the process, and its folder is removed. */
-export async function startDemo(port: number, now = systemClock.now()): Promise<Demo> {
+/**
+ * Starts the demo. Close it, or end the process, and its folder is removed. A test changes some of
+ * its settings.
+ */
+export async function startDemo(port: number, changes: Partial<Config> = {}): Promise<Demo> {
+  const now = systemClock.now()
   const folder = mkdtempSync(join(tmpdir(), 'accord-demo-'))
   const remove = (): void => rmSync(folder, { recursive: true, force: true })
   process.once('exit', remove)
@@ -67,7 +72,7 @@ export async function startDemo(port: number, now = systemClock.now()): Promise<
   try {
     const mails = join(folder, 'mails')
     catcher = await startCatcher({ host, port: port === 0 ? 0 : port + 1, mails })
-    const config = demoConfig(folder, mails, port)
+    const config = { ...demoConfig(folder, mails, port), ...changes }
     const store = await openData(config)
     await install(config, store, { folder, at: new Date(now.getTime() - storyMs) })
     await fill(config, store, catcher, now)

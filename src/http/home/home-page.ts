@@ -55,9 +55,10 @@ export function homePage({ appName }: Config, base: string): { html: string; hea
 <p>A CRM with an HTTP API: leads in pipelines, persons and organizations, quotes, products, activities and e-mail.</p>
 <p class="quiet">This server has no other user interface. Programs, and the documentation page, are its clients.</p>
 <ul>
-<li><a href="${href(links.documentation)}">Documentation</a><span>Every operation, with “Try it out”</span></li>
+<li><a href="${href(links.documentation)}">Documentation</a><span>Every operation, to try out</span></li>
 <li><a href="${href(links.sign_in)}">Sign in</a><span>A session for this browser</span></li>
-<li><a href="${href(links.openapi_json)}">Contract</a> or <a href="${href(links.openapi_yaml)}">as YAML</a><span>OpenAPI 3.1, for client generators</span></li>
+<li><a href="${href(links.openapi_json)}">Contract as JSON</a><span>OpenAPI 3.1, for generators</span></li>
+<li><a href="${href(links.openapi_yaml)}">Contract as YAML</a><span>The same, for readers</span></li>
 <li><a href="${href(links.problem_codes)}">Problem codes</a><span>Every error and what to do</span></li>
 <li><a href="${href(links.readiness)}">Health</a><span>Database, worker, mail and disk</span></li>
 </ul>
