@@ -15,7 +15,7 @@ export function statefulDomains(config: Config, port: number): string[] {
   return config.appUrl ? [...local, new URL(config.appUrl).host] : local
 }
 
-export const isLoopback = (host: string): boolean =>
+export const isLoopbackName = (host: string): boolean =>
   /^(localhost|.*\.localhost|\[?::1\]?)$/.test(host) || (isIP(host) === 4 && host.startsWith('127.'))
 
 /**
@@ -24,7 +24,7 @@ export const isLoopback = (host: string): boolean =>
  */
 export function signInWarning(config: Config): string | null {
   const { host, appUrl } = config
-  const isNamed = config.statefulDomains.length > 0 || (appUrl !== null && !isLoopback(new URL(appUrl).hostname))
-  if (isLoopback(host) || isNamed) return null
+  const isNamed = config.statefulDomains.length > 0 || (appUrl !== null && !isLoopbackName(new URL(appUrl).hostname))
+  if (isLoopbackName(host) || isNamed) return null
   return `ACCORD_HOST is ${host}, which accepts calls from other machines, but users can sign in at localhost only: a sign-in at any other host gets 401. Name the host that users type, for example ACCORD_STATEFUL_DOMAINS=${[...localHosts, 'crm.example.com'].join(',')}`
 }

@@ -1,5 +1,5 @@
 // Refuses variables that look like a setting but are none. A misspelled setting would otherwise
-// have no effect, and nobody would notice.
+// have no effect, without a message.
 import { nearest } from '../contract/input/did-you-mean.ts'
 import { ConfigError } from './parsers.ts'
 

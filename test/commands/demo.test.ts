@@ -1,7 +1,8 @@
-// The demo: an invented company whose data are as real use leaves them, with pages of what it sent.
-// It listens on the loopback only and leaves nothing behind.
+// The demo: an invented company whose data are as real use leaves them, with pages that show its e-mails and
+// webhooks. It listens on the loopback only and leaves nothing behind.
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Demo, startDemo } from '../../src/commands/demo/demo.ts'
 import { until } from '../support/until.ts'
@@ -27,15 +28,24 @@ afterAll(async () => {
   expect(existsSync(demo.folder)).toBe(false)
 })
 
+/** Asks again while the server refuses work, as on a machine that runs other tests. */
+async function ask(path: string, options: RequestInit): Promise<Response> {
+  for (;;) {
+    const answer = await fetch(`${demo.url}/api/admin${path}`, options)
+    if (answer.status !== 503) return answer
+    await setTimeout(1_000)
+  }
+}
+
 const post = async (path: string, body: object) => {
   const headers = { accept: 'application/json', 'content-type': 'application/json', authorization: `Bearer ${token}` }
-  const answer = await fetch(`${demo.url}/api/admin${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  const answer = await ask(path, { method: 'POST', headers, body: JSON.stringify(body) })
   return (await answer.json()) as { data: any }
 }
 
 async function list(path: string): Promise<any[]> {
   const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
-  const answer = await fetch(`${demo.url}/api/admin${path}`, { headers })
+  const answer = await ask(path, { headers })
   expect([path, answer.status]).toEqual([path, 200])
   return ((await answer.json()) as { data: any[] }).data
 }
@@ -76,8 +86,11 @@ describe('accord demo', () => {
   })
 
   it('joins replies of customers to the e-mails that they answer', async () => {
-    const replies = (await list('/emails?per_page=100&q=Re')).filter(({ parent_id }) => parent_id !== null)
-    expect(replies.length).toBeGreaterThan(5)
+    // The list shows the first e-mail of each thread.
+    const first = (await list('/emails?per_page=100')).filter(({ user_type }) => user_type === 'admin').at(-1)
+    const thread = await list(`/emails/${first.id}/thread`)
+    expect(thread.map(({ user_type }) => user_type)).toEqual(['admin', 'person'])
+    expect(thread[1].subject).toBe(`Re: ${first.subject}`)
   })
 
   it('has no work left and no job that failed', async () => {

@@ -32,7 +32,7 @@ const examplesIn = (help: string): string[] =>
     .split('\n')
     .map((line) => line.trim())
 
-/** The words that the shell gives to the last `accord` of a line; a redirection or pipe ends them. */
+/** The words after the last `accord` of a line, up to a redirection or pipe. */
 function wordsOf(line: string): string[] {
   const [, rest = ''] = /.*\baccord (.*?)(?: [>|].*|\))?$/.exec(line) ?? []
   return [...rest.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(

@@ -30,7 +30,7 @@ it('prints its addresses, reads no settings, and leaves nothing behind', { timeo
   expect(existsSync(join(folder, 'data')) || existsSync(join(folder, '.env'))).toBe(false)
 })
 
-it('names the option for a port that is no port', async () => {
+it('names the option for a wrong port', async () => {
   const { code, stdout, stderr } = await accord(folder, ['demo', '--port', 'x'], { TMPDIR: temporary })
   expect([code, stdout]).toEqual([1, ''])
   expect(stderr).toBe('--port must be a whole number from 0 to 65534, not "x". 0 takes free ports.\n')

@@ -131,7 +131,7 @@ interface Envelope {
   }
 }
 
-/** Returns the name of the event and the record of a webhook; its first characters if it is none. */
+/** Returns the event and the record of a webhook, or the beginning of another body. */
 function summaryOf(body: string): { name: string; about: string } {
   try {
     const { type, data = {} } = JSON.parse(body) as Envelope

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { isLoopback } from '../../config/sign-in-hosts.ts'
+import { isLoopbackName } from '../../config/sign-in-hosts.ts'
 import { systemClock } from '../../kernel/runtime/clock.ts'
 import { parseMail } from '../../mail/parse/parse.ts'
 import { CommandError } from '../command-error.ts'
@@ -62,7 +62,7 @@ export async function startCatcher(options: { host: string; port: number; mails:
 async function answer(request: IncomingMessage, mails: string, webhooks: CaughtWebhook[]): Promise<Page> {
   // A page of another site must not read the e-mails under a host name of its own (DNS rebinding).
   const host = request.headers.host ?? ''
-  if (!URL.canParse(`http://${host}`) || !isLoopback(new URL(`http://${host}`).hostname))
+  if (!URL.canParse(`http://${host}`) || !isLoopbackName(new URL(`http://${host}`).hostname))
     return { status: 421, html: 'Call this page by 127.0.0.1.' }
   const { pathname } = new URL(request.url ?? '/', 'http://localhost')
   if (request.method === 'POST' && pathname === '/webhooks') return catchWebhook(request, webhooks)

@@ -1,5 +1,5 @@
 // The invented company of `accord demo`: Brightwater Instruments sells sensors for water quality.
-// All names are invented; the domains end in .example, which nobody can own.
+// All names are invented; the domains end in .example, which are reserved.
 
 export interface Seller {
   name: string
@@ -12,7 +12,7 @@ export const sellers: readonly Seller[] = [
   { name: 'Aiko Tanaka', email: 'aiko@brightwater.example' },
 ]
 
-export const products = [
+export const demoProducts = [
   { sku: 'BW-PH1', name: 'pH sensor PH1', price: 420, quantity: 180, description: 'Glass-free electrode, IP68.' },
   { sku: 'BW-OX2', name: 'Oxygen sensor OX2', price: 690, quantity: 95, description: 'Optical, 10 m cable.' },
   {
@@ -35,7 +35,7 @@ export const products = [
 ] as const
 
 /** Organizations with city, country code, street, domain, and the persons who work there. */
-export const organizations = [
+export const demoOrganizations = [
   [
     'Stadtwerke Lindau',
     'Lindau',
@@ -161,7 +161,7 @@ export const organizations = [
   ],
 ] as const
 
-export const tags = [
+export const demoTags = [
   ['Utility', '#0B6FA8'],
   ['Food & drink', '#2E7D32'],
   ['Aquaculture', '#00838F'],

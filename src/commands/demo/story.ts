@@ -4,11 +4,10 @@
 import type { App } from '../../app.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
-import { type Api, receiveMail, signIn, submitForm } from './api.ts'
-import { lostReasons, notes, organizations, products, questions, sellers, tags } from './company.ts'
+import { type Api, postMail, signIn, submitForm } from './api.ts'
+import { demoOrganizations, demoProducts, demoTags, lostReasons, notes, questions, sellers } from './company.ts'
+import { asciiName, dateOf, dayMs, hourMs, pick, workingHour } from './story-values.ts'
 
-const dayMs = 24 * 60 * 60_000
-const hourMs = 60 * 60_000
 /** The length of the story in days. */
 const days = 90
 const leadCount = 36
@@ -16,7 +15,7 @@ const leadCount = 36
 /** The seeded stages of the default pipeline. */
 const stage = { followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 
-export interface Stage {
+export interface StorySetting {
   app: App
   /** The time that the application sees; the story moves it. */
   clock: { set(time: Date): void }
@@ -42,7 +41,7 @@ interface Step {
 }
 
 /** Everything that the steps share. */
-interface Cast extends Stage {
+interface Cast extends StorySetting {
   boss: Api
   team: { api: Api; id: number; name: string }[]
   productIds: number[]
@@ -51,7 +50,7 @@ interface Cast extends Stage {
   steps: Step[]
 }
 
-export async function tellStory(setting: Stage): Promise<void> {
+export async function tellStory(setting: StorySetting): Promise<void> {
   const beginning = setting.now.getTime() - days * dayMs
   setting.clock.set(new Date(beginning))
   const cast = await openShop(setting)
@@ -74,7 +73,7 @@ export async function tellStory(setting: Stage): Promise<void> {
 }
 
 /** Creates the users, the catalogue, the organizations and their people. */
-async function openShop(setting: Stage): Promise<Cast> {
+async function openShop(setting: StorySetting): Promise<Cast> {
   const { app, admin } = setting
   const boss = await signIn(app, admin.email, admin.password)
   await boss.call('saveConfiguration', {
@@ -97,9 +96,9 @@ async function openShop(setting: Stage): Promise<Cast> {
   }
   await boss.call('createGroup', { name: 'Field sales', user_ids: team.map(({ id }) => id) })
   const tagIds: number[] = []
-  for (const [name, color] of tags) tagIds.push((await boss.call('createTag', { name, color })).id)
+  for (const [name, color] of demoTags) tagIds.push((await boss.call('createTag', { name, color })).id)
   const productIds: number[] = []
-  for (const product of products) productIds.push((await boss.call('createProduct', product)).id)
+  for (const product of demoProducts) productIds.push((await boss.call('createProduct', product)).id)
   await stock(boss, productIds)
   return { ...setting, boss, team, tagIds, productIds, contacts: await meetPeople(team, tagIds), steps: [] }
 }
@@ -130,7 +129,7 @@ async function stock(boss: Api, productIds: readonly number[]): Promise<void> {
 
 async function meetPeople(team: Cast['team'], tagIds: readonly number[]): Promise<Contact[]> {
   const contacts: Contact[] = []
-  for (const [index, [organization, city, country, street, domain, people]] of organizations.entries()) {
+  for (const [index, [organization, city, country, street, domain, people]] of demoOrganizations.entries()) {
     const { api, id: userId } = pick(team, index)
     const address = { address: street, city, country, postcode: String(10_117 + index * 631) }
     const { id } = await api.call('createOrganization', {
@@ -156,14 +155,6 @@ async function meetPeople(team: Cast['team'], tagIds: readonly number[]): Promis
   return contacts
 }
 
-/** Returns the name for an e-mail address: `Jonas Weber` is `jonas.weber`. */
-const asciiName = (name: string): string =>
-  name
-    .toLowerCase()
-    .normalize('NFD')
-    .replaceAll(/[^a-z ]/g, '')
-    .replaceAll(' ', '.')
-
 /** Plans one lead from its first contact to its end, or to the present. */
 function planLead(cast: Cast, index: number, beginning: number): void {
   const contact = pick(cast.contacts, index * 7 + 3)
@@ -171,7 +162,7 @@ function planLead(cast: Cast, index: number, beginning: number): void {
   const { api } = seller
   const lines = linesOf(index)
   const value = lines.reduce((sum, { quantity, price }) => sum + quantity * price, 0)
-  const main = products[lines[0]?.index ?? 0]
+  const main = demoProducts[lines[0]?.index ?? 0]
   const title = `${lines[0]?.quantity} × ${main?.name} for ${contact.organization}`
   const first = beginning + (1 + (index * (days - 3)) / leadCount) * dayMs
   const plan = (day: number, run: () => Promise<unknown>): void =>
@@ -207,7 +198,7 @@ function planLead(cast: Cast, index: number, beginning: number): void {
   })
   if (index % 3 !== 2)
     plan(3, () =>
-      receiveMail(cast.app, cast.inboundSecret, {
+      postMail(cast.app, cast.inboundSecret, {
         from: `${contact.name} <${contact.email}>`,
         to: `${seller.name} <sales@brightwater.example>`,
         subject: `Re: ${title}`,
@@ -346,7 +337,7 @@ function planForm(cast: Cast): void {
       run: () =>
         submitForm(cast.app, formId, {
           persons: { name, emails: [{ value: `${asciiName(name)}@visitors.example`, label: 'work' }] },
-          leads: { title: `Question about ${products[index]?.name}`, lead_value: 1500 + 700 * index },
+          leads: { title: `Question about ${demoProducts[index]?.name}`, lead_value: 1500 + 700 * index },
         }),
     })
 }
@@ -364,7 +355,7 @@ const planWebhook = (cast: Cast): void =>
   })
 
 interface Line {
-  /** The index in `products`. */
+  /** The index in `demoProducts`. */
   index: number
   quantity: number
   price: number
@@ -372,7 +363,7 @@ interface Line {
 
 function linesOf(index: number): Line[] {
   const sensor = index % 4
-  const line = (at: number, quantity: number): Line => ({ index: at, quantity, price: products[at]?.price ?? 0 })
+  const line = (at: number, quantity: number): Line => ({ index: at, quantity, price: demoProducts[at]?.price ?? 0 })
   return [
     line(sensor, 2 + ((index * 3) % 11)),
     ...(index % 2 === 0 ? [line(4, 1 + (index % 3))] : []),
@@ -383,20 +374,3 @@ function linesOf(index: number): Line[] {
 
 const letterTo = ({ name }: Contact, seller: string, product: string): string =>
   `<p>Dear ${name},</p><p>thank you for your interest in our ${product}. I attach the outline of an offer below and would like to hear what you measure today.</p><p>Kind regards<br>${seller}<br>Brightwater Instruments</p>`
-
-const dateOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
-
-/** Returns a time between 8 and 17 o'clock on that day, or on Monday if it is a weekend. */
-function workingHour(time: number, index: number): number {
-  const date = new Date(time)
-  const weekday = date.getUTCDay()
-  const onward = weekday === 6 ? 2 : weekday === 0 ? 1 : 0
-  const midnight = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + onward)
-  return midnight + (8 + ((index * 5) % 9)) * hourMs + ((index * 17) % 60) * 60_000
-}
-
-function pick<T>(list: readonly T[], index: number): T {
-  const found = list[index % list.length]
-  if (found === undefined) throw new Error('The list is empty.')
-  return found
-}

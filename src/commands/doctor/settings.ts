@@ -1,7 +1,7 @@
 // The hints of `accord doctor` about settings. Each such setting is valid, but risky in combination
 // with another setting. The server starts regardless.
 import type { Config } from '../../config/config.ts'
-import { isLoopback, signInWarning, statefulDomains } from '../../config/sign-in-hosts.ts'
+import { isLoopbackName, signInWarning, statefulDomains } from '../../config/sign-in-hosts.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
@@ -17,7 +17,7 @@ export function checkSettings(config: Config): CheckResult {
 
 function addressHints({ env, host, appUrl }: Config): string[] {
   const found: string[] = []
-  if (env !== 'production' && !isLoopback(host))
+  if (env !== 'production' && !isLoopbackName(host))
     found.push(
       `ACCORD_ENV is ${env}, but ACCORD_HOST ${host} accepts calls from other machines. Set ACCORD_ENV=production.`,
     )
@@ -27,7 +27,7 @@ function addressHints({ env, host, appUrl }: Config): string[] {
     )
   if (env === 'production' && appUrl !== null) {
     const { protocol, hostname } = new URL(appUrl)
-    if (protocol === 'http:' && !isLoopback(hostname))
+    if (protocol === 'http:' && !isLoopbackName(hostname))
       found.push(
         `ACCORD_APP_URL is ${appUrl}: passwords and tokens travel unencrypted. Put a proxy with TLS in front, and use https.`,
       )
@@ -57,7 +57,7 @@ function corsHints(config: Config): string[] {
       found.push(
         `ACCORD_CORS_ORIGINS has ${origin}, but ACCORD_STATEFUL_DOMAINS lacks ${host}: its pages may call the API, but users cannot sign in from them. Add the host to ACCORD_STATEFUL_DOMAINS.`,
       )
-    if (config.env === 'production' && protocol === 'http:' && !isLoopback(hostname))
+    if (config.env === 'production' && protocol === 'http:' && !isLoopbackName(hostname))
       found.push(
         `ACCORD_CORS_ORIGINS has ${origin}: without TLS, an attacker on the network can act as that page. Use https.`,
       )
