@@ -1,11 +1,12 @@
-// `npm run build` compiles the sources into dist and bundles them. `npm start` passes --if-changed:
-// the build is then skipped if dist was built from the same sources.
+// `npm run build` bundles the sources into dist; `npm run types` checks them. `npm start` passes
+// --if-changed: the build is then skipped if dist was built from the same sources. `npm pack`
+// passes --clean, so that the package has no file of an earlier build.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const inputs = ['src', 'db', 'codegen', 'package-lock.json', 'tsconfig.json']
+const inputs = ['src', 'db', 'codegen', 'package-lock.json', 'package.json']
 const stamp = join('dist', '.sources')
 
 /**
@@ -22,20 +23,24 @@ function hashSources() {
   return hash.digest('hex')
 }
 
-function run(...args) {
-  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
-  if (status !== 0) process.exit(status ?? 1)
+/** Returns why dist must be built; null when it is up to date. */
+function reasonToBuild(sources) {
+  if (!process.argv.includes('--if-changed')) return 'as asked'
+  if (!existsSync(join('dist', 'src', 'cli.js'))) return 'because there is no build yet'
+  if (!existsSync(stamp)) return 'because the last build did not end'
+  return readFileSync(stamp, 'utf8') === sources ? null : 'because the sources have changed'
 }
 
 const sources = hashSources()
-const isBuilt =
-  existsSync(join('dist', 'src', 'cli.js')) && existsSync(stamp) && readFileSync(stamp, 'utf8') === sources
-if (!isBuilt || !process.argv.includes('--if-changed')) {
-  console.log('Building…')
+const reason = reasonToBuild(sources)
+if (reason === null) console.log('The build in dist is up to date; starting it.')
+else {
+  console.log(`Building dist, ${reason} (a few seconds).`)
+  if (process.argv.includes('--clean')) rmSync('dist', { recursive: true, force: true })
   // Removes the stamp before the build. An interrupted build then leaves no stamp, so the next
   // build is not skipped.
   rmSync(stamp, { force: true })
-  run(join('node_modules', 'typescript-native', 'bin', 'tsc'), '-p', 'tsconfig.json')
-  run(join('codegen', 'pack.mjs'), 'dist')
+  const { status } = spawnSync(process.execPath, [join('codegen', 'pack.mjs'), 'dist'], { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 1)
   writeFileSync(stamp, sources)
 }

@@ -123,11 +123,10 @@ const { metafile } = await build({
   lineLimit: 160,
   plugins: [keepPlaces],
 })
-if (!existsSync(join(to, 'contract', 'operations.gen.js')))
-  await build({
-    ...common,
-    entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'src/contract/operations.gen' }],
-  })
+await build({
+  ...common,
+  entryPoints: [{ in: 'src/contract/operations.gen.ts', out: 'src/contract/operations.gen' }],
+})
 for (const name of copied) {
   if (!existsSync(join(sources, name))) continue
   mkdirSync(dirname(join(to, name)), { recursive: true })

@@ -5,7 +5,8 @@ import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
 import { eventConsumers, jobs, schedules } from './background.ts'
-import { type Config, statefulDomains } from './config/config.ts'
+import type { Config } from './config/config.ts'
+import { statefulDomains } from './config/sign-in-hosts.ts'
 import { createBackend } from './contract/backend.ts'
 import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
@@ -15,6 +16,7 @@ import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
 import { registerDocs } from './http/docs/docs.ts'
 import { type AnswerError, createErrorHandler, refuseUnknownPath } from './http/error-handler.ts'
+import { registerHome } from './http/home/home.ts'
 import { createPipeline } from './http/pipeline.ts'
 import type { ReplyCheck } from './http/reply-sampling.ts'
 import { registerRequestGuards } from './http/request-guards.ts'
@@ -129,6 +131,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   await compressReplies(http)
   registerRoutes(http, backend)
   http.setNotFoundHandler(refuseUnknownPath)
+  registerHome(http, config)
   await registerDocs(http, { config, services, published: options.published, served: servedContract(options) })
   const warmUp = async (): Promise<void> => {
     await backend.warmUp()

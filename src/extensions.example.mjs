@@ -1,5 +1,6 @@
 // A listener module to copy. To try it: ACCORD_LISTENERS=./src/extensions.example.mjs npm start
-// It refuses sources called "Test", and prints each created setting on standard error.
+// It refuses sources called "Test", and prints each created setting on standard error. Names of
+// environment variables of a listener module begin with ACCORD_EXT_ or with a prefix of its own.
 
 /** @type {import('./extensions.ts').Extension} */
 export default function register(events) {

@@ -5,6 +5,7 @@ import { storageFaultOf } from '../db/storage-errors.ts'
 import type { Store } from '../db/store.ts'
 import { type App, buildApp } from './app.ts'
 import { type Config, ConfigError } from './config/config.ts'
+import { signInWarning } from './config/sign-in-hosts.ts'
 import { loadExtensions } from './extensions.ts'
 import { removeStaleDrafts } from './installation/atomic-file.ts'
 import { migrateData, openData, openPublished } from './installation/data-folder.ts'
@@ -69,6 +70,8 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
     reportContract(app, contract, published()?.hash)
+    const warning = signInWarning(config)
+    if (warning !== null) log.warn({}, warning)
     if (config.mailReceiver === 'sendgrid' && config.inboundOpen)
       log.warn(
         {},

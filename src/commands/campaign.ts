@@ -6,18 +6,23 @@ import { today } from '../kernel/values/format.ts'
 import { processNow } from '../resources/marketing/run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
+import { counted, type ReportOptions, report } from './report.ts'
 
-export function processCampaignsCommand(config: Config, { date }: { date?: string }): Promise<void> {
+export function processCampaignsCommand(
+  config: Config,
+  { date, ...options }: { date?: string } & ReportOptions,
+): Promise<void> {
   if (date !== undefined && canonicalDate(date, 'utc') !== date)
     throw new CommandError(`--date must be a day as YYYY-MM-DD, not "${date}".`)
   return asSystem(config, async (ctx) => {
     const day = date ?? today(ctx.time, config.timezone)
     const { runs, queued, suppressed, failed } = await processNow(ctx, day)
-    const of = runs === 1 ? '1 campaign' : `${runs} campaigns`
-    const mails = queued === 1 ? '1 e-mail' : `${queued} e-mails`
     const rest = [`${suppressed} suppressed`, ...(failed > 0 ? [`${failed} failed`] : [])].join(', ')
-    console.log(`${day}: ${of}, ${mails} queued, ${rest}.`)
-    if (queued > 0 && !ctx.services.mailer.isConfigured)
-      console.log('They stay queued, because no server for outgoing e-mail is set (ACCORD_SMTP_URL).')
+    report(options, { date: day, campaigns: runs, queued, suppressed, failed }, [
+      `${day}: ${counted(runs, 'campaign')}, ${counted(queued, 'e-mail')} queued, ${rest}.`,
+      ...(queued > 0 && !ctx.services.mailer.isConfigured
+        ? ['They stay queued, because no server for outgoing e-mail is set (ACCORD_SMTP_URL).']
+        : []),
+    ])
   })
 }

@@ -1,5 +1,6 @@
 // Reports the failure of a command as one sentence on standard error. The stack is printed only
 // with ACCORD_LOG_LEVEL=debug or trace.
+import { CommanderError } from 'commander'
 import { isDebugging } from '../config/config.ts'
 import { Problem } from '../contract/output/problems.ts'
 
@@ -11,7 +12,15 @@ export class CommandError extends Error {
   }
 }
 
+/** The exit code for a command line that cannot be understood. */
+const usageExitCode = 2
+
 export function reportFailure(error: unknown): void {
+  if (error instanceof CommanderError) {
+    // commander has printed its message, or the requested help or version.
+    process.exitCode = error.exitCode === 0 ? 0 : usageExitCode
+    return
+  }
   console.error(sentenceOf(error))
   if (isDebugging()) console.error(error)
   process.exitCode = 1

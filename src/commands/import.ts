@@ -15,8 +15,9 @@ import { runNow } from '../resources/data-transfer/start-run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 import { showProgress } from './progress.ts'
+import { type ReportOptions, report } from './report.ts'
 
-interface Options {
+interface Options extends ReportOptions {
   type: string
   action: string
   skipErrors?: boolean
@@ -33,19 +34,21 @@ export async function importCommand(config: Config, path: string, options: Optio
   await asSystem(config, async (system) => {
     const ctx = { ...system, user: await actor(system, config, options.as) }
     const created = await create(ctx, path, options)
-    console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
-    const validated = await showProgress('Validating', process.stdout, (tell) =>
+    // With --json the standard output has only the result.
+    const progress = options.json ? process.stderr : process.stdout
+    if (!options.json) console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
+    const validated = await showProgress('Validating', progress, (tell) =>
       runNow(ctx, created.id, 'validate', { tell, after: ctx.time }),
     )
     if (validated.state !== 'validated')
-      return failed(ctx, validated, 'The file cannot be imported; nothing was changed.')
-    const done = await showProgress('Importing', process.stdout, (tell) =>
+      return failed(ctx, options, validated, 'The file cannot be imported; nothing was changed.')
+    const done = await showProgress('Importing', progress, (tell) =>
       runNow(ctx, created.id, 'start', { tell, after: ctx.time }),
     )
     if (done.state !== 'completed')
-      return failed(ctx, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
+      return failed(ctx, options, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
     const { created: made, updated, deleted, skipped } = done.summary
-    console.log(`Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`)
+    report(options, resultOf(done), [`Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`])
     tellErrors(ctx, done)
   })
 }
@@ -90,11 +93,17 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
   }
 }
 
-function failed(ctx: Context, { errors, ...rest }: Import, sentence: string): void {
+function failed(ctx: Context, options: ReportOptions, found: Import, sentence: string): void {
+  report(options, resultOf(found), [])
   console.error(sentence)
-  tellErrors(ctx, { errors, ...rest })
+  tellErrors(ctx, found)
   process.exitCode = 1
 }
+
+/** Returns the facts of an import for --json. */
+const resultOf = ({ id, type, state, summary, errors, errors_count, invalid_rows_count }: Import) => ({
+  ...{ id, type, state, ...summary, errors_count, invalid_rows_count, errors },
+})
 
 const maxTold = 10
 

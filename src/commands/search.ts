@@ -4,10 +4,12 @@ import type { Config } from '../config/config.ts'
 import { rebuildSearchOnline } from '../resources/system/search-rebuild.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
+import { type ReportOptions, report, tellPhase } from './report.ts'
 
-export const rebuildSearchCommand = (config: Config): Promise<void> =>
+export const rebuildSearchCommand = (config: Config, options: ReportOptions = {}): Promise<void> =>
   asSystem(config, async (ctx) => {
+    tellPhase('Reading all records…')
     const count = await rebuildSearchOnline(ctx)
     if (count === null) throw new CommandError('Another process is rebuilding the search index. Wait until it is done.')
-    console.log(`Indexed ${count} records.`)
+    report(options, { indexed: count }, [`Indexed ${count} records.`])
   })

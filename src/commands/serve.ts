@@ -1,9 +1,11 @@
 // `accord serve` starts a server. `accord start` first installs into an empty data folder or
-// migrates an existing one, and prints the addresses.
+// migrates an existing one, and prints what a new user needs.
 import type { Config } from '../config/config.ts'
+import { documentationPath } from '../http/docs/swagger-ui.ts'
+import { signInPath } from '../http/home/links.ts'
 import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'
-import { install, isEmpty, printAdmin, printInboundUrl } from './install/install.ts'
+import { type Installed, install, isEmpty, passwordText } from './install/install.ts'
 
 export async function serveCommand(config: Config): Promise<Running> {
   const running = await startServer(config)
@@ -13,20 +15,32 @@ export async function serveCommand(config: Config): Promise<Running> {
 
 export async function startCommand(config: Config): Promise<Running> {
   const store = await openData(config)
+  let admin: Installed['admin'] = null
   try {
     const isFresh = await isEmpty(store)
-    const { done, admin } = await install(config, store)
-    for (const sentence of done) console.log(sentence)
-    if (isFresh) console.log(`Accord CRM is installed in ${config.dataDir}.`)
-    if (admin) printAdmin(admin)
-    if (isFresh) printInboundUrl(config)
+    const installed = await install(config, store)
+    admin = installed.admin
+    if (isFresh) console.log(`Installed Accord CRM into ${config.dataDir}.`)
+    else for (const sentence of installed.done) console.log(sentence)
   } catch (error) {
     await store.close()
     throw error
   }
-  const running = await startServer(config, store)
-  closeOnSignals(running)
-  console.log(`\n  Base URL       ${running.url}`)
-  console.log(`  Documentation  ${running.url}/api/admin/documentation\n`)
-  return running
+  try {
+    const running = await startServer(config, store)
+    closeOnSignals(running)
+    printAddresses(running.url, admin)
+    return running
+  } catch (error) {
+    // The password is shown only once, also when the port is taken.
+    if (admin) console.log(`\n  Sign-in        ${admin.email}\n  Password       ${passwordText(admin)}\n`)
+    throw error
+  }
+}
+
+function printAddresses(url: string, admin: Installed['admin']): void {
+  console.log(`\n  Documentation  ${url}${documentationPath}`)
+  console.log(`  Sign-in        ${url}${signInPath}${admin === null ? '' : `   as ${admin.email}`}`)
+  if (admin !== null) console.log(`  Password       ${passwordText(admin)}`)
+  console.log('')
 }

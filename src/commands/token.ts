@@ -10,8 +10,9 @@ import { write } from '../kernel/write/write.ts'
 import { presentToken, tokenRows } from '../resources/tokens/rows.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
+import { type ReportOptions, report } from './report.ts'
 
-interface Options {
+interface Options extends ReportOptions {
   email: string
   name: string
   abilities: string
@@ -38,9 +39,11 @@ export async function createTokenCommand(config: Config, options: Options): Prom
     const expiresAt = days === null ? null : daysAfter(ctx.time, days)
     const token = { userId: user.id, name, kind: 'personal', abilities, expiresAt, allowedIps: [] } as const
     let text = ''
+    let tokenId = 0
     await write(ctx, 'user.token.create', { entity: 'tokens', input: { name, abilities } }, async (ctx) => {
       const issued = await issueToken(ctx.db, token, now(ctx))
       text = issued.text
+      tokenId = issued.id
       const row = await tokenRows(ctx).where('tokens.id', '=', issued.id).executeTakeFirstOrThrow()
       return { id: issued.id, entity: { ...presentToken(row) } }
     })
@@ -48,7 +51,7 @@ export async function createTokenCommand(config: Config, options: Options): Prom
       `Token "${name}" for ${user.name}, ${expiresAt === null ? 'never expires' : `expires ${expiresAt}`}; it is shown only now:`,
     )
     // Standard output gets only the token, so that a script can read it.
-    console.log(text)
+    report(options, { id: tokenId, token: text, abilities, expires_at: expiresAt }, [text])
   })
 }
 

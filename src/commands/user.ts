@@ -9,8 +9,9 @@ import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
 import { randomPassword } from './install/install.ts'
 import { askPassword, readPassword } from './password.ts'
+import { type ReportOptions, report } from './report.ts'
 
-interface Creation {
+interface Creation extends ReportOptions {
   name: string
   email: string
   role: string
@@ -33,13 +34,16 @@ export async function createUserCommand(config: Config, options: Creation): Prom
     const role_id = await roleId(ctx, options.role)
     const body = { name, email: options.email, role_id, password, password_confirmation: password }
     const { data } = await handlers.createUser(ctx, { params: {}, query: {} as never, body })
-    console.log(`User ${data.id} created: ${data.name} <${data.email}>`)
-    if (given === undefined) console.log(`Password: ${password}   (shown only now)`)
+    const generated = given === undefined ? password : null
+    report(options, { id: data.id, email: data.email, name: data.name, password: generated }, [
+      `User ${data.id} created: ${data.name} <${data.email}>`,
+      ...(generated === null ? [] : [`Password: ${generated}   (shown only now)`]),
+    ])
   })
 }
 
 /** Prints one line for each user. Tabs separate the fields. */
-export const listUsersCommand = (config: Config): Promise<void> =>
+export const listUsersCommand = (config: Config, options: ReportOptions = {}): Promise<void> =>
   asSystem(config, async ({ db }) => {
     const rows = await db
       .selectFrom('users')
@@ -47,10 +51,15 @@ export const listUsersCommand = (config: Config): Promise<void> =>
       .select(['users.id', 'users.email', 'users.name', 'users.status', 'users.password_hash', 'roles.name as role'])
       .orderBy('users.id')
       .execute()
-    for (const { id, email, name, role, status, password_hash: hash } of rows) {
+    const users = rows.map(({ id, email, name, role, status, password_hash: hash }) => {
       const state = status !== 1 ? 'disabled' : hash === null ? 'invited' : 'active'
-      console.log([id, email, oneLine(name), oneLine(role), state].join('\t'))
-    }
+      return { id, email, name, role, state }
+    })
+    report(
+      options,
+      { users },
+      users.map(({ id, email, name, role, state }) => [id, email, oneLine(name), oneLine(role), state].join('\t')),
+    )
   })
 
 /**
@@ -60,7 +69,7 @@ export const listUsersCommand = (config: Config): Promise<void> =>
 export async function setPasswordCommand(
   config: Config,
   email: string,
-  { generate = false }: { generate?: boolean },
+  { generate = false, ...options }: { generate?: boolean } & ReportOptions,
 ): Promise<void> {
   const given = generate ? undefined : process.stdin.isTTY ? await askPassword() : await readPassword()
   const password = checked(given ?? randomPassword())
@@ -69,20 +78,21 @@ export async function setPasswordCommand(
     await update(ctx, user.id, { password, password_confirmation: password })
     console.error(`The password of ${user.email} is set. All tokens and sessions of the user have ended.`)
     // Standard output gets only the password, so that a script can read it.
-    if (given === undefined) console.log(password)
+    const generated = given === undefined ? password : null
+    report(options, { email: user.email, password: generated }, generated === null ? [] : [generated])
     if (user.status !== 1) console.error('The user is disabled. To enable sign-in, run: accord user enable')
   })
 }
 
-export const disableUserCommand = (config: Config, email: string): Promise<void> =>
-  switchUser(config, email, {
+export const disableUserCommand = (config: Config, email: string, options: ReportOptions = {}): Promise<void> =>
+  switchUser(config, email, options, {
     status: false,
     done: 'is disabled. All tokens and sessions of the user have ended.',
     before: 'was already disabled.',
   })
 
-export const enableUserCommand = (config: Config, email: string): Promise<void> =>
-  switchUser(config, email, {
+export const enableUserCommand = (config: Config, email: string, options: ReportOptions = {}): Promise<void> =>
+  switchUser(config, email, options, {
     status: true,
     done: 'is enabled and may sign in. Ended tokens stay ended.',
     before: 'was already enabled.',
@@ -94,12 +104,19 @@ interface Switch {
   before: string
 }
 
-const switchUser = (config: Config, email: string, { status, done, before }: Switch): Promise<void> =>
+const switchUser = (
+  config: Config,
+  email: string,
+  options: ReportOptions,
+  { status, done, before }: Switch,
+): Promise<void> =>
   asSystem(config, async (ctx) => {
     const user = await userOf(ctx, email)
     const is = (user.status === 1) === status
     if (!is) await update(ctx, user.id, { status })
-    console.log(`${user.email} ${is ? before : done}`)
+    report(options, { email: user.email, state: status ? 'enabled' : 'disabled', changed: !is }, [
+      `${user.email} ${is ? before : done}`,
+    ])
   })
 
 const update = (ctx: Context, id: number, body: Parameters<typeof handlers.updateUser>[1]['body']) =>

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { ConfigError } from './parsers.ts'
 import type { Setting } from './setting.ts'
 import { retiredSettings, type Settings, settings } from './settings.ts'
+import { refuseUnknownVariables } from './unknown-variables.ts'
 
 export { ConfigError } from './parsers.ts'
 
@@ -29,12 +30,17 @@ export interface Config extends Omit<Settings, ImapKey> {
   passwordMemoryKiB: number
 }
 
+const table = Object.values<Setting>(settings)
+const settingNames = table.map(({ name }) => name)
+const formerNames = [...table.flatMap(({ formerName }) => formerName ?? []), ...retiredSettings]
+
 /**
- * Returns the configuration. Throws ConfigError for an invalid value. `warnings` are sentences
- * about values that were corrected, and about former and retired names.
+ * Returns the configuration. Throws ConfigError for an invalid value and for an unknown variable.
+ * `warnings` are sentences about values that were corrected, and about former and retired names.
  */
 export function readConfig(environment: Environment): { config: Config; warnings: string[] } {
   const warnings: string[] = []
+  refuseUnknownVariables(environment, settingNames, formerNames)
   const values = readSettings(environment, (sentence) => warnings.push(sentence))
   for (const name of retiredSettings)
     if (environment[name]) warnings.push(`${name} is ignored: this version has no cache of replies.`)
@@ -104,13 +110,3 @@ export function environment(parse: (text: string) => Environment): Environment {
  * error may come from reading the settings.
  */
 export const isDebugging = (): boolean => /^(debug|trace)$/.test(process.env.ACCORD_LOG_LEVEL ?? '')
-
-/**
- * Returns the hosts that users may sign in from with a cookie (DOMAIN 6.2). `port` is the port of
- * the server.
- */
-export function statefulDomains(config: Config, port: number): string[] {
-  if (config.statefulDomains.length > 0) return config.statefulDomains
-  const local = ['localhost', '127.0.0.1', '[::1]'].flatMap((host) => [host, `${host}:${port}`])
-  return config.appUrl ? [...local, new URL(config.appUrl).host] : local
-}

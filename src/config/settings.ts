@@ -349,6 +349,12 @@ const program = {
     meaning: 'fatal, error, warn, info, debug, trace or silent.',
     parse: parsers.parseOneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
   },
+  logFormat: {
+    name: 'ACCORD_LOG_FORMAT',
+    default: 'auto',
+    meaning: 'Form of the log: text, json, or auto, which is text at a terminal and JSON elsewhere.',
+    parse: parsers.parseOneOf('auto', 'json', 'text'),
+  },
 } satisfies SettingGroup
 
 /** The groups of settings by title. Printed in this order. */

@@ -17,6 +17,7 @@ import type { LoggedCaller } from '../contract/backend.ts'
 import { type OperationFact, operations } from '../contract/operations.gen.ts'
 import type { Metrics } from '../kernel/runtime/metrics.ts'
 import { errorOf, redactLine } from './log-redaction.ts'
+import { textLog } from './text-log.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -36,7 +37,7 @@ export interface LogSink {
 
 type Logging = Pick<FastifyServerOptions, 'logger' | 'logController'>
 
-export const logging = ({ logLevel }: Config, lines?: LogSink): Logging => ({
+export const logging = ({ logLevel, logFormat }: Config, lines?: LogSink): Logging => ({
   logger:
     logLevel === 'silent'
       ? false
@@ -45,10 +46,16 @@ export const logging = ({ logLevel }: Config, lines?: LogSink): Logging => ({
           redact: ['req.headers.authorization', 'req.headers.cookie'],
           serializers: { err: errorOf },
           hooks: { streamWrite: redactLine },
-          stream: lines ?? bufferedSink(),
+          stream: lines ?? bufferedSink(standardOutput, formatOf(logFormat)),
         },
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
+
+/** Returns the format of the lines on the standard output: text at a terminal, JSON elsewhere. */
+function formatOf(logFormat: Config['logFormat']): (line: string) => string {
+  const isTerminal = process.stdout.isTTY === true
+  return logFormat === 'text' || (logFormat === 'auto' && isTerminal) ? textLog(isTerminal) : (line) => line
+}
 
 const flushMs = 10
 const warning = 40
@@ -59,10 +66,14 @@ const standardOutput = 1
 /**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
  * request. A warning or an error is written at once. When the reader is slow or the disk is full,
- * lines are dropped instead of blocking the server. pino.destination does not fit: its flushSync
+ * lines are dropped instead of blocking the server. `format` turns a JSON line into the written
+ * text. pino.destination does not fit: its flushSync
  * overtakes a write in progress, and blocks the event loop while a pipe is full.
  */
-export function bufferedSink(output: number = standardOutput): LogSink {
+export function bufferedSink(
+  output: number = standardOutput,
+  format: (line: string) => string = (line) => line,
+): LogSink {
   let waiting: Buffer[] = []
   let bytes = 0
   let due: NodeJS.Timeout | undefined
@@ -84,7 +95,7 @@ export function bufferedSink(output: number = standardOutput): LogSink {
   process.once('exit', flush)
   return {
     write(line) {
-      const text = Buffer.from(line)
+      const text = Buffer.from(format(line))
       if (bytes + text.length > maxWaiting) return
       waiting.push(text)
       bytes += text.length

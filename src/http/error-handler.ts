@@ -48,14 +48,16 @@ function sendProblem(config: Config, problem: Problem, request: FastifyRequest, 
 export const problemType = 'application/problem+json; charset=utf-8'
 
 /** Returns the body of a problem response. */
-export function problemText(
-  config: Config,
-  problem: Problem,
-  { host: sent, protocol, url, id }: FastifyRequest,
-): string {
+export function problemText(config: Config, problem: Problem, request: FastifyRequest): string {
+  const { url, id } = request
+  const about = { base: baseUrlOf(config, request), path: url.split('?')[0] ?? '/', requestId: id }
+  return JSON.stringify(problemDocument(problem, about))
+}
+
+/** Returns the beginning of the URLs of this server, as its caller may use them. */
+export function baseUrlOf(config: Config, { host: sent, protocol }: FastifyRequest): string {
   const host = isValidHost(sent) ? sent : `${config.host}:${config.port}`
-  const base = config.appUrl ?? `${protocol}://${host}`
-  return JSON.stringify(problemDocument(problem, { base, path: url.split('?')[0] ?? '/', requestId: id }))
+  return config.appUrl ?? `${protocol}://${host}`
 }
 
 const sayAgainMs = 60_000

@@ -114,13 +114,14 @@ const secrets: readonly [RegExp, string][] = [
   ],
   [/(?<![\p{L}\p{N}._+-])[\p{L}\p{N}._+-]+%40[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?/gu, '[e-mail]'],
   // The last two patterns match IP addresses. They exclude addresses that mean "this machine" or
-  // "all", and the address in the line about listening, which the operator needs.
+  // "all", and the addresses of this server that the operator needs: where it listens, and the host
+  // of a refused sign-in.
   [
-    /(?<![\d.]|^Accord CRM listens on https?:\/\/)(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
+    /(?<![\d.]|^Accord CRM listens on https?:\/\/|^ACCORD_(?:HOST is|STATEFUL_DOMAINS lacks) )(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
     '[address]',
   ],
   [
-    /(?<![\w:.]|^Accord CRM listens on https?:\/\/\[)(?:(?:[0-9a-f]{1,4}:){5,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])/gi,
+    /(?<![\w:.]|^Accord CRM listens on https?:\/\/\[|^ACCORD_(?:HOST is|STATEFUL_DOMAINS lacks) \[?)(?:(?:[0-9a-f]{1,4}:){5,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])/gi,
     '[address]',
   ],
 ]

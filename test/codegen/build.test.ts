@@ -1,13 +1,27 @@
-// `npm start` builds what changed and nothing else: codegen/build.mjs in a scratch project of one
-// module.
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+// `npm start` builds what changed and nothing else, and says so: codegen/build.mjs in a scratch
+// project of one module, whose bundler copies it. `npm pack` makes a small package that runs.
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 
 const root = mkdtempSync(join(tmpdir(), 'accord-build-'))
-afterAll(() => rmSync(root, { recursive: true }))
+// Below node_modules, so that the package finds its dependencies.
+const installation = resolve('node_modules', '.cache', `accord-package-${process.pid}`)
+afterAll(() => {
+  for (const folder of [root, installation]) rmSync(folder, { recursive: true, force: true })
+})
 
 const module = join(root, 'src', 'cli.ts')
 const save = (text: string): void => writeFileSync(module, text)
@@ -18,29 +32,71 @@ function build(...args: string[]): { status: number | null; stdout: string } {
   return { status, stdout: stdout.toString() }
 }
 
-it('builds when a source changed or when the last build failed, and says so', { timeout: 60_000 }, () => {
-  for (const folder of ['src', 'db', 'codegen']) mkdirSync(join(root, folder))
-  symlinkSync(resolve('node_modules'), join(root, 'node_modules'))
-  const options = { outDir: 'dist', rootDir: '.', module: 'nodenext', target: 'es2023', types: [] }
-  writeFileSync(join(root, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, include: ['src'] }))
-  writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
-  writeFileSync(join(root, 'codegen', 'pack.mjs'), '')
+const bundler = `import { cpSync, readFileSync } from 'node:fs'
+if (readFileSync('src/cli.ts', 'utf8').includes('broken')) process.exit(3)
+cpSync('src/cli.ts', 'dist/src/cli.js')`
 
-  save("console.log('one')\n")
-  expect(build('--if-changed')).toEqual({ status: 0, stdout: 'Building…\n' })
-  expect(output()).toContain('one')
-  expect(build('--if-changed')).toEqual({ status: 0, stdout: '' })
+describe('npm run build', () => {
+  it('builds when a source changed or when the last build failed, and says why', { timeout: 60_000 }, () => {
+    for (const folder of ['src', 'db', 'codegen']) mkdirSync(join(root, folder))
+    writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
+    writeFileSync(join(root, 'codegen', 'pack.mjs'), bundler)
+    const built = (reason: string) => `Building dist, ${reason} (a few seconds).\n`
+    const upToDate = 'The build in dist is up to date; starting it.\n'
 
-  utimesSync(module, new Date(), new Date())
-  expect(build('--if-changed').stdout).toBe('')
-  expect(build().stdout).toBe('Building…\n')
+    save("console.log('one')\n")
+    expect(build('--if-changed')).toEqual({ status: 0, stdout: built('because there is no build yet') })
+    expect(output()).toContain('one')
+    expect(build('--if-changed')).toEqual({ status: 0, stdout: upToDate })
 
-  save("console.log('two')\n")
-  expect(build('--if-changed').stdout).toBe('Building…\n')
-  expect(output()).toContain('two')
+    utimesSync(module, new Date(), new Date())
+    expect(build('--if-changed').stdout).toBe(upToDate)
+    expect(build().stdout).toBe(built('as asked'))
 
-  save('const broken: string = 1\n')
-  expect(build('--if-changed')).toMatchObject({ status: 2, stdout: expect.stringContaining('Building…\n') })
-  save("console.log('two')\n")
-  expect(build('--if-changed')).toEqual({ status: 0, stdout: 'Building…\n' })
+    save("console.log('two')\n")
+    expect(build('--if-changed').stdout).toBe(built('because the sources have changed'))
+    expect(output()).toContain('two')
+
+    save('broken\n')
+    expect(build('--if-changed').status).toBe(3)
+    save("console.log('two')\n")
+    expect(build('--if-changed')).toEqual({ status: 0, stdout: built('because the last build did not end') })
+
+    const left = join(root, 'dist', 'of-an-earlier-build.js')
+    writeFileSync(left, '')
+    build()
+    expect(existsSync(left)).toBe(true)
+    build('--clean')
+    expect([existsSync(left), existsSync(join(root, 'dist', 'src', 'cli.js'))]).toEqual([false, true])
+  })
+})
+
+describe('npm pack', () => {
+  it('makes a package of less than 2 MB without maps and copies, and the package runs', { timeout: 60_000 }, () => {
+    const source = join(installation, 'source')
+    mkdirSync(source, { recursive: true })
+    for (const name of ['package.json', 'openapi.yaml', 'README.md', 'LICENSE']) cpSync(name, join(source, name))
+    execFileSync(process.execPath, [resolve('codegen/pack.mjs'), join(source, 'dist')])
+    writeFileSync(join(source, 'dist', '.sources'), '')
+    const options = { cwd: source, encoding: 'utf8' as const }
+    const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts'], options))
+    expect(packed.size).toBeLessThan(2_000_000)
+    const paths: string[] = packed.files.map(({ path }: { path: string }) => path)
+    expect(paths.filter((path) => /\.map$|\.ts$|\/\.|^(src|db|codegen|test)\//.test(path))).toEqual([])
+    expect(paths).toEqual(
+      expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'openapi.yaml', 'dist/src/cli.js']),
+    )
+    // The bundle and its entries; a compiled copy of each module would be hundreds more.
+    expect(paths.length).toBeLessThan(200)
+
+    const folder = join(installation, 'node_modules', 'accord-crm')
+    mkdirSync(folder, { recursive: true })
+    execFileSync('tar', ['-xzf', join(source, packed.filename), '--strip-components=1', '-C', folder])
+    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    expect(manifest.private).toBeUndefined()
+    for (const path of Object.values<string>(manifest.exports)) expect(statSync(join(folder, path)).isFile()).toBe(true)
+    const program = join(folder, manifest.bin.accord)
+    expect(readFileSync(program, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
+    expect(execFileSync(process.execPath, [program, '--version'], options).trim()).toBe(manifest.version)
+  })
 })

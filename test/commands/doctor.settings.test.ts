@@ -17,8 +17,13 @@ describe('accord doctor on settings', () => {
   it.each<[string, Partial<Config>, RegExp]>([
     [
       'development on all addresses',
-      { env: 'development', host: '0.0.0.0' },
+      { env: 'development', host: '0.0.0.0', statefulDomains: ['crm.example.com'] },
       /ACCORD_ENV is development, but ACCORD_HOST 0\.0\.0\.0 accepts calls from other machines/,
+    ],
+    [
+      'other machines whose users cannot sign in',
+      { env: 'production', appUrl: 'http://localhost:8000', host: '0.0.0.0' },
+      /^ACCORD_HOST is 0\.0\.0\.0, .*at any other host gets 401/,
     ],
     ['no address in production', { env: 'production', appUrl: null }, /ACCORD_APP_URL is not set/],
     [

@@ -2,10 +2,11 @@
 // still work.
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, readConfig, statefulDomains } from '../../src/config/config.ts'
+import { ConfigError, readConfig } from '../../src/config/config.ts'
 import type { Setting } from '../../src/config/setting.ts'
 import { settings } from '../../src/config/settings.ts'
 import { envTemplate, settingsHelp } from '../../src/config/settings-text.ts'
+import { signInWarning, statefulDomains } from '../../src/config/sign-in-hosts.ts'
 
 const listed = Object.values<Setting>(settings)
 
@@ -79,6 +80,33 @@ describe('readConfig', () => {
     expect(warnings.join('\n')).toMatch(/^ACCORD_RESPONSE_CACHE_MB is ignored.*\nACCORD_REPLY_MEMORY_MB is ignored/)
   })
 
+  it('refuses an unknown variable, suggests a setting and shows no value', () => {
+    const environment = { ACCORD_STATEFUL_DOMAIN: 'a-value', ACCORD_COLOR: 'a-value', ACCORD_PORT: '80' }
+    expect(() => readConfig(environment)).toThrow(ConfigError)
+    expect(() => readConfig(environment)).toThrow(
+      [
+        'ACCORD_COLOR is not a setting.',
+        'ACCORD_STATEFUL_DOMAIN is not a setting. Did you mean ACCORD_STATEFUL_DOMAINS?',
+        'To list all settings, run: accord serve --help',
+      ].join('\n'),
+    )
+    expect(() => readConfig({ ACCORD_RESPONSE_CACHE_MBS: '1' })).toThrow(/is not a setting\.\n/)
+  })
+
+  it('accepts variables of listener modules, of tests, of Kubernetes services, of others, and empty ones', () => {
+    const environment = {
+      ACCORD_EXT_REGION: 'eu',
+      ACCORD_TEST_ENGINE: 'postgres',
+      ACCORD_CRM_SERVICE_HOST: '10.0.0.7',
+      ACCORD_CRM_SERVICE_PORT_HTTP: '80',
+      ACCORD_CRM_PORT: 'tcp://10.0.0.7:80',
+      ACCORD_CRM_PORT_80_TCP_ADDR: '10.0.0.7',
+      accord_port: '1',
+      ACCORD_COLOR: '',
+    }
+    expect(readConfig(environment)).toEqual(readConfig({}))
+  })
+
   it('keeps spaces at the ends of a password, and of nothing else', () => {
     const { config } = readConfig({ ACCORD_ADMIN_PASSWORD: ' a password ', ACCORD_APP_NAME: ' Sales ' })
     expect(config).toMatchObject({ adminPassword: ' a password ', appName: 'Sales' })
@@ -126,6 +154,27 @@ describe('statefulDomains', () => {
       'crm.example.com',
     ])
     expect(statefulDomains({ ...config, statefulDomains: ['*'] }, 8123)).toEqual(['*'])
+  })
+})
+
+describe('signInWarning', () => {
+  const warningOf = (environment: Record<string, string>) => signInWarning(readConfig(environment).config)
+
+  it('names host and setting when other machines may call but their users cannot sign in', () => {
+    for (const host of ['0.0.0.0', '::', '192.168.1.5'])
+      expect(warningOf({ ACCORD_HOST: host })).toMatch(
+        new RegExp(
+          `^ACCORD_HOST is ${host}, .* ACCORD_STATEFUL_DOMAINS=localhost,127.0.0.1,\\[::1\\],crm.example.com$`,
+        ),
+      )
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_APP_URL: 'http://localhost:8000' })).not.toBeNull()
+  })
+
+  it('is absent on the loopback, and when a host is named', () => {
+    expect(warningOf({})).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '::1' })).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_STATEFUL_DOMAINS: '*' })).toBeNull()
+    expect(warningOf({ ACCORD_HOST: '0.0.0.0', ACCORD_APP_URL: 'https://crm.example.com' })).toBeNull()
   })
 })
 

@@ -38,8 +38,8 @@ describe('a clock that jumps', () => {
     const clock = join(folder, 'clock')
     const serving = await accordServing(folder, 'serve', {
       NODE_OPTIONS: `--import ${shifted}`,
-      ACCORD_CLOCK_LEAD_MS: String(leadMs),
-      ACCORD_CLOCK_FILE: clock,
+      ACCORD_TEST_CLOCK_LEAD_MS: String(leadMs),
+      ACCORD_TEST_CLOCK_FILE: clock,
     })
     try {
       const answers = async (): Promise<number> =>

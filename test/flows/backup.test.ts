@@ -101,7 +101,7 @@ describe('accord backup', () => {
   })
 
   it('leaves the secret out when asked, or when it is set by the environment, and says so', async () => {
-    const without = await backup({ secret: false })
+    const without = await backup({ withoutSecret: true })
     expect(existsSync(join(pathIn(without.stdout), 'secret'))).toBe(false)
     expect(without.stdout).toContain('The backup does not contain the secret. Store it elsewhere')
     const config = { ...place.config, secret: 'another secret of thirty-two characters' }

@@ -88,13 +88,23 @@ describe('accord start', () => {
     const serving = await accordServing(folder, 'start')
     const password = passwordIn(serving.said.stdout)
     expect(serving.said.stdout).toContain('admin@example.com')
-    expect(serving.said.stdout).toContain(`Base URL       ${serving.url}`)
+    // What a person needs, in one block.
+    expect(serving.said.stdout).toContain(
+      [
+        '',
+        `  Documentation  ${serving.url}/api/admin/documentation`,
+        `  Sign-in        ${serving.url}/api/admin/session   as admin@example.com`,
+        `  Password       ${password}   (shown only now)`,
+        '',
+      ].join('\n'),
+    )
     const { status, token } = await login(serving.url, 'admin@example.com', password)
     expect(status).toBe(200)
     const leads = await get(serving.url, '/leads', token)
     expect(leads.status).toBe(200)
     expect(Object.keys((await leads.json()) as object).sort()).toEqual(['data', 'links', 'meta'])
-    const query = new URL(inboundIn(serving.said.stdout) ?? '').search
+    expect(inboundIn(serving.said.stdout)).toBeUndefined()
+    const query = new URL(inboundIn((await accord(folder, ['install'])).stdout) ?? '').search
     const receive = async (query: string): Promise<number> => {
       const body = new URLSearchParams({ from: 'ada@example.com', subject: 'Hello' })
       return (await fetch(`${serving.url}/admin/mail/inbound-parse${query}`, { method: 'POST', body })).status

@@ -212,6 +212,35 @@ describe('login', () => {
     expect((await login({}, { host: 'crm.example' })).status).toBe(401)
   })
 
+  it('names the refused host and the setting in the reply and in the log, but not the allowed hosts', async () => {
+    const lines: string[] = []
+    await server.close()
+    server = await startServer({ lines: { write: (line) => void lines.push(line) } })
+    const told = () =>
+      lines
+        .splice(0)
+        .map((line) => JSON.parse(line))
+        .filter(({ level }) => level === 40)
+    for (const [headers, host] of [
+      [{ origin: 'https://CRM.example:8443' }, 'crm.example:8443'],
+      [{ host: '192.168.1.5:8000' }, '192.168.1.5:8000'],
+      [{ host: '[fd00::5]:8000' }, '[fd00::5]:8000'],
+    ] as const) {
+      const { body } = await login({}, headers)
+      const sentence = `Signing in from ${host} is not allowed. Add ${host} to ACCORD_STATEFUL_DOMAINS, or sign in from a host that it lists.`
+      expect(body).toMatchObject({ status: 401, detail: sentence, message: sentence, errors: { email: [sentence] } })
+      expect(told()).toEqual([
+        expect.objectContaining({
+          msg: expect.stringContaining(`ACCORD_STATEFUL_DOMAINS lacks ${host}, so a sign-in from there was refused.`),
+          listed: expect.arrayContaining(['localhost', '127.0.0.1:8000']),
+        }),
+      ])
+    }
+    const { body } = await login({}, { origin: 'nonsense' })
+    expect(body.detail).toContain('its Origin or Referer header names no host')
+    expect(told()).toHaveLength(1)
+  })
+
   it('believes a forwarded host only from a trusted proxy, and no external URL in its place', async () => {
     const forwarded = { host: 'crm.example', 'x-forwarded-host': 'localhost' }
     expect((await login({}, forwarded)).body.code).toBe('stateful_domain_mismatch')

@@ -121,16 +121,18 @@ export interface Serving {
  */
 export async function accordServing(
   folder: string,
-  command: 'serve' | 'start' | 'worker',
+  command: 'serve' | 'start' | 'worker' | 'demo',
   environment: Environment = {},
   limits: ServingLimits = {},
 ): Promise<Serving> {
   const usual = { ACCORD_PORT: '0', ACCORD_ENV: 'test', ACCORD_RATE_LIMIT: 'off' }
-  const child = spawnAccord(folder, [command], { ...usual, ...environment }, limits)
+  const args = command === 'demo' ? ['demo', '--port', '0'] : [command]
+  const child = spawnAccord(folder, args, { ...usual, ...environment }, limits)
   const { said, until } = listen(child)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   const marks = {
     start: /Documentation {2}(http:\S+)\/api\/admin\/documentation\n/,
+    demo: /Documentation {2}(http:\S+)\/api\/admin\/documentation\n(?:.*\n)+.*Ctrl-C/,
     serve: /listens on (http:[^\s"]+)/,
     worker: /(The worker is running)/,
   }

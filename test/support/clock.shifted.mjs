@@ -1,10 +1,10 @@
 // Preloaded before a program: shifts its system clock, as an administrator or a time server does.
-// The clock starts ACCORD_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the milliseconds
-// in the file ACCORD_CLOCK_FILE.
+// The clock starts ACCORD_TEST_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the
+// milliseconds in the file ACCORD_TEST_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date
-const leadMs = Number(process.env.ACCORD_CLOCK_LEAD_MS ?? 0)
+const leadMs = Number(process.env.ACCORD_TEST_CLOCK_LEAD_MS ?? 0)
 let shiftMs = leadMs > 0 ? 60_000 - (RealDate.now() % 60_000) - leadMs : 0
 const beginMs = shiftMs
 const now = () => RealDate.now() + shiftMs
@@ -14,5 +14,5 @@ globalThis.Date = new Proxy(RealDate, {
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
 })
 process.on('SIGUSR2', () => {
-  shiftMs = beginMs + Number(readFileSync(process.env.ACCORD_CLOCK_FILE ?? '', 'utf8'))
+  shiftMs = beginMs + Number(readFileSync(process.env.ACCORD_TEST_CLOCK_FILE ?? '', 'utf8'))
 })

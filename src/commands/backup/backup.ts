@@ -15,16 +15,16 @@ import { backupNote, backupsFolder } from '../../installation/installation.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { CommandError } from '../command-error.ts'
 import { assertInstalled } from '../installed-store.ts'
+import { counted, type ReportOptions, report, tellPhase } from '../report.ts'
 import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './bytes.ts'
 import { examine, listFileHashes, readDatabaseFacts, secretCheck } from './examine.ts'
 import { removeInterruptedBackups, removeOldBackups, removeOwnerNote, writeOwnerNote } from './folder.ts'
 import { backupEntries, backupName, contractNames, databaseEntry, type Manifest, writeManifest } from './manifest.ts'
 
-export interface BackupOptions {
+export interface BackupOptions extends ReportOptions {
   to?: string
   keep?: string
-  /** Whether the backup includes the secret. False with --without-secret. */
-  secret?: boolean
+  withoutSecret?: boolean
 }
 
 /**
@@ -47,15 +47,10 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
     throw new CommandError(`--keep must be a whole number from 1, not "${options.keep}".`)
   const folder = options.to === undefined ? backupsFolder(config) : resolve(options.to)
 
-  const { path, manifest } = await backUp(config, folder, options.secret !== false)
+  const { path, manifest } = await backUp(config, folder, options.withoutSecret !== true)
   const rows = Object.values(manifest.tables).reduce((sum, table) => sum + table.rows, 0)
   const files = Object.values(manifest.files)
   const bytes = files.reduce((sum, size) => sum + size, 0)
-  console.log(`Backed up to ${path}`)
-  console.log(
-    `${rows} rows of ${Object.keys(manifest.tables).length} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; the copy is verified.`,
-  )
-  console.log(secretSentence(manifest))
   if (manifest.sealed.unreadable > 0)
     console.error(
       `The secret does not decrypt ${manifest.sealed.unreadable} of ${manifest.sealed.values} encrypted values. Run: accord doctor`,
@@ -64,14 +59,20 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
     console.error(
       `The contents of ${manifest.lost_files.length} files are missing from the data folder, so the backup lacks them too. Run: accord doctor --deep`,
     )
-  if (keep !== null) {
-    const { removed, others } = removeOldBackups(folder, path, manifest, keep)
-    if (removed > 0) console.log(`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`)
-    if (others > 0)
-      console.log(`Kept ${others} ${others === 1 ? 'backup' : 'backups'} of other installations in ${folder}.`)
-  }
-  console.log(`To test a restore, run: accord restore ${path} --verify`)
+  const { removed, others } = keep === null ? noneRemoved : removeOldBackups(folder, path, manifest, keep)
+  const tables = Object.keys(manifest.tables).length
+  const facts = { path, rows, tables, database_bytes: manifest.database.size, files: files.length, file_bytes: bytes }
+  report(options, { ...facts, has_secret: manifest.secret.kept === 'here', removed, kept_of_others: others }, [
+    `Backed up to ${path}`,
+    `${rows} rows of ${tables} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; the copy is verified.`,
+    secretSentence(manifest),
+    ...(removed > 0 ? [`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`] : []),
+    ...(others > 0 ? [`Kept ${counted(others, 'backup')} of other installations in ${folder}.`] : []),
+    `To test a restore, run: accord restore ${path} --verify`,
+  ])
 }
+
+const noneRemoved = { removed: 0, others: 0 }
 
 function secretSentence({ secret: { kept } }: Manifest): string {
   if (kept === 'here')
@@ -96,9 +97,11 @@ export async function backUp(
     removeInterruptedBackups(folder, installation)
     await assertFreeSpace(store, config, folder)
     mkdirSync(partial, { mode: 0o700 })
+    tellPhase('Copying the database and the files…')
     writeOwnerNote(partial, installation)
     const manifest = await writeBackup(partial, store, config, createdAt, withSecret)
     syncFolders(partial)
+    tellPhase('Reading the copy to verify it…')
     const secret = presentSecret(config)
     await examine({ folder: partial, called: 'The copy', manifest, config, secret }).catch((cause: unknown) => {
       throw cause instanceof CommandError

@@ -5,6 +5,7 @@ import { databaseFile, displayUrl, engineOf, openStore, type Store, storeExists 
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../installation/data-folder.ts'
 import { lookForInstallation } from '../../installation/installation.ts'
+import { type ReportOptions, report } from '../report.ts'
 import type { CheckResult } from './check-result.ts'
 import {
   checkBackups,
@@ -37,7 +38,10 @@ import { checkSettings } from './settings.ts'
 type Opened = Store | string | null
 type Check = [what: string, look: () => CheckResult | Promise<CheckResult>]
 
-export async function doctorCommand(config: Config, { deep = false }: { deep?: boolean } = {}): Promise<void> {
+export async function doctorCommand(
+  config: Config,
+  { deep = false, ...options }: { deep?: boolean } & ReportOptions = {},
+): Promise<void> {
   const store = await opened(config)
   const isFile = engineOf(config.databaseUrl) === 'sqlite'
   const withTables = (look: (store: Store, config: Config) => CheckResult | Promise<CheckResult>) => () =>
@@ -78,20 +82,45 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
     ['Listeners', () => checkListeners(config)],
     [`Port ${config.port} on ${config.host}`, () => checkPort(config)],
   ]
-  let broken = 0
+  const results: CheckReport[] = []
   for (const [what, look] of checks) {
     const found = await Promise.resolve()
       .then(look)
       .catch((cause: unknown) => (cause instanceof Error ? cause.message : String(cause)))
-    const findings = [found ?? []].flat()
-    if (findings.some((finding) => typeof finding === 'string')) broken++
-    for (const finding of findings)
-      console.log(typeof finding === 'string' ? `BROKEN  ${what}: ${finding}` : `hint    ${what}: ${finding.sentence}`)
-    if (findings.length === 0) console.log(`ok      ${what}`)
+    const result = reportOf(what, found)
+    results.push(result)
+    // Each check is printed when it is done, because some take long.
+    if (!options.json) for (const line of linesOf(result)) console.log(line)
   }
   if (store !== null && typeof store !== 'string') await store.close()
-  console.log(broken === 0 ? 'Everything is in order.' : `${broken} of ${checks.length} checks failed.`)
+  const broken = results.filter(({ problems }) => problems.length > 0).length
+  report(options, { broken, checks: results }, [
+    broken === 0 ? 'Everything is in order.' : `${broken} of ${checks.length} checks failed.`,
+  ])
   if (broken > 0) process.exitCode = 1
+}
+
+interface CheckReport {
+  check: string
+  problems: string[]
+  hints: string[]
+}
+
+function reportOf(check: string, found: CheckResult): CheckReport {
+  const findings = [found ?? []].flat()
+  return {
+    check,
+    problems: findings.flatMap((each) => (typeof each === 'string' ? [each] : [])),
+    hints: findings.flatMap((each) => (typeof each === 'string' ? [] : [each.sentence])),
+  }
+}
+
+function linesOf({ check, problems, hints }: CheckReport): string[] {
+  const found = [
+    ...problems.map((sentence) => `BROKEN  ${check}: ${sentence}`),
+    ...hints.map((sentence) => `hint    ${check}: ${sentence}`),
+  ]
+  return found.length > 0 ? found : [`ok      ${check}`]
 }
 
 /**

@@ -1,7 +1,7 @@
 // The hints of `accord doctor` about settings. Each such setting is valid, but risky in combination
 // with another setting. The server starts regardless.
-import { isIP } from 'node:net'
-import { type Config, statefulDomains } from '../../config/config.ts'
+import type { Config } from '../../config/config.ts'
+import { isLoopbackName, signInWarning, statefulDomains } from '../../config/sign-in-hosts.ts'
 import { isStatefulHost } from '../../kernel/auth/stateful-domains.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
@@ -15,12 +15,9 @@ export function checkSettings(config: Config): CheckResult {
   ].map((sentence) => new Hint(sentence))
 }
 
-const isLoopback = (host: string): boolean =>
-  /^(localhost|.*\.localhost|\[?::1\]?)$/.test(host) || (isIP(host) === 4 && host.startsWith('127.'))
-
 function addressHints({ env, host, appUrl }: Config): string[] {
   const found: string[] = []
-  if (env !== 'production' && !isLoopback(host))
+  if (env !== 'production' && !isLoopbackName(host))
     found.push(
       `ACCORD_ENV is ${env}, but ACCORD_HOST ${host} accepts calls from other machines. Set ACCORD_ENV=production.`,
     )
@@ -30,7 +27,7 @@ function addressHints({ env, host, appUrl }: Config): string[] {
     )
   if (env === 'production' && appUrl !== null) {
     const { protocol, hostname } = new URL(appUrl)
-    if (protocol === 'http:' && !isLoopback(hostname))
+    if (protocol === 'http:' && !isLoopbackName(hostname))
       found.push(
         `ACCORD_APP_URL is ${appUrl}: passwords and tokens travel unencrypted. Put a proxy with TLS in front, and use https.`,
       )
@@ -38,8 +35,10 @@ function addressHints({ env, host, appUrl }: Config): string[] {
   return found
 }
 
-/** Returns a hint when users cannot sign in at the public address. */
+/** Returns a hint when users cannot sign in at the public address, or only on this machine. */
 function signInHints(config: Config): string[] {
+  const warning = signInWarning(config)
+  if (warning !== null) return [warning]
   if (config.appUrl === null) return []
   const { host } = new URL(config.appUrl)
   const domains = statefulDomains(config, config.port)
@@ -58,7 +57,7 @@ function corsHints(config: Config): string[] {
       found.push(
         `ACCORD_CORS_ORIGINS has ${origin}, but ACCORD_STATEFUL_DOMAINS lacks ${host}: its pages may call the API, but users cannot sign in from them. Add the host to ACCORD_STATEFUL_DOMAINS.`,
       )
-    if (config.env === 'production' && protocol === 'http:' && !isLoopback(hostname))
+    if (config.env === 'production' && protocol === 'http:' && !isLoopbackName(hostname))
       found.push(
         `ACCORD_CORS_ORIGINS has ${origin}: without TLS, an attacker on the network can act as that page. Use https.`,
       )

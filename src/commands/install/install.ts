@@ -16,6 +16,7 @@ import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { rebuildSearch } from '../rebuild-search.ts'
+import { type ReportOptions, report } from '../report.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
@@ -30,18 +31,20 @@ export interface Installed {
 
 export async function installCommand(
   config: Config,
-  options: { new?: boolean; newSecret?: boolean } = {},
+  options: { new?: boolean; newSecret?: boolean } & ReportOptions = {},
 ): Promise<void> {
-  if (options.new)
-    for (const folder of await moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
+  const moved = options.new ? await moveInstallationAside(config) : []
   const store = await openData(config)
   try {
     const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
-    for (const sentence of done) console.log(sentence)
-    if (done.length === 0) console.log(`Everything is already installed in ${config.dataDir}.`)
-    if (admin) printAdmin(admin)
-    printInboundUrl(config)
-    console.log('To start the server, run: accord serve')
+    const inbound = inboundUrl(config)
+    report(options, { data_dir: config.dataDir, moved_to: moved, done, administrator: admin, inbound_url: inbound }, [
+      ...moved.map((folder) => `Moved the former data to ${folder}.`),
+      ...(done.length > 0 ? done : [`Everything is already installed in ${config.dataDir}.`]),
+      ...(admin ? [adminText(admin)] : []),
+      ...(inbound === null ? [] : [inboundText(inbound)]),
+      'To start the server, run: accord serve',
+    ])
   } finally {
     await store.close()
   }
@@ -59,11 +62,19 @@ export async function isEmpty(store: Store): Promise<boolean> {
   )
 }
 
-/** Does all steps of the installation that are missing. Writes .env into `folder`. */
+interface InstallOptions {
+  /** The folder that gets the file .env. */
+  folder?: string
+  acceptSecret?: boolean
+  /** The time of the rows that every installation starts with. */
+  at?: Date
+}
+
+/** Does all steps of the installation that are missing. */
 export async function install(
   config: Config,
   store: Store,
-  { folder = process.cwd(), acceptSecret = false }: { folder?: string; acceptSecret?: boolean } = {},
+  { folder = process.cwd(), acceptSecret = false, at = systemClock.now() }: InstallOptions = {},
 ): Promise<Installed> {
   const done: string[] = []
   if (config.adminPassword !== null && (await isEmpty(store))) refuseWeak(config.adminPassword, config.adminEmail)
@@ -73,7 +84,7 @@ export async function install(
   if (isNew) done.push(`Generated the secret in ${config.dataDir}. Back it up: without it encrypted values are lost.`)
   if (migrated.length > 0)
     done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
-  const admin = await seedOnce(config, store)
+  const admin = await seedOnce(config, store, at)
   if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
   if (publishContract(config)) done.push('Published the contract for the documentation.')
   markInstalled(config, await installationOf(store))
@@ -92,12 +103,12 @@ function refuseWeak(password: string, email: string): void {
   throw new ConfigError('ACCORD_ADMIN_PASSWORD', `${weakness.charAt(0).toLowerCase()}${weakness.slice(1)}`)
 }
 
-async function seedOnce(config: Config, store: Store): Promise<Installed['admin']> {
+async function seedOnce(config: Config, store: Store, at: Date): Promise<Installed['admin']> {
   if (!(await isEmpty(store))) return null
   const password = config.adminPassword ?? randomPassword()
   const email = config.adminEmail
   const adminPasswordHash = await hashPassword(config, password)
-  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(systemClock.now()) })
+  await seed(store, { adminName, adminEmail: email, adminPasswordHash, now: stamp(at) })
   return { email, password: config.adminPassword === null ? password : null }
 }
 
@@ -118,25 +129,23 @@ function writeEnvironmentFile(folder: string): boolean {
   }
 }
 
-/**
- * Prints the administrator and the password. Must be called before a step that may fail, because
- * the password is shown only once.
- */
-export function printAdmin({ email, password }: { email: string; password: string | null }): void {
-  console.log(`\n  Administrator  ${email}`)
-  console.log(
-    `  Password       ${password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`}\n`,
-  )
-}
+const adminText = (admin: NonNullable<Installed['admin']>): string =>
+  `\n  Administrator  ${admin.email}\n  Password       ${passwordText(admin)}\n`
+
+/** Returns the password for a person, who sees it only once. */
+export const passwordText = ({ password }: NonNullable<Installed['admin']>): string =>
+  password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`
 
 /**
- * Prints the address that a mail service posts inbound e-mails to. The address contains a secret,
- * so `accord start` prints it only at the first start.
+ * Returns the address that a mail service posts inbound e-mails to; null when a mailbox is polled.
+ * The address contains a secret, so `accord start` does not print it.
  */
-export function printInboundUrl(config: Config): void {
-  if (config.mailReceiver !== 'sendgrid') return
+function inboundUrl(config: Config): string | null {
+  if (config.mailReceiver !== 'sendgrid') return null
   const base = config.appUrl ?? `http://localhost:${config.port}`
   const secret = inboundSecretOf(config.inboundSecret, createEncryption(getOrCreateSecret(config).secret))
-  console.log(`  Inbound mail   ${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`)
-  console.log('                 Give this address to the mail service, and keep it secret.\n')
+  return `${base}/admin/mail/inbound-parse?secret=${encodeURIComponent(secret)}`
 }
+
+const inboundText = (url: string): string =>
+  `  Inbound mail   ${url}\n                 Give this address to the mail service, and keep it secret.\n`

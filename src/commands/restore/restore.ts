@@ -14,10 +14,11 @@ import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
 import { examine, secretCheck } from '../backup/examine.ts'
 import { backupEntries, backupName, databaseEntry, type Manifest, readManifest } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
+import { type ReportOptions, report, tellPhase } from '../report.ts'
 import { exchangeData, exchangeFile } from './exchange.ts'
 import { assertServerNotOpen, assertUsable, endSessions, exchangeOnServer } from './server.ts'
 
-export interface RestoreOptions {
+export interface RestoreOptions extends ReportOptions {
   verify?: boolean
   force?: boolean
 }
@@ -28,17 +29,35 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   assertFolder(from)
   const manifest = readManifest(from)
   if (options.verify) {
+    tellPhase('Unpacking the backup and reading it…')
     const { due } = await verifyBackup(config, from, manifest)
-    console.log(`${describe(manifest)}\nThe backup is complete; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`)
-    for (const sentence of remarks(config, from, manifest, due)) console.log(sentence)
+    const found = remarks(config, from, manifest, due)
+    report(options, { ...factsOf(from, manifest), restored: false, pending_migrations: due, remarks: found }, [
+      `${describe(manifest)}\nThe backup is complete; verified in ${(elapsedMs() / 1000).toFixed(1)} s.`,
+      ...found,
+    ])
     return
   }
+  tellPhase('Verifying the backup, then moving it into place…')
   const { due, aside } = await restore(config, from, manifest, options.force === true)
-  console.log(`${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`)
-  if (aside !== null) console.log(`The former data are in ${aside}; delete them when you no longer need them.`)
-  for (const sentence of [...remarks(config, from, manifest, due), ...consequences]) console.log(sentence)
-  console.log(due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start')
+  const found = remarks(config, from, manifest, due)
+  report(options, { ...factsOf(from, manifest), restored: true, aside, pending_migrations: due, remarks: found }, [
+    `${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`,
+    ...(aside === null ? [] : [`The former data are in ${aside}; delete them when you no longer need them.`]),
+    ...found,
+    ...consequences,
+    due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start',
+  ])
 }
+
+/** Returns the facts of a backup for --json. */
+const factsOf = (from: string, { created_at, version, tables, files }: Manifest) => ({
+  backup: from,
+  created_at,
+  version,
+  rows: Object.values(tables).reduce((sum, table) => sum + table.rows, 0),
+  files: Object.keys(files).length,
+})
 
 function assertFolder(from: string): void {
   const found = statSync(from, { throwIfNoEntry: false })

@@ -9,7 +9,7 @@ import { stamp } from '../runtime/clock.ts'
 import { writeAside } from '../runtime/unavailable.ts'
 import { cookieOf, setCookie } from './cookies.ts'
 import { constantTimeEquals, newSecret, sha256Hex } from './secrets.ts'
-import { isStatefulHost } from './stateful-domains.ts'
+import { callingHost, isStatefulHost } from './stateful-domains.ts'
 import { authenticate, callerColumns, inactive, unauthenticated, userOfCaller, withCurrentCaller } from './tokens.ts'
 
 const sessionCookie = 'accord_session'
@@ -99,6 +99,10 @@ export const isFromStateful = (
   { headers, requestOrigin }: Omit<Calling, 'ip'>,
 ): boolean =>
   isStatefulHost({ origin: one(headers.origin), referer: one(headers.referer), requestOrigin }, statefulDomains())
+
+/** Returns the host that `isFromStateful` compares; null for an unreadable header. */
+export const hostOfCall = ({ headers, requestOrigin }: Omit<Calling, 'ip'>): string | null =>
+  callingHost({ origin: one(headers.origin), referer: one(headers.referer), requestOrigin })
 
 /**
  * Returns whether the server accepts the session cookie of the call. Browsers send cookies from

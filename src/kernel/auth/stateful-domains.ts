@@ -26,14 +26,29 @@ export function isStatefulHost(calling: PageOrigin, domains: readonly string[]):
  * comes from the Origin header, else from Referer, else from `requestOrigin`. A host on the default
  * port has two spellings: with and without the port. An unreadable header yields none.
  */
-function spellingsOf({ origin, referer, requestOrigin }: PageOrigin): string[] {
-  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? requestOrigin)
-  if (!URL.canParse(said)) return []
-  const { host, port, protocol } = new URL(said)
-  if (host === '') return []
-  const name = host.toLowerCase()
-  return port === '' ? [name, `${name}:${protocol === 'https:' ? 443 : 80}`] : [name]
+function spellingsOf(calling: PageOrigin): string[] {
+  const url = callingUrl(calling)
+  if (url === null || url.host === '') return []
+  const name = url.host.toLowerCase()
+  return url.port === '' ? [name, `${name}:${url.protocol === 'https:' ? 443 : 80}`] : [name]
 }
+
+function callingUrl({ origin, referer, requestOrigin }: PageOrigin): URL | null {
+  const said = origin !== undefined && origin !== 'null' ? origin : (referer ?? requestOrigin)
+  return URL.canParse(said) ? new URL(said) : null
+}
+
+/**
+ * Returns the host of the page that sent the request, in the spelling of an entry of the list.
+ * Returns null for an unreadable header.
+ */
+export function callingHost(calling: PageOrigin): string | null {
+  const host = callingUrl(calling)?.host.toLowerCase() ?? ''
+  return host === '' ? null : host.slice(0, maxHostLength)
+}
+
+/** The maximum length of a domain name, and room for a port. */
+const maxHostLength = 260
 
 function patternOf(entry: string): RegExp {
   const escaped = entry

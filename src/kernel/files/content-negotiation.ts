@@ -3,8 +3,10 @@
 import Negotiator from 'negotiator'
 import type { Context } from '../context.ts'
 
-export function preferred<Type extends string>(ctx: Context, types: readonly [Type, ...Type[]]): Type {
-  const { accept } = ctx.headers
+export function preferred<Type extends string>(
+  { headers: { accept } }: Pick<Context, 'headers'>,
+  types: readonly [Type, ...Type[]],
+): Type {
   const header = Array.isArray(accept) ? accept.join(', ') : accept
   const chosen = new Negotiator({ headers: { accept: header } }).mediaType([...types])
   return types.find((type) => type === chosen) ?? types[0]

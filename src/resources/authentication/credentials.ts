@@ -4,7 +4,7 @@
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
-import { isFromStateful } from '../../kernel/auth/sessions.ts'
+import { hostOfCall, isFromStateful } from '../../kernel/auth/sessions.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { fold } from '../../kernel/values/format.ts'
@@ -91,11 +91,21 @@ export async function confirmCredentials({ db }: Context, { user, stored }: Veri
 
 /**
  * Throws 401 when the request comes from a host that is not on the list of allowed hosts. Runs
- * before the credentials are checked (DOMAIN 6.2).
+ * before the credentials are checked (DOMAIN 6.2). Reply and log name the host, the setting and the
+ * value to add. The reply does not list the hosts that are allowed.
  */
 function refuseForeignHost({ headers, requestOrigin, services }: Context): void {
   if (isFromStateful(services, { headers, requestOrigin })) return
-  throw new Problem('stateful_domain_mismatch', undefined, {
-    errors: { email: ['Signing in from this host is not allowed.'] },
-  })
+  const host = hostOfCall({ headers, requestOrigin })
+  const sentence =
+    host === null
+      ? 'Signing in from this page is not allowed, because its Origin or Referer header names no host.'
+      : `Signing in from ${host} is not allowed. Add ${host} to ACCORD_STATEFUL_DOMAINS, or sign in from a host that it lists.`
+  services.log.warn(
+    { listed: services.statefulDomains() },
+    host === null
+      ? 'A sign-in was refused, because the Origin or Referer header of the page names no host.'
+      : `ACCORD_STATEFUL_DOMAINS lacks ${host}, so a sign-in from there was refused. To allow it, add this host to the list and start again.`,
+  )
+  throw new Problem('stateful_domain_mismatch', sentence, { errors: { email: [sentence] } })
 }

@@ -1,0 +1,30 @@
+// The values of the demo's story that follow from an index or a time.
+
+export const dayMs = 24 * 60 * 60_000
+export const hourMs = 60 * 60_000
+
+/** Returns the name for an e-mail address: `Jonas Weber` is `jonas.weber`. */
+export const asciiName = (name: string): string =>
+  name
+    .toLowerCase()
+    .normalize('NFD')
+    .replaceAll(/[^a-z ]/g, '')
+    .replaceAll(' ', '.')
+
+export const dateOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
+
+/** Returns a time between 8 and 17 o'clock on that day, or on Monday if it is a weekend. */
+export function workingHour(time: number, index: number): number {
+  const date = new Date(time)
+  const weekday = date.getUTCDay()
+  const onward = weekday === 6 ? 2 : weekday === 0 ? 1 : 0
+  const midnight = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate() + onward)
+  return midnight + (8 + ((index * 5) % 9)) * hourMs + ((index * 17) % 60) * 60_000
+}
+
+/** Returns an entry of the list; an index beyond its end begins again. */
+export function pick<T>(list: readonly T[], index: number): T {
+  const found = list[index % list.length]
+  if (found === undefined) throw new Error('The list is empty.')
+  return found
+}

@@ -1,0 +1,47 @@
+// Refuses variables that look like a setting but are none. A misspelled setting would otherwise
+// have no effect, without a message.
+import { nearest } from '../contract/input/did-you-mean.ts'
+import { ConfigError } from './parsers.ts'
+
+/**
+ * Prefixes that no setting has. Variables of listener modules begin with `ACCORD_EXT_`, those of
+ * the tests with `ACCORD_TEST_`.
+ */
+const foreignPrefixes = ['ACCORD_EXT_', 'ACCORD_TEST_']
+
+/**
+ * Matches the variables that Kubernetes and Docker links set for a service whose name begins with
+ * `accord`, such as `ACCORD_CRM_SERVICE_HOST`. An operator cannot always turn them off.
+ */
+const serviceVariable = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
+const serviceAddress = /^(tcp|udp|sctp):\/\//
+
+/**
+ * Throws ConfigError for the variables whose name begins with `ACCORD_`, unless they are in
+ * `settings` or among the `former` names. The message names all of them and never shows a value. An
+ * empty variable counts as unset.
+ */
+export function refuseUnknownVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+  settings: readonly string[],
+  former: readonly string[],
+): void {
+  const known = new Set([...settings, ...former])
+  const unknown = Object.entries(environment).flatMap(([name, value]) =>
+    name.startsWith('ACCORD_') && value && !known.has(name) && !isForeign(name, value) ? [name] : [],
+  )
+  const [first, ...others] = unknown.sort()
+  if (first === undefined) return
+  const sentences = [problemOf(first, settings), ...others.map((name) => `${name} ${problemOf(name, settings)}`)]
+  throw new ConfigError(first, `${sentences.join('\n')}\nTo list all settings, run: accord serve --help`)
+}
+
+const isForeign = (name: string, value: string): boolean =>
+  foreignPrefixes.some((prefix) => name.startsWith(prefix)) ||
+  serviceVariable.test(name) ||
+  (name.endsWith('_PORT') && serviceAddress.test(value))
+
+function problemOf(name: string, settings: readonly string[]): string {
+  const meant = nearest(name, settings)
+  return meant === undefined ? 'is not a setting.' : `is not a setting. Did you mean ${meant}?`
+}

@@ -1,0 +1,17 @@
+// The pages of a server that a new user needs.
+import { operations } from '../../contract/operations.gen.ts'
+import { documentationPath } from '../docs/swagger-ui.ts'
+
+/** The page that asks a browser to sign in. */
+export const signInPath = operations.getSession.path
+
+/** The pages of a server by their key in the JSON document. */
+export const links = {
+  documentation: documentationPath,
+  sign_in: signInPath,
+  openapi_json: '/api/admin/openapi.json',
+  openapi_yaml: '/api/admin/openapi.yaml',
+  problem_codes: `${documentationPath}/errors`,
+  health: operations.getHealth.path,
+  readiness: operations.getReadiness.path,
+}
