@@ -30,8 +30,18 @@ export interface ForeignKey {
  * - `uncertain`: the disk did not confirm a commit.
  * - `lost`: the database file was removed or replaced.
  * - `unreachable`: the database server does not answer.
+ * - `filestorage`: the bucket of files does not answer as it should.
  */
-export type StorageFault = 'busy' | 'full' | 'readonly' | 'failing' | 'damaged' | 'uncertain' | 'lost' | 'unreachable'
+export type StorageFault =
+  | 'busy'
+  | 'full'
+  | 'readonly'
+  | 'failing'
+  | 'damaged'
+  | 'uncertain'
+  | 'lost'
+  | 'unreachable'
+  | 'filestorage'
 
 // biome-ignore lint/suspicious/noExplicitAny: any selection from any tables
 type AnyRows = SelectQueryBuilder<any, any, any>

@@ -46,6 +46,11 @@ export interface TransactionOptions {
   readonly isLong?: boolean
   /** With `isLong`: large changes are split into savepoints with few changes each. */
   readonly inParts?: boolean
+  /**
+   * PostgreSQL: waits for all other writers and runs without them, for work that also changes
+   * something beside the database. Writers of SQLite always follow each other.
+   */
+  readonly isAlone?: boolean
 }
 
 export interface PoolUse {

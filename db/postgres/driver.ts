@@ -198,17 +198,19 @@ class RolledBackError extends Error {
 /**
  * Runs `work` in a SERIALIZABLE transaction and commits it. After a serialization failure or a
  * deadlock everything runs again, then without other writers beside it, because new rows of all
- * writers stand on the same index pages and so conflict for ever. `work` must not change anything
- * but the database. Throws the error of `work`, or the serialization failure of the last attempt.
+ * writers stand on the same index pages and so conflict for ever. With `isAlone` no other writer
+ * runs beside the first attempt either. `work` must not change anything but the database. Throws
+ * the error of `work`, or the serialization failure of the last attempt.
  */
 export async function runTransaction<DB, T>(
   pools: Pools,
   events: WriteEvents,
   work: (db: Kysely<DB>) => Promise<T>,
+  isAlone = false,
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
-    const transaction = await PostgresTransaction.begin(pools.write, attempt > 0, events.beforeCommit).catch(
+    const transaction = await PostgresTransaction.begin(pools.write, isAlone || attempt > 0, events.beforeCommit).catch(
       (error: unknown) => {
         events.onError(error)
         throw error

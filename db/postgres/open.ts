@@ -72,12 +72,20 @@ class PostgresStore implements Store {
     rememberPools(this.db as never, this.#pools)
   }
 
-  transaction = <T>(work: (db: Db) => Promise<T>, { isLong = false }: TransactionOptions = {}): Promise<T> =>
-    runTransaction<DB, T>(this.#pools, this.#events, async (db) => {
-      // An index of a large table may take longer than any statement of a request.
-      if (isLong) await sql`set local statement_timeout = 0`.execute(db)
-      return work(db)
-    })
+  transaction = <T>(
+    work: (db: Db) => Promise<T>,
+    { isLong = false, isAlone = false }: TransactionOptions = {},
+  ): Promise<T> =>
+    runTransaction<DB, T>(
+      this.#pools,
+      this.#events,
+      async (db) => {
+        // An index of a large table may take longer than any statement of a request.
+        if (isLong) await sql`set local statement_timeout = 0`.execute(db)
+        return work(db)
+      },
+      isAlone,
+    )
 
   health = (): WriteFault => this.#health
 

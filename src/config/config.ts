@@ -40,6 +40,11 @@ export function readConfig(environment: Environment): { config: Config; warnings
     if (environment[name]) warnings.push(`${name} is ignored: this version has no cache of replies.`)
   if (values.adminPassword === values.adminEmail)
     throw new ConfigError(settings.adminPassword.name, 'must not be the e-mail address.')
+  if ((values.s3AccessKeyId === null) !== (values.s3SecretAccessKey === null))
+    throw new ConfigError(
+      settings.s3AccessKeyId.name,
+      `and ${settings.s3SecretAccessKey.name} must be set together, or neither.`,
+    )
   const { imapHost, imapPort, imapEncryption, imapValidateCert, imapUsername, imapPassword, ...others } = values
   const config: Config = {
     ...others,

@@ -5,9 +5,11 @@ import { databaseFile, displayUrl, engineOf, openStore, type Store, storeExists 
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../installation/data-folder.ts'
 import { lookForInstallation } from '../../installation/installation.ts'
+import { openFiles } from '../../installation/open-files.ts'
 import type { CheckResult } from './check-result.ts'
 import {
   checkBackups,
+  checkBucket,
   checkDatabasePermissions,
   checkDataFolder,
   checkEncryption,
@@ -55,6 +57,9 @@ export async function doctorCommand(config: Config, { deep = false }: { deep?: b
       : []),
     ['Migrations', withTables(checkMigrations)],
     ['Encrypted values', withTables(checkEncryption)],
+    ...(config.filesUrl === null
+      ? []
+      : ([[`File storage ${openFiles(config).place}`, () => checkBucket(config)]] satisfies Check[])),
     ['Files', withTables((store) => checkFileContents(store, config, deep))],
     ['Trash', () => checkTrash(config)],
     ['Administrator', withTables(checkAdministrator)],

@@ -10,6 +10,7 @@ import { envTemplate } from '../../config/settings-text.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
 import { getOrCreateSecret, migrateData, openData, publishContract } from '../../installation/data-folder.ts'
 import { markInstalled } from '../../installation/installation.ts'
+import { openFiles } from '../../installation/open-files.ts'
 import { ensureSecret } from '../../installation/secret.ts'
 import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.ts'
 import { hashPassword } from '../../kernel/auth/passwords.ts'
@@ -32,8 +33,13 @@ export async function installCommand(
   config: Config,
   options: { new?: boolean; newSecret?: boolean } = {},
 ): Promise<void> {
-  if (options.new)
+  if (options.new) {
     for (const folder of await moveInstallationAside(config)) console.log(`Moved the former data to ${folder}.`)
+    if (config.filesUrl !== null)
+      console.log(
+        `Former files stay in ${openFiles(config).place}. Choose another prefix in ACCORD_FILES_URL, or the clean-up reports them.`,
+      )
+  }
   const store = await openData(config)
   try {
     const { done, admin } = await install(config, store, { acceptSecret: options.newSecret === true })
