@@ -28,7 +28,7 @@ import { memberOf } from './kernel/auth/ip-ranges.ts'
 import { type Services, systemContext, type Verifier } from './kernel/context.ts'
 import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
-import { type Clock, systemClock } from './kernel/runtime/clock.ts'
+import { type Clock, sharedClock } from './kernel/runtime/clock.ts'
 import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
 import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
@@ -99,7 +99,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const { config } = options
   checkSights(sights, options.contract)
   const metrics = createMetrics()
-  const clock = options.clock ?? systemClock
+  const clock = options.clock ?? sharedClock(options.store)
   const answerError = createErrorHandler(config, clock)
   const http = createHttp(options, (error, request, reply) => {
     trackRequest(request, reply)

@@ -47,12 +47,19 @@ const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s
 
 const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
 
+/**
+ * PostgreSQL stores no U+0000 (SQLSTATE 22021). Requests with it are refused and e-mails have it
+ * replaced before; this covers every other text, such as one of a listener.
+ */
+const storable = (value: unknown): unknown =>
+  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value
+
 /** Runs a statement. Errors without an SQLSTATE become `ConnectionLostError`. */
 async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): Promise<QueryResult<R>> {
   let result: PgResult
   try {
     // Only a query without parameters may hold several statements.
-    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters as unknown[]))
+    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters.map(storable)))
   } catch (error) {
     throw asLost(error)
   }

@@ -20,6 +20,7 @@ import { openPools, type Pools } from './connection.ts'
 import { postgresDialect } from './dialect.ts'
 import { kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
+import { createServerClock, type ServerClock } from './server-clock.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
@@ -38,6 +39,7 @@ class PostgresStore implements Store {
   readonly #ownsPools: boolean
   readonly #events: WriteEvents
   readonly #watch: CommitWatch
+  readonly #clock: ServerClock
   readonly #listeners = new Set<() => void>()
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #health: WriteFault = null
@@ -53,6 +55,7 @@ class PostgresStore implements Store {
     this.#pools =
       options.postgres?.pools ?? openPools(url, { ...options.postgres, onLost: () => this.#watch.noteChange() })
     this.#watch = watchCommits(this.#pools)
+    this.#clock = createServerClock(this.#pools)
     this.#events = {
       onCommit: () => {
         this.#health = null
@@ -103,6 +106,8 @@ class PostgresStore implements Store {
   }
 
   faults = () => []
+  clockOffsetMs = () => this.#clock.offsetMs()
+  synchronizeClock = () => this.#clock.synchronize()
   retries = () => this.#retries
   commitGeneration = () => this.#watch.generation()
   renewReadTransaction = () => undefined
@@ -152,6 +157,7 @@ class PostgresStore implements Store {
   close = async (): Promise<void> => {
     if (this.#isClosed) return
     this.#isClosed = true
+    this.#clock.close()
     for (const each of [...this.#snapshots]) await each.close()
     await this.#watch.close()
     if (this.#ownsPools) await this.#pools.close()

@@ -1,12 +1,11 @@
 // The commands for data know a bucket: a backup has the contents of files, a restore brings them
-// into a bucket, doctor tries the bucket, and migrate-to says where files stay.
+// into a bucket, and doctor tries the bucket.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { backupCommand } from '../../src/commands/backup/backup.ts'
 import { doctorCommand } from '../../src/commands/doctor/doctor.ts'
-import { migrateToCommand } from '../../src/commands/migrate-to.ts'
 import { restoreCommand } from '../../src/commands/restore/restore.ts'
 import { placeOf } from '../../src/kernel/files/file-store.ts'
 import { testConfig } from '../support/app.ts'
@@ -126,13 +125,4 @@ describe('accord doctor', () => {
       'BROKEN  Files: the contents of file 2 were changed, file 1 is missing. Copy them from a backup: files/<first two of the hash>/<hash>, to s3://crm-files/crm.',
     )
   })
-})
-
-it('accord migrate-to leaves the files where they are and says where', async () => {
-  await upload('Quarterly figures')
-  const { stdout, stderr, code } = await said(() =>
-    migrateToCommand(place.config, `sqlite:${join(root, 'copy.db')}`, {}),
-  )
-  expect([code, stderr]).toEqual([0, ''])
-  expect(stdout).toContain(`Files stay in s3://crm-files/crm, and the secret in ${place.dataDir}.`)
 })
