@@ -40,6 +40,7 @@ async function process(
 ): Promise<{ clock: Clock; context: () => ReturnType<typeof systemContext> }> {
   const store = openStore(server.store.url, { postgres: { max: 2 } })
   others.push(store)
+  store.beforeGroupCommit(async () => undefined)
   if (isSynchronized) await ahead(ms, () => store.synchronizeClock())
   const clock = sharedClock(store)
   return { clock, context: () => systemContext({ ...server.app.services, store, clock }, 'api') }

@@ -5,6 +5,7 @@ import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { importing } from '../support/importing.ts'
+import { workbook } from '../support/workbook.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -32,8 +33,6 @@ describe('a request', () => {
     expect((await server.admin.get('/sources?q=%ed%a0%80')).status).toBeLessThan(500)
     const { body, headers } = await form({ file: file('a\u0000b.txt', 'text'), note: 'a\u0000b' })
     expect((await server.admin.post('/files', body, { headers })).status).toBe(422)
-    const urlencoded = { 'content-type': 'application/x-www-form-urlencoded' }
-    expect((await server.admin.post('/sources', 'name=a%00b', { headers: urlencoded })).status).toBe(422)
     for (const name of ['idempotency-key', 'user-agent', 'x-request-id', 'if-match'])
       expect((await server.admin.post('/sources', { name }, { headers: { [name]: 'a\u0000b' } })).status).toBeLessThan(
         500,
@@ -72,7 +71,7 @@ describe('an e-mail', () => {
     '--x',
     'Content-Type: text/html; charset=utf-8',
     '',
-    '<p>a\u0000b &#0; &#xD800; \\ud800</p>',
+    '<p>a\u0000b &#0; &#xD800;</p>',
     '--x',
     'Content-Type: text/plain; name="n\u0000.txt"',
     'Content-ID: <i\u0000d>',
@@ -93,7 +92,7 @@ describe('an e-mail', () => {
       .orderBy('id', 'desc')
       .executeTakeFirstOrThrow()
     const shown = await server.admin.get(`/emails/${id}`)
-    expect([shown.status, shown.text]).toEqual([200, expect.not.stringMatching(/\0|\\u0000|\\ud800(?!")/i)])
+    expect([shown.status, shown.text]).toEqual([200, expect.not.stringMatching(/\0|\\u0000|\\ud8/i)])
     expect((await server.admin.get('/emails?q=a')).status).toBeLessThan(500)
   }
 
@@ -113,33 +112,35 @@ describe('an e-mail', () => {
 })
 
 describe('an import', () => {
-  it.each([
-    ['U+0000', 'name\nA\u0000cme\nFine\n'],
-    [
-      'half a pair',
-      Buffer.from([...Buffer.from('name\nA'), 0xed, 0xa0, 0x80, ...Buffer.from('cme\nFine\n')]).toString('latin1'),
-    ],
-    ['U+0000 in its header', 'na\u0000me,name\nx,Fine\n'],
-  ])('of a table with %s ends with a state and not with an error', async (_what, table) => {
+  const names = async () =>
+    (await server.store.db.selectFrom('organizations').select('name').execute()).map(({ name }) => name)
+
+  it('takes no table with U+0000, which is not a text', async () => {
+    for (const table of ['name\nA\u0000cme\n', 'na\u0000me,name\nx,Fine\n'])
+      await expect(importing(server.admin).record('organizations', table)).rejects.toThrow('validation_failed')
+  })
+
+  it('of a workbook that writes them as escapes ends with a state', async () => {
     const { record } = importing(server.admin)
+    const table = workbook([['name'], ['A_x0000_cme'], ['A_xD800_cme'], ['Fine']])
     const { id } = await record('organizations', table)
     const path = `/settings/data-transfer/imports/${id}`
-    expect((await server.admin.post(`${path}/validate`)).status).toBeLessThan(500)
-    expect((await server.admin.post(`${path}/start`)).status).toBeLessThan(500)
+    expect((await server.admin.post(`${path}/validate`)).status).toBe(202)
+    expect((await server.admin.post(`${path}/start`)).status).toBe(202)
     expect((await server.admin.get(path)).status).toBe(200)
-    const { rows } = { rows: await server.store.db.selectFrom('organizations').select('name').execute() }
-    expect(rows.filter(({ name }) => name?.includes('\0'))).toEqual([])
-  })
+    expect(await names()).toContain('Fine')
+    expect((await names()).filter((name) => /\0|\p{Surrogate}/u.test(name ?? ''))).toEqual([])
+  }, 240_000)
 })
 
 it('a text of a listener or a program that reaches the database is stored', async () => {
   const now = '2026-03-01T09:30:00.000Z'
   const { id } = await server.store.db
-    .insertInto('sources')
+    .insertInto('lead_sources')
     .values({ name: 'a\u0000b', name_key: 'a\u0000b', created_at: now, updated_at: now } as never)
     .returning('id')
     .executeTakeFirstOrThrow()
   expect(
-    (await server.store.db.selectFrom('sources').select('name').where('id', '=', id).executeTakeFirst())?.name,
+    (await server.store.db.selectFrom('lead_sources').select('name').where('id', '=', id).executeTakeFirst())?.name,
   ).toMatch(/^a(\0|\ufffd)b$/)
 })
