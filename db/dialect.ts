@@ -31,6 +31,7 @@ export interface ForeignKey {
  * - `lost`: the database file was removed or replaced.
  * - `unreachable`: the database server does not answer.
  * - `standby`: the database server is a standby, which only reads.
+ * - `filestorage`: the bucket of files does not answer as it should.
  */
 export type StorageFault =
   | 'busy'
@@ -42,6 +43,7 @@ export type StorageFault =
   | 'lost'
   | 'unreachable'
   | 'standby'
+  | 'filestorage'
 
 // biome-ignore lint/suspicious/noExplicitAny: any selection from any tables
 type AnyRows = SelectQueryBuilder<any, any, any>

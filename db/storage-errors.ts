@@ -13,6 +13,7 @@ const fileCodes: Readonly<Record<string, StorageFault>> = {
   EFBIG: 'full',
   EROFS: 'readonly',
   EIO: 'failing',
+  ERR_FILE_STORAGE: 'filestorage',
 }
 /**
  * The error codes that sockets report, too. Such a code is a storage fault only in an error with a

@@ -47,6 +47,11 @@ export interface TransactionOptions {
   readonly isLong?: boolean
   /** With `isLong`: large changes are split into savepoints with few changes each. */
   readonly inParts?: boolean
+  /**
+   * PostgreSQL: waits for all other writers and runs without them, for work that also changes
+   * something beside the database. Writers of SQLite always follow each other.
+   */
+  readonly isAlone?: boolean
 }
 
 export interface SnapshotOptions {
@@ -135,6 +140,14 @@ export interface Store {
    * once where transactions do not share a commit. Throws outside of a transaction.
    */
   deferToCommit(db: Db, records: readonly RecordRef[]): Promise<void>
+  /**
+   * Returns the milliseconds by which the shared clock of all processes, which is that of the
+   * database server, is ahead of the clock of this process. 0 before `synchronizeClock`, and for
+   * SQLite, whose processes share one machine.
+   */
+  clockOffsetMs(): number
+  /** Compares the clocks now, and again from time to time until `close`. Never rejects. */
+  synchronizeClock(): Promise<void>
   /** Returns how many transactions ran again after a conflict with another one. */
   retries(): number
   /** Returns the connections to the database server, by pool. Empty without a server. */

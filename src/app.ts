@@ -1,6 +1,5 @@
 // The composition root: creates all parts of a server and connects them. Opens nothing itself. Read
 // it from top to bottom to see the parts.
-import { join } from 'node:path'
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
@@ -22,16 +21,16 @@ import type { ReplyCheck } from './http/reply-sampling.ts'
 import { registerRequestGuards } from './http/request-guards.ts'
 import { minimalHeaders } from './http/security-headers.ts'
 import { writtenFolders } from './installation/data-folder.ts'
+import { openFiles } from './installation/open-files.ts'
 import { type Published, servedWith } from './installation/published-contract.ts'
 import { createScheduler, type Scheduler } from './jobs/scheduler.ts'
 import { createWorker, type Worker } from './jobs/worker.ts'
 import { createEncryption } from './kernel/auth/encryption.ts'
 import { memberOf } from './kernel/auth/ip-ranges.ts'
 import { type Services, systemContext, type Verifier } from './kernel/context.ts'
-import { diskFiles } from './kernel/files/file-store.ts'
 import { createOutbound, type Outbound } from './kernel/outbound/client.ts'
 import { checkSights } from './kernel/query/event-visibility.ts'
-import { type Clock, systemClock } from './kernel/runtime/clock.ts'
+import { type Clock, sharedClock } from './kernel/runtime/clock.ts'
 import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
 import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
@@ -102,7 +101,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const { config } = options
   checkSights(sights, options.contract)
   const metrics = createMetrics()
-  const clock = options.clock ?? systemClock
+  const clock = options.clock ?? sharedClock(options.store)
   const answerError = createErrorHandler(config, clock)
   const http = createHttp(options, (error, request, reply) => {
     trackRequest(request, reply)
@@ -176,7 +175,7 @@ function createServices(options: AppOptions, { http, metrics, clock, wake }: Wir
     deleteHooks,
     resources,
     sights,
-    files: diskFiles(join(config.dataDir, 'files'), store.assertFiles),
+    files: openFiles(config, store.assertFiles),
     sweepFiles: async (ctx, sha256s) => void (await sweepFiles(ctx, sha256s)),
     contract: options.contract,
     clock,

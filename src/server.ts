@@ -48,6 +48,7 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
   const store = opened ?? (await openData(config))
   let app: App | undefined
   try {
+    await store.synchronizeClock()
     const migrated = await migrateData(config, store, searchIndex.rebuild)
     const published = openPublished(config)
     const contract = generatedContract()

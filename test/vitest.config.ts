@@ -48,9 +48,21 @@ const onPostgres =
     ? ['test/{differential,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
     : [
         'test/{differential,jobs,postgres}/**/*.test.ts',
+        'test/properties/unstorable-texts.test.ts',
         `test/resources/{${[
-          ...['activities', 'attributes', 'data-transfer.runs', 'leads', 'locations', 'marketing', 'organizations'],
-          ...['persons', 'pipelines', 'products', 'quotes', 'reports', 'roles', 'sources', 'tags', 'types'],
+          ...['activities', 'attributes', 'data-transfer.runs', 'files.bucket', 'leads', 'locations', 'marketing'],
+          ...[
+            'organizations',
+            'persons',
+            'pipelines',
+            'products',
+            'quotes',
+            'reports',
+            'roles',
+            'sources',
+            'tags',
+            'types',
+          ],
           ...['warehouses', 'web-forms', 'webhooks', 'workflows.evaluate'],
         ]}}.test.ts`,
       ]

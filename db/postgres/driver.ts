@@ -49,12 +49,19 @@ const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s
 
 const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
 
+/**
+ * PostgreSQL stores no U+0000 (SQLSTATE 22021). Requests with it are refused and e-mails have it
+ * replaced before; this covers every other text, such as one of a listener.
+ */
+const storable = (value: unknown): unknown =>
+  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value
+
 /** Runs a statement. Errors without an SQLSTATE become `ConnectionLostError`. */
 async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): Promise<QueryResult<R>> {
   let result: PgResult
   try {
     // Only a query without parameters may hold several statements.
-    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters as unknown[]))
+    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters.map(storable)))
   } catch (error) {
     throw asLost(error)
   }
@@ -204,21 +211,25 @@ class RolledBackError extends Error {
 /**
  * Runs `work` in a SERIALIZABLE transaction and commits it. After a serialization failure or a
  * deadlock everything runs again, then without other writers beside it, because new rows of all
- * writers stand on the same index pages and so conflict for ever. `work` must not change anything
- * but the database. Throws the error of `work`, or the serialization failure of the last attempt.
+ * writers stand on the same index pages and so conflict for ever. With `isAlone` no other writer
+ * runs beside the first attempt either. `work` must not change anything but the database. Throws
+ * the error of `work`, or the serialization failure of the last attempt.
  */
 export async function runTransaction<DB, T>(
   pools: Pools,
   events: WriteEvents,
   work: (db: Kysely<DB>) => Promise<T>,
+  isAlone = false,
 ): Promise<T> {
   const since = performance.now()
   for (let attempt = 0; ; attempt++) {
     const beforeCommit = (): void => events.beforeCommit?.(attempt)
-    const transaction = await PostgresTransaction.begin(pools, attempt > 0, beforeCommit).catch((error: unknown) => {
-      events.onError(error)
-      throw error
-    })
+    const transaction = await PostgresTransaction.begin(pools, isAlone || attempt > 0, beforeCommit).catch(
+      (error: unknown) => {
+        events.onError(error)
+        throw error
+      },
+    )
     try {
       const result = await work(kyselyInTransaction<DB>(transaction))
       await transaction.commit()

@@ -23,6 +23,7 @@ import { postgresDialect } from './dialect.ts'
 import { assertPrimary, kyselyPostgres, runTransaction, type WriteEvents } from './driver.ts'
 import { postgresStorageFault } from './errors.ts'
 import { Replica } from './replica.ts'
+import { createServerClock, type ServerClock } from './server-clock.ts'
 import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
@@ -42,6 +43,7 @@ class PostgresStore implements Store {
   readonly #events: WriteEvents
   readonly #watch: CommitWatch
   readonly #replica: Replica | null
+  readonly #clock: ServerClock
   readonly #listeners = new Set<() => void>()
   readonly #snapshots = new Set<DatabaseSnapshot>()
   #health: WriteFault = null
@@ -58,6 +60,7 @@ class PostgresStore implements Store {
     this.#pools = pools ?? openPools(url, { ...pooling, onLost: () => this.#watch.noteChange() })
     this.#watch = watchCommits(this.#pools)
     this.#replica = replicaUrl ? new Replica(replicaUrl, this.#pools, pooling) : null
+    this.#clock = createServerClock(this.#pools)
     this.#events = {
       onCommit: () => {
         this.#health = null
@@ -78,12 +81,20 @@ class PostgresStore implements Store {
     rememberPools(this.db as never, this.#pools)
   }
 
-  transaction = <T>(work: (db: Db) => Promise<T>, { isLong = false }: TransactionOptions = {}): Promise<T> =>
-    runTransaction<DB, T>(this.#pools, this.#events, async (db) => {
-      // An index of a large table may take longer than any statement of a request.
-      if (isLong) await sql`set local statement_timeout = 0`.execute(db)
-      return work(db)
-    })
+  transaction = <T>(
+    work: (db: Db) => Promise<T>,
+    { isLong = false, isAlone = false }: TransactionOptions = {},
+  ): Promise<T> =>
+    runTransaction<DB, T>(
+      this.#pools,
+      this.#events,
+      async (db) => {
+        // An index of a large table may take longer than any statement of a request.
+        if (isLong) await sql`set local statement_timeout = 0`.execute(db)
+        return work(db)
+      },
+      isAlone,
+    )
 
   health = (): WriteFault => this.#health
 
@@ -101,6 +112,8 @@ class PostgresStore implements Store {
   }
 
   faults = () => []
+  clockOffsetMs = () => this.#clock.offsetMs()
+  synchronizeClock = () => this.#clock.synchronize()
   retries = () => this.#retries
   commitGeneration = () => this.#watch.generation()
   renewReadTransaction = () => undefined
@@ -162,6 +175,7 @@ class PostgresStore implements Store {
   close = async (): Promise<void> => {
     if (this.#isClosed) return
     this.#isClosed = true
+    this.#clock.close()
     for (const each of [...this.#snapshots]) await each.close()
     await this.#watch.close()
     await this.#replica?.close()

@@ -107,6 +107,8 @@ class SqliteStore implements Store {
   commitGeneration = () => this.#health.commits + this.#foreignGeneration()
   renewReadTransaction = (agoMs?: number) => this.#reader?.transaction.end(agoMs)
   deferToCommit = async (_db: Db, records: readonly RecordRef[]): Promise<void> => this.#queue.defer(records)
+  clockOffsetMs = () => 0
+  synchronizeClock = async () => undefined
   retries = () => 0
   connections = () => []
   assertPrimary = async () => undefined

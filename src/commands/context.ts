@@ -12,6 +12,7 @@ import { withInstalled } from './installed-store.ts'
 /** Runs `work` with the application on an installed data folder. Background work is not started. */
 export function withApp<T>(config: Config, work: (app: App) => Promise<T>): Promise<T> {
   return withInstalled(config, async (store) => {
+    await store.synchronizeClock()
     const app = await buildApp({
       config,
       store,

@@ -5,6 +5,7 @@ import { databaseFile, displayUrl, engineOf, isServerUrl, openStore, type Store 
 import { transfer } from '../../db/transfer/transfer.ts'
 import { TransferError } from '../../db/transfer/transfer-error.ts'
 import type { Config } from '../config/config.ts'
+import { openFiles } from '../installation/open-files.ts'
 import { systemClock } from '../kernel/runtime/clock.ts'
 import { createAllIndexes } from '../resources/attributes/indexes.ts'
 import { comparedTotals } from '../resources/leads/stage-totals.ts'
@@ -33,7 +34,8 @@ export async function migrateToCommand(config: Config, url: string, { json = fal
     `Copied ${rows} rows of ${Object.keys(result.tables).length} tables to ${to}; counts and hashes are equal.`,
   )
   console.log(`Set ACCORD_DATABASE_URL to the URL of the new database, then start the servers again.`)
-  console.log(`Files and secret stay in ${config.dataDir}. The old database ${from} is unchanged.`)
+  const { place } = openFiles(config)
+  console.log(`Files stay in ${place}, and the secret in ${config.dataDir}. The old database ${from} is unchanged.`)
 }
 
 async function copyTo(source: Store, url: string) {

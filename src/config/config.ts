@@ -48,6 +48,11 @@ export function readConfig(environment: Environment): { config: Config; warnings
     throw new ConfigError(settings.adminPassword.name, 'must not be the e-mail address.')
   if (values.databaseReplicaUrl !== null && values.databaseUrl.startsWith('sqlite:'))
     throw new ConfigError(settings.databaseReplicaUrl.name, 'needs a PostgreSQL database in ACCORD_DATABASE_URL.')
+  if ((values.s3AccessKeyId === null) !== (values.s3SecretAccessKey === null))
+    throw new ConfigError(
+      settings.s3AccessKeyId.name,
+      `and ${settings.s3SecretAccessKey.name} must be set together, or neither.`,
+    )
   const { imapHost, imapPort, imapEncryption, imapValidateCert, imapUsername, imapPassword, ...others } = values
   const config: Config = {
     ...others,

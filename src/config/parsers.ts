@@ -60,6 +60,34 @@ export const parseReplicaUrl: Parser<string | null> = (text, name) => {
   return text
 }
 
+/**
+ * Returns the bucket and the prefix of an S3 URL; null when unset. The prefix has no slash at its
+ * ends. The message does not repeat the URL, because it may have a password.
+ */
+export const parseFilesUrl: Parser<{ bucket: string; prefix: string } | null> = (text, name) => {
+  if (text === '') return null
+  const [, bucket, path = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([\w!.*'()/-]*))?$/.exec(text) ?? []
+  const parts = path.split('/').filter((part) => part !== '')
+  if (bucket === undefined || parts.some((part) => part === '.' || part === '..'))
+    throw new ConfigError(name, 'must be s3://<bucket> or s3://<bucket>/<prefix>, without credentials.')
+  return { bucket, prefix: parts.join('/') }
+}
+
+/** Returns an http or https URL without a path; null when unset. */
+export const parseEndpoint: Parser<string | null> = (text, name) => {
+  if (text === '') return null
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (
+    url === null ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username !== '' ||
+    url.password !== '' ||
+    url.search !== ''
+  )
+    throw new ConfigError(name, 'must be an http or https URL without credentials, such as https://s3.example.com.')
+  return url.href.replace(/\/+$/, '')
+}
+
 /** Returns the URL without a trailing slash; null when unset. */
 export const parseAppUrl: Parser<string | null> = (text, name) => {
   const url = text.replace(/\/+$/, '')

@@ -6,6 +6,7 @@ interface Earlier {
   dataDir: string
   appUrl: string | null
   appName: string
+  s3Endpoint: string | null
 }
 
 export interface Setting<T = unknown> {

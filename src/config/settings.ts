@@ -2,6 +2,7 @@
 // settings-text.ts uses it to print the .env template, the table in the README and `accord serve
 // --help`.
 import { join, resolve } from 'node:path'
+import { fileStorage } from './file-storage-settings.ts'
 import * as parsers from './parsers.ts'
 import type { SettingGroup } from './setting.ts'
 
@@ -361,6 +362,7 @@ const program = {
 export const settingGroups: Readonly<Record<string, SettingGroup>> = {
   Network: network,
   Storage: storage,
+  'File storage': fileStorage,
   'First administrator': administrator,
   'Locale and currency': formats,
   Limits: limits,
@@ -376,6 +378,7 @@ export const settingGroups: Readonly<Record<string, SettingGroup>> = {
 export const settings = {
   ...network,
   ...storage,
+  ...fileStorage,
   ...administrator,
   ...formats,
   ...limits,

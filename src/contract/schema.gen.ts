@@ -15347,6 +15347,7 @@ export interface components {
          *           "waiting": 0
          *         },
          *         "disk": "ok",
+         *         "files": "ok",
          *         "maintenance": "ok"
          *       }
          *     }
@@ -15396,6 +15397,11 @@ export interface components {
                  * @enum {string}
                  */
                 disk: "ok" | "low" | "full";
+                /**
+                 * @description `failing` if the bucket of `ACCORD_FILES_URL` does not answer as it should. Requests that read or write contents of files then get 503, and all others succeed. `ok` without a bucket.
+                 * @enum {string}
+                 */
+                files: "ok" | "failing";
                 /**
                  * @description `failing` if the write-ahead log cannot be checkpointed, or the full-text index cannot be merged. The server still answers requests.
                  * @enum {string}

@@ -13,7 +13,7 @@ import { checkCsrf, identify } from '../kernel/auth/sessions.ts'
 import type { Context, Services } from '../kernel/context.ts'
 import { Problem } from '../kernel/errors.ts'
 import { answerDownload, Download } from '../kernel/files/download.ts'
-import { cleanUpUploads, receive } from '../kernel/files/multipart.ts'
+import { cleanUpUploads, prepareUploads, receive } from '../kernel/files/multipart.ts'
 import type { Handlers, PublicGuards } from '../kernel/handler.ts'
 import type { Examine } from '../kernel/resource/definition.ts'
 import { isInSteps, once } from '../kernel/write/idempotency.ts'
@@ -157,6 +157,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   const handler = handlerOf(parts, call)
   const answer = async (ctx: Context): Promise<Rendered> => render(parts, ctx, call, input, await handler(ctx, input))
   if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))
+  await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
   // A dry run must not consume the key. A key belongs to a token or session, so a public call has
   // no key.

@@ -198,3 +198,36 @@ describe('the help of accord serve', () => {
     expect(help).toContain('ACCORD_GROUP_COMMIT_MS (10 ms)')
   })
 })
+
+describe('the settings of a bucket', () => {
+  const read = (environment: Record<string, string>) => readConfig(environment).config
+  const told = (environment: Record<string, string>): string => {
+    try {
+      readConfig(environment)
+      return ''
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+
+  it('name a bucket and a prefix, and a server with the bucket in its path', () => {
+    expect(read({}).filesUrl).toBeNull()
+    expect(read({ ACCORD_FILES_URL: 's3://files.example/team/crm/' })).toMatchObject({
+      filesUrl: { bucket: 'files.example', prefix: 'team/crm' },
+      s3PathStyle: false,
+    })
+    expect(read({ ACCORD_S3_ENDPOINT: 'https://s3.example.com/' })).toMatchObject({
+      s3Endpoint: 'https://s3.example.com',
+      s3PathStyle: true,
+    })
+  })
+
+  it('are refused without repeating a secret', () => {
+    for (const url of ['s3://key:hidden@files', 's3:files', 'https://hidden', 's3://files/../hidden', 's3://Hidden'])
+      expect(told({ ACCORD_FILES_URL: url })).toMatch(/^ACCORD_FILES_URL must be s3:(?!.*hidden)/i)
+    expect(told({ ACCORD_S3_ENDPOINT: 'https://key:hidden@s3' })).toMatch(/^ACCORD_S3_ENDPOINT must be (?!.*hidden)/)
+    expect(told({ ACCORD_S3_SECRET_ACCESS_KEY: 'hidden' })).toBe(
+      'ACCORD_S3_ACCESS_KEY_ID and ACCORD_S3_SECRET_ACCESS_KEY must be set together, or neither.',
+    )
+  })
+})

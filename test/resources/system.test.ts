@@ -48,6 +48,7 @@ describe('getReadiness', () => {
           mail: 'unconfigured',
           webhooks: { failing: 0, waiting: 0 },
           disk: 'ok',
+          files: 'ok',
           maintenance: 'ok',
         },
       },

@@ -1,11 +1,12 @@
 // Preloaded before a program: shifts its system clock, as an administrator or a time server does.
-// The clock starts ACCORD_TEST_CLOCK_LEAD_MS before the end of a minute; SIGUSR2 adds the
-// milliseconds in the file ACCORD_TEST_CLOCK_FILE.
+// The clock starts ACCORD_TEST_CLOCK_LEAD_MS before the end of a minute, or
+// ACCORD_TEST_CLOCK_AHEAD_MS ahead; SIGUSR2 adds the milliseconds in the file ACCORD_TEST_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date
 const leadMs = Number(process.env.ACCORD_TEST_CLOCK_LEAD_MS ?? 0)
-let shiftMs = leadMs > 0 ? 60_000 - (RealDate.now() % 60_000) - leadMs : 0
+const aheadMs = Number(process.env.ACCORD_TEST_CLOCK_AHEAD_MS ?? 0)
+let shiftMs = leadMs > 0 ? 60_000 - (RealDate.now() % 60_000) - leadMs : aheadMs
 const beginMs = shiftMs
 const now = () => RealDate.now() + shiftMs
 

@@ -60,7 +60,7 @@ export async function workingFolder(): Promise<string> {
 export async function installed(changes: Partial<Config> = {}): Promise<Installed> {
   const folder = await installedFolder(changes)
   const { dataDir, databaseUrl } = folder.config
-  const server = await startServer({ config: { dataDir, databaseUrl }, open: () => folder.store })
+  const server = await startServer({ config: { ...changes, dataDir, databaseUrl }, open: () => folder.store })
   const close = async (): Promise<void> => {
     await server.app.http.close()
     await folder.close()

@@ -23,6 +23,8 @@ export function storeOf(current: () => Store): Store {
       deferredWork = work
     },
     transaction: (work, options) => current().transaction(work, options),
+    clockOffsetMs: () => current().clockOffsetMs(),
+    synchronizeClock: () => current().synchronizeClock(),
     retries: () => current().retries(),
     deferToCommit: (db, records) => {
       // The store may be another one by now.

@@ -9,15 +9,16 @@ import { copyStore, type DatabaseCopy, engineOf, isInMemory, openStore, type Sto
 import { tableChecksums } from '../../../db/table-checksums.ts'
 import type { Config } from '../../config/config.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
-import { filesFolder, presentSecret, restoringMark, secretFile, serverOptions } from '../../installation/data-folder.ts'
+import { presentSecret, restoringMark, secretFile, serverOptions } from '../../installation/data-folder.ts'
 import { checkEncryptedValues } from '../../installation/encrypted-values.ts'
 import { backupNote, backupsFolder } from '../../installation/installation.ts'
+import { openFiles } from '../../installation/open-files.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { CommandError } from '../command-error.ts'
 import { assertInstalled } from '../installed-store.ts'
 import { counted, type ReportOptions, report, tellPhase } from '../report.ts'
-import { type Collection, collect, copyFile, hashFile, sizeOf, syncFolders } from './bytes.ts'
-import { examine, listFileHashes, readDatabaseFacts, secretCheck } from './examine.ts'
+import { type Collection, collect, copyFile, hashFile, syncFolders } from './bytes.ts'
+import { examine, hasTable, listFileHashes, readDatabaseFacts, secretCheck } from './examine.ts'
 import { removeInterruptedBackups, removeOldBackups, removeOwnerNote, writeOwnerNote } from './folder.ts'
 import { backupEntries, backupName, contractNames, databaseEntry, type Manifest, writeManifest } from './manifest.ts'
 
@@ -57,7 +58,7 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
     )
   if (manifest.lost_files.length > 0)
     console.error(
-      `The contents of ${manifest.lost_files.length} files are missing from the data folder, so the backup lacks them too. Run: accord doctor --deep`,
+      `The contents of ${manifest.lost_files.length} files are missing from ${config.filesUrl === null ? 'the data folder' : 'the bucket'}, so the backup lacks them too. Run: accord doctor --deep`,
     )
   const { removed, others } = keep === null ? noneRemoved : removeOldBackups(folder, path, manifest, keep)
   const tables = Object.keys(manifest.tables).length
@@ -95,7 +96,7 @@ export async function backUp(
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const installation = await installationOf(store)
     removeInterruptedBackups(folder, installation)
-    await assertFreeSpace(store, config, folder)
+    await assertFreeSpace(store, folder)
     mkdirSync(partial, { mode: 0o700 })
     tellPhase('Copying the database and the files…')
     writeOwnerNote(partial, installation)
@@ -139,10 +140,21 @@ export function permissionError(cause: unknown, folder: string): CommandError | 
     : new CommandError(`This user cannot read ${path}. Run accord backup as the user that runs the server.`, cause)
 }
 
-async function assertFreeSpace(store: Store, config: Config, folder: string): Promise<void> {
+async function assertFreeSpace(store: Store, folder: string): Promise<void> {
   const database = await store.dialect.copies.sizeOf(store.db as unknown as Kysely<unknown>)
-  const problem = noRoomFor(database + sizeOf(filesFolder(config)), folder)
+  const problem = noRoomFor(database + (await sizeOfFiles(store)), folder)
   if (problem !== null) throw new CommandError(`There is not enough space for a backup: ${problem}.`)
+}
+
+/** Returns the size of all files in bytes. Equal files are stored once. */
+async function sizeOfFiles(store: Store): Promise<number> {
+  if (!(await hasTable(store, 'files'))) return 0
+  const each = store.db.selectFrom('files').select(['sha256', 'size']).distinct().as('each')
+  const { bytes } = await store.db
+    .selectFrom(each)
+    .select(({ fn }) => fn.sum<number | null>('size').as('bytes'))
+    .executeTakeFirstOrThrow()
+  return Number(bytes)
 }
 
 async function writeBackup(
@@ -155,7 +167,7 @@ async function writeBackup(
   const engine = engineOf(config.databaseUrl)
   const database = join(partial, databaseEntry(engine))
   mkdirSync(join(partial, backupEntries.files), { mode: 0o700 })
-  const bytes = collect(filesFolder(config), join(partial, backupEntries.files))
+  const bytes = collect(openFiles(config), join(partial, backupEntries.files))
   const { copy, lost } = await copyDatabaseAndFiles(store, database, bytes)
   try {
     const contract: Manifest['contract'] = {}

@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../../db/disk.ts'
-import { placeOf } from '../../kernel/files/file-store.ts'
+import type { Source } from '../../kernel/files/download.ts'
+import { type FileStore, placeOf } from '../../kernel/files/file-store.ts'
 import type { FileChecksum } from './manifest.ts'
 
 export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.code === 'ENOENT'
@@ -14,10 +16,14 @@ export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoExce
 export async function copyFile(from: string, to: string): Promise<FileChecksum> {
   // The source is opened first. Otherwise, a missing source would leave an empty copy.
   const source = await open(from)
+  return writeCopy(source.createReadStream(), to)
+}
+
+async function writeCopy(source: Readable, to: string): Promise<FileChecksum> {
   const hash = createHash('sha256')
   let size = 0
   await pipeline(
-    source.createReadStream(),
+    source,
     async function* (chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         hash.update(chunk)
@@ -40,7 +46,7 @@ export async function hashFile(path: string): Promise<FileChecksum> {
   return { size, sha256: hash.digest('hex') }
 }
 
-/** Copies uploaded files from one folder into another. Each file is copied only once. */
+/** Copies uploaded files from their store into a folder. Each file is copied only once. */
 export interface Collection {
   /**
    * Copies the files that were not copied before. Returns the hashes of files that are missing or
@@ -53,7 +59,7 @@ export interface Collection {
   sizes(): Record<string, number>
 }
 
-export function collect(from: string, to: string): Collection {
+export function collect(files: Pick<FileStore, 'find'>, to: string): Collection {
   const taken = new Map<string, number>()
   return {
     async take(hashes) {
@@ -63,8 +69,9 @@ export function collect(from: string, to: string): Collection {
         const place = placeOf(to, sha256)
         mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
         try {
-          const found = await copyFile(placeOf(from, sha256), place)
-          if (found.sha256 === sha256) {
+          const source = await files.find(sha256)
+          const found = source && (await writeCopy(bytesOf(source), place))
+          if (found?.sha256 === sha256) {
             taken.set(sha256, found.size)
             continue
           }
@@ -85,6 +92,9 @@ export function collect(from: string, to: string): Collection {
     sizes: () => Object.fromEntries([...taken].sort(([a], [b]) => (a < b ? -1 : 1))),
   }
 }
+
+/** No byte can be read from an empty file. */
+const bytesOf = ({ size, read }: Source): Readable => (size === 0 ? Readable.from([]) : read(0, size - 1))
 
 /** Syncs a folder and all folders in it, so that their entries survive a power cut. */
 export function syncFolders(folder: string): void {

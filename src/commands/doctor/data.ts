@@ -1,7 +1,19 @@
 // The checks of `accord doctor` that concern the data folder: permissions, free space, the secret,
 // file contents, backups and leftovers.
-import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { createHash } from 'node:crypto'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, relative } from 'node:path'
 import { freeBytes, megabytes } from '../../../db/disk.ts'
 import { databaseFile, isInMemory, type Store } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
@@ -14,11 +26,14 @@ import {
 } from '../../installation/data-folder.ts'
 import { checkEncryptedValues } from '../../installation/encrypted-values.ts'
 import { backupsFolder, lastBackup } from '../../installation/installation.ts'
+import { openBucket, openFiles } from '../../installation/open-files.ts'
 import { secretProblem } from '../../installation/secret.ts'
-import { placeOf, trashOf } from '../../kernel/files/file-store.ts'
+import type { Source } from '../../kernel/files/download.ts'
+import { trashOf } from '../../kernel/files/file-store.ts'
+import { FileStorageError } from '../../kernel/files/s3-client.ts'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
 import { trashDays } from '../../resources/files/clean-up.ts'
-import { hashFile, isMissing } from '../backup/bytes.ts'
+import { isMissing } from '../backup/bytes.ts'
 import { hasTable } from '../backup/examine.ts'
 import { type CheckResult, Hint } from './check-result.ts'
 
@@ -119,45 +134,84 @@ export async function checkEncryption(store: Store, config: Config): Promise<Che
  */
 const maxRecentFiles = 1000
 const maxRecentHashes = 50
+/** In a bucket each file needs a request. */
+const maxRecentObjects = 100
 
 export async function checkFileContents({ db }: Store, config: Config, deep: boolean): Promise<CheckResult> {
+  const files = openFiles(config)
   const rows = db.selectFrom('files').select(['id', 'sha256', 'size']).orderBy('id', 'desc')
-  const trash = trashOf(filesFolder(config))
+  const recent = rows.limit(config.filesUrl === null ? maxRecentFiles : maxRecentObjects)
   const wrong: string[] = []
   let looked = 0
-  for (const { id, sha256, size } of await (deep ? rows : rows.limit(maxRecentFiles)).execute()) {
-    const path = placeOf(filesFolder(config), sha256)
-    const found = statSync(path, { throwIfNoEntry: false })
-    if (!found) wrong.push(`file ${id} is ${existsSync(join(trash, sha256)) ? 'in the trash' : 'missing'}`)
+  for (const { id, sha256, size } of await (deep ? rows : recent).execute()) {
+    const found = await files.find(sha256)
+    if (!found) wrong.push(`file ${id} is missing`)
+    else if (found.isInTrash) wrong.push(`file ${id} is in the trash`)
     else if (found.size !== size) wrong.push(`file ${id} has ${found.size} bytes instead of ${size}`)
-    else if (deep || looked < maxRecentHashes) {
-      const hashed = await hashFile(path).catch((cause: unknown) => {
-        if (isMissing(cause)) return null
-        throw cause
-      })
-      if (hashed?.sha256 !== sha256) wrong.push(`the contents of file ${id} were changed`)
-    }
+    else if ((deep || looked < maxRecentHashes) && (await isChanged(found, sha256)))
+      wrong.push(`the contents of file ${id} were changed`)
     looked++
   }
   if (wrong.length === 0) return null
   const more = wrong.length > 3 ? ` and ${wrong.length - 3} more` : ''
   if (wrong.every((each) => each.endsWith('trash')))
     return `${wrong.slice(0, 3).join(', ')}${more}. Run: accord files clean`
-  return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>.`
+  const where = config.filesUrl === null ? '' : `, to ${files.place}`
+  return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>${where}.`
+}
+
+/** Returns whether the bytes have another hash; false for a file that was removed meanwhile. */
+async function isChanged({ size, read }: Source, sha256: string): Promise<boolean> {
+  const hash = createHash('sha256')
+  try {
+    if (size > 0) for await (const chunk of read(0, size - 1)) hash.update(chunk as Buffer)
+  } catch (cause) {
+    if (isMissing(cause)) return false
+    throw cause
+  }
+  return hash.digest('hex') !== sha256
+}
+
+/** Writes, reads and removes an object, because a key may have only some of the rights. */
+export async function checkBucket(config: Config): Promise<CheckResult> {
+  const bucket = openBucket(config)
+  if (bucket === null) return null
+  const folder = mkdtempSync(join(tmpdir(), 'accord-doctor-'))
+  const [path, key] = [join(folder, 'probe'), `probe-${basename(folder)}`]
+  const bytes = Buffer.from(key)
+  let doing = 'list the objects'
+  try {
+    writeFileSync(path, bytes)
+    await bucket.first('')
+    doing = 'write an object'
+    await bucket.put(key, path, { size: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') })
+    doing = 'read an object'
+    for await (const _chunk of bucket.read(key, 0, bytes.length - 1));
+    doing = 'copy an object'
+    await bucket.copy(key, `${trashOf('')}/${key}`)
+    doing = 'delete an object'
+    for (const each of [key, `${trashOf('')}/${key}`]) await bucket.remove(each)
+    return null
+  } catch (cause) {
+    if (!(cause instanceof FileStorageError)) throw cause
+    return `this server could not ${doing}. ${cause.message}. Check ACCORD_FILES_URL, ACCORD_S3_ENDPOINT and the credentials.`
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 /** The minimum size of the trash, in bytes, for a hint. */
 const minTrashBytes = 100e6
 
 /** Returns a hint when the trash is large. A user can free space by deleting its files. */
-export function checkTrash(config: Config): CheckResult {
-  const folder = trashOf(filesFolder(config))
-  const sizes = namesIn(folder).map((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0)
-  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+export async function checkTrash(config: Config): Promise<CheckResult> {
+  const files = openFiles(config)
+  const found = await files.inTrash()
+  const bytes = found.reduce((sum, { size }) => sum + size, 0)
   return bytes < minTrashBytes
     ? null
     : new Hint(
-        `${sizes.length} files with ${megabytes(bytes)} are in ${folder}; they are deleted after ${trashDays} days there.`,
+        `${found.length} files with ${megabytes(bytes)} are in ${files.place}/trash; they are deleted after ${trashDays} days there.`,
       )
 }
 

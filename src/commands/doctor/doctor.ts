@@ -5,10 +5,12 @@ import { databaseFile, displayUrl, engineOf, openStore, type Store, storeExists 
 import type { Config } from '../../config/config.ts'
 import { serverOptions } from '../../installation/data-folder.ts'
 import { lookForInstallation } from '../../installation/installation.ts'
+import { openFiles } from '../../installation/open-files.ts'
 import { type ReportOptions, report } from '../report.ts'
 import type { CheckResult } from './check-result.ts'
 import {
   checkBackups,
+  checkBucket,
   checkDatabasePermissions,
   checkDataFolder,
   checkEncryption,
@@ -63,6 +65,9 @@ export async function doctorCommand(
       : ([[`Read replica ${displayUrl(config.databaseReplicaUrl)}`, withTables(checkReplica)]] satisfies Check[])),
     ['Migrations', withTables(checkMigrations)],
     ['Encrypted values', withTables(checkEncryption)],
+    ...(config.filesUrl === null
+      ? []
+      : ([[`File storage ${openFiles(config).place}`, () => checkBucket(config)]] satisfies Check[])),
     ['Files', withTables((store) => checkFileContents(store, config, deep))],
     ['Trash', () => checkTrash(config)],
     ['Administrator', withTables(checkAdministrator)],

@@ -10,6 +10,7 @@ import { envTemplate } from '../../config/settings-text.ts'
 import { writeFileAtomic } from '../../installation/atomic-file.ts'
 import { getOrCreateSecret, migrateData, openData, publishContract } from '../../installation/data-folder.ts'
 import { markInstalled } from '../../installation/installation.ts'
+import { openFiles } from '../../installation/open-files.ts'
 import { ensureSecret } from '../../installation/secret.ts'
 import { createEncryption, inboundSecretOf } from '../../kernel/auth/encryption.ts'
 import { hashPassword } from '../../kernel/auth/passwords.ts'
@@ -40,6 +41,11 @@ export async function installCommand(
     const inbound = inboundUrl(config)
     report(options, { data_dir: config.dataDir, moved_to: moved, done, administrator: admin, inbound_url: inbound }, [
       ...moved.map((folder) => `Moved the former data to ${folder}.`),
+      ...(options.new && config.filesUrl !== null
+        ? [
+            `Former files stay in ${openFiles(config).place}. Choose another prefix in ACCORD_FILES_URL, or the clean-up reports them.`,
+          ]
+        : []),
       ...(done.length > 0 ? done : [`Everything is already installed in ${config.dataDir}.`]),
       ...(admin ? [adminText(admin)] : []),
       ...(inbound === null ? [] : [inboundText(inbound)]),

@@ -28,6 +28,8 @@ interface Exchange {
   database: DatabaseExchange
   /** The folder with the unpacked and verified backup. It is inside the data folder. */
   folder: string
+  /** Whether the folder of files stays. True when the contents of files are in a bucket. */
+  keepsFiles: boolean
   at: string
   /** The id of the installation that the backup was made from. */
   installation: string | null
@@ -44,9 +46,13 @@ interface Exchange {
  * no data.
  */
 export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
-  const { database, folder, at, staysSecret } = wanted
+  const { database, folder, at, keepsFiles, staysSecret } = wanted
   const { dataDir } = config
-  const own = [backupEntries.files, ...(staysSecret ? [] : [backupEntries.secret]), ...contractNames]
+  const own = [
+    ...(keepsFiles ? [] : [backupEntries.files]),
+    ...(staysSecret ? [] : [backupEntries.secret]),
+    ...contractNames,
+  ]
   const release = await lockDataFolder(config, wanted.isForced, async () => {
     for (const name of own) assertNotMounted(join(dataDir, name))
     await database.prepare()

@@ -8,7 +8,9 @@ import { isFull, makeFolder, megabytes, noRoomFor } from '../../../db/disk.ts'
 import { checkpointIfUnused, databaseFile, displayUrl, engineOf, isInMemory, openStore } from '../../../db/store.ts'
 import type { Config } from '../../config/config.ts'
 import { filesFolder, presentSecret, restoringMark, secretFile } from '../../installation/data-folder.ts'
+import { openBucket, openFiles } from '../../installation/open-files.ts'
 import { placeOf } from '../../kernel/files/file-store.ts'
+import type { ObjectStorage } from '../../kernel/files/s3-client.ts'
 import { stamp, stopwatch, systemClock } from '../../kernel/runtime/clock.ts'
 import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
 import { examine, secretCheck } from '../backup/examine.ts'
@@ -42,7 +44,7 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   const { due, aside } = await restore(config, from, manifest, options.force === true)
   const found = remarks(config, from, manifest, due)
   report(options, { ...factsOf(from, manifest), restored: true, aside, pending_migrations: due, remarks: found }, [
-    `${describe(manifest)}\nRestored into ${config.dataDir} in ${(elapsedMs() / 1000).toFixed(1)} s.`,
+    `${describe(manifest)}\nRestored into ${config.dataDir}${config.filesUrl === null ? '' : ` and ${openFiles(config).place}`} in ${(elapsedMs() / 1000).toFixed(1)} s.`,
     ...(aside === null ? [] : [`The former data are in ${aside}; delete them when you no longer need them.`]),
     ...found,
     ...consequences,
@@ -174,6 +176,8 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   mkdirSync(folder, { mode: 0o700 })
   try {
     const { due } = await unpack(config, from, manifest, folder)
+    const bucket = openBucket(config)
+    if (bucket !== null) await fillBucket(bucket, join(folder, backupEntries.files), manifest)
     const unpacked = join(folder, databaseEntry(manifest.engine))
     if (database !== null) await endSessionsOf(unpacked)
     const aside = await exchangeData(config, {
@@ -182,6 +186,7 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
           ? exchangeOnServer({ config, manifest, from, unpacked, at })
           : exchangeFile(unpacked, database, at, () => assertNotOpen(database)),
       folder,
+      keepsFiles: bucket !== null,
       at,
       installation: manifest.installation,
       staysSecret:
@@ -192,6 +197,19 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/**
+ * Sends the unpacked files to the bucket and removes them here. A present object has the same
+ * bytes, because its key is their hash. Other objects stay; the clean-up finds those without a
+ * record.
+ */
+async function fillBucket(bucket: ObjectStorage, folder: string, { files }: Manifest): Promise<void> {
+  for (const [sha256, size] of Object.entries(files)) {
+    const key = placeOf('', sha256)
+    if ((await bucket.sizeOf(key)) !== size) await bucket.put(key, placeOf(folder, sha256), { size, sha256 })
+  }
+  rmSync(folder, { recursive: true, force: true })
 }
 
 async function endSessionsOf(file: string): Promise<void> {

@@ -17,8 +17,10 @@ type Received = { body: ParsedBody; uploads: Uploads }
 export interface Uploads {
   /** The uploaded files, by their key in the body. */
   readonly files: ReadonlyMap<string, Upload>
-  /** The hashes of the uploads that `storeUpload` has stored. */
+  /** The hashes of the uploads whose bytes were stored, also of those without a row yet. */
   readonly kept: Set<string>
+  /** Whether the form belongs to another service, so its parts are read and not stored. */
+  readonly isBytes?: boolean
   /** Releases the memory reservation of the form. */
   readonly release?: () => void
 }
@@ -35,6 +37,16 @@ export function uploaded(ctx: Context, key: string): Upload {
   const upload = ctx.uploads?.files.get(key)
   if (!upload) throw new Error('The body names a file that did not come with it.')
   return upload
+}
+
+/**
+ * Sends the uploads to a remote file store, before the transaction that stores them. Does nothing
+ * in a dry run.
+ */
+export async function prepareUploads({ dryRun, uploads, services }: Context): Promise<void> {
+  if (dryRun || !uploads || uploads.isBytes) return
+  for (const upload of new Set(uploads.files.values()))
+    if (await services.files.prepare(upload)) uploads.kept.add(upload.sha256)
 }
 
 /**
@@ -160,7 +172,7 @@ async function read(
     for (const { name, key } of taken.sort((one, other) => one.place - other.place)) field(name).files.push(key)
     const { found, ...form } = readForm(fields, schema)
     const isEmpty = empty.map((name) => [name, 'The file is empty.'] as const)
-    return { body: { ...form, found: [...found, ...isEmpty] }, uploads: { files, kept: new Set() } }
+    return { body: { ...form, found: [...found, ...isEmpty] }, uploads: { files, kept: new Set(), isBytes } }
   } catch (error) {
     for (const upload of files.values()) await ctx.services.files.discard(upload)
     throw error

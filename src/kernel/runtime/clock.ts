@@ -1,10 +1,17 @@
 // The server's clock. Only this file reads the system time, so that a test can supply another
 // clock.
+import type { Store } from '../../../db/store.ts'
+
 export interface Clock {
   now(): Date
 }
 
 export const systemClock: Clock = { now: () => new Date() }
+
+/** Returns the clock that all processes with this database share. */
+export const sharedClock = (store: Pick<Store, 'clockOffsetMs'>): Clock => ({
+  now: () => new Date(Date.now() + store.clockOffsetMs()),
+})
 
 /** Returns a time in stored form: `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 export const stamp = (time: Date): string => time.toISOString()

@@ -17,6 +17,7 @@ const words: Readonly<Record<StorageFault, readonly [sentence: string, seconds: 
   lost: ['The data folder or the database of this server was removed or replaced; nothing was written.', '30'],
   unreachable: ['The database server does not answer; nothing was written.', '5'],
   standby: ['The database server is a standby, which only reads; nothing was written.', '5'],
+  filestorage: ['The file storage of this server does not answer as it should.', '5'],
   damaged: ['The database of this server is damaged; it has to be restored from a backup.', '60'],
 }
 

@@ -65,12 +65,12 @@ class DryRun extends Error {
  * after the outermost commit. A dry run is rolled back but returns its result. Concurrent writers
  * may share one commit. With `isLong`, earlier writers do not wait for the commit of this
  * transaction. `inParts` promises that large changes are split into savepoints with few changes
- * each.
+ * each. With `isAlone`, no other writer runs beside this transaction.
  */
 export async function transaction<T>(
   ctx: Context,
   work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
-  { isLong = false, inParts = false } = {},
+  { isLong = false, inParts = false, isAlone = false } = {},
 ): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: UnitOfWork })
   let unit = newUnitOfWork()
@@ -90,7 +90,7 @@ export async function transaction<T>(
         await updateSearchIndex(ctx, db, unit.stale, isLong)
         return done
       },
-      { isLong, inParts },
+      { isLong, inParts, isAlone },
     )
   } catch (error) {
     if (error instanceof DryRun) return error.result as T
@@ -110,8 +110,8 @@ export const inParts = { inParts: true } as const
 export const longTransaction = <T>(
   ctx: Context,
   work: (ctx: Context & { unit: UnitOfWork }) => Promise<T>,
-  { inParts = false } = {},
-): Promise<T> => transaction(ctx, work, { isLong: true, inParts })
+  { inParts = false, isAlone = false } = {},
+): Promise<T> => transaction(ctx, work, { isLong: true, inParts, isAlone })
 
 /**
  * The number of search documents written by one update of the index. Larger batches leave fewer

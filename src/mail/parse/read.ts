@@ -136,7 +136,7 @@ export function assembleMail(parts: MailParts): ReceivedMail {
   const [text, html] = [body(parts.text), body(parts.html)]
   const from = parts.from ?? parseMailboxes(first('sender'))[0] ?? null
   const date = dateOf(first('date'))
-  return {
+  return storable({
     messageId:
       parseMessageIds(first('message-id'))[0] ??
       messageIdWithFiles(madeId([from?.address ?? null, first('date'), subject, text ?? html]), parts.attachments),
@@ -163,7 +163,19 @@ export function assembleMail(parts: MailParts): ReceivedMail {
         .slice(0, 30)
         .map(({ key, value }) => [key, withoutControls(value).slice(0, 1000)]),
     ),
-  }
+  })
+}
+
+/**
+ * Removes U+0000 from all texts of a value, and replaces halves of surrogate pairs by U+FFFD,
+ * because PostgreSQL stores neither. A text that was cut may end with half a pair.
+ */
+function storable<T>(value: T): T
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return wellFormed(value.replaceAll('\0', ''))
+  if (Array.isArray(value)) return value.map((each) => storable(each))
+  if (typeof value !== 'object' || value === null || value instanceof Date || ArrayBuffer.isView(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, storable(each)]))
 }
 
 function leftOut({ droppedAttachments: dropped, text, html }: MailParts): string | null {
@@ -201,12 +213,9 @@ export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Arr
 /** Replaces the unpaired surrogates that cutting a string can leave. */
 const wellFormed = (text: string): string => Buffer.from(text).toString()
 
-/**
- * Returns the text without NUL characters, which text columns of the database do not accept. Cuts a
- * long text. Returns null for an empty text.
- */
+/** Cuts a long text. Returns null for an empty text. */
 const body = (text: string | null): string | null =>
-  text === null || text === '' ? null : wellFormed(text.slice(0, maxBodyLength).replaceAll('\0', ''))
+  text === null || text === '' ? null : text.slice(0, maxBodyLength)
 
 /**
  * Returns the date of a Date header. Returns null for an invalid date and for a year outside 1970

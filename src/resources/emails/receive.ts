@@ -7,7 +7,7 @@ import type { DB } from '../../../db/tables.gen.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
-import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
+import { cleanUpUploads, prepareUploads, type Uploads } from '../../kernel/files/multipart.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { escapeHtml, fold } from '../../kernel/values/format.ts'
 import { clean, plainText } from '../../kernel/values/html.ts'
@@ -72,6 +72,7 @@ export async function receiveMail(
     // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely also
     // gets the bytes as an attachment, which is not deleted.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
+    await prepareUploads(own)
     const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
     isStored = true
     return stored

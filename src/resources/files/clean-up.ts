@@ -59,7 +59,7 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
   let moved = 0
   const chosen = isTooMuch ? known : [...known, ...others]
   for (let from = 0; from < chosen.length; from += atOnce)
-    moved += await sweepFiles(ctx, chosen.slice(from, from + atOnce), (sha256) => bytes.moveToTrash(sha256, ctx.time))
+    moved += await trashUnused(ctx, chosen.slice(from, from + atOnce))
   // If the database is the wrong one, the trash may still be needed.
   const deleted = isTooMuch ? 0 : await bytes.emptyTrash(new Date(ctx.time.getTime() - daysMs(trashDays)))
   return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
@@ -108,7 +108,7 @@ async function unusedBytes(
 
 /** Takes bytes out of the trash that a restored file row refers to. Returns the number of files. */
 async function restoreFromTrash({ db, services }: Context): Promise<number> {
-  const all = await services.files.inTrash()
+  const all = (await services.files.inTrash()).map(({ sha256 }) => sha256)
   let count = 0
   for (let from = 0; from < all.length; from += atOnce) {
     const batch = all.slice(from, from + atOnce)
@@ -158,19 +158,31 @@ async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
 
 /**
  * Removes the bytes to which no file row refers. Returns the number of removed files. The function
- * uses its own transaction, so that no row can be added meanwhile. A rollback of the caller's
- * transaction could restore a deleted row, but not the removed bytes.
+ * uses its own transaction, alone, so that no row can be added meanwhile. A rollback of the
+ * caller's transaction could restore a deleted row, but not the removed bytes.
  */
-export async function sweepFiles(
+export const sweepFiles = (ctx: Context, sha256s: readonly string[]): Promise<number> =>
+  forUnused(ctx, sha256s, ctx.services.files.remove, { isAlone: true })
+
+/**
+ * Moves the bytes to which no file row refers to the trash. Other writers may run meanwhile: `find`
+ * looks in the trash too, and the next clean-up restores bytes that got a row.
+ */
+const trashUnused = (ctx: Context, sha256s: readonly string[]): Promise<number> =>
+  forUnused(ctx, sha256s, (sha256) => ctx.services.files.moveToTrash(sha256, ctx.time), {})
+
+async function forUnused(
   ctx: Context,
   sha256s: readonly string[],
-  remove: (sha256: string) => Promise<void> = ctx.services.files.remove,
+  work: (sha256: string) => Promise<void>,
+  options: { isAlone?: boolean },
 ): Promise<number> {
   if (sha256s.length === 0) return 0
   const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, keyed: null }
-  return longTransaction(own, async ({ db }) => {
+  const remove = async ({ db }: Context): Promise<number> => {
     const unused = await filterUnused(db, sha256s)
-    for (const each of unused) await remove(each)
+    await Promise.all(unused.map(work))
     return unused.length
-  })
+  }
+  return longTransaction(own, remove, options)
 }

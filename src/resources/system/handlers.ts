@@ -98,6 +98,15 @@ async function checkDatabase(ctx: Context): Promise<DatabaseState> {
  */
 const lastDatabaseState = ttlCache<DatabaseState>(1000)
 
+/** Caches the state of the file storage for five seconds, because calls of a bucket cost money. */
+const lastFileState = ttlCache<'ok' | 'failing'>(5_000)
+
+async function checkFiles({ services }: Context): Promise<'ok' | 'failing'> {
+  const problem = await services.files.findProblem()
+  if (problem !== null) services.log.error({ problem }, 'The file storage fails.')
+  return problem === null ? 'ok' : 'failing'
+}
+
 const faultProblems = {
   damaged: 'The database is damaged. Run: accord doctor. Then restore the last backup: accord restore <path> --force.',
   io: 'The disk of this server failed. It is ready again a minute after the last error, once a write has succeeded.',
@@ -134,8 +143,10 @@ export const handlers = {
       throw new Problem('unavailable', 'Nothing can be written: the disk is full, or it is read-only.', {
         headers: { 'retry-after': '10' },
       })
-    // A problem of the documentation, the worker, mail or webhooks is reported here. Such a problem
-    // does not make the server unready, because requests still succeed.
+    const files = await lastFileState(ctx.services, ctx.time.getTime(), () => checkFiles(ctx))
+    // A problem of the documentation, the worker, mail, webhooks or the bucket of files is reported
+    // here. Such a problem does not make the server unready, because requests still succeed. All
+    // servers share the bucket, so no other one could do better.
     return {
       status: 'ready',
       checks: {
@@ -144,6 +155,7 @@ export const handlers = {
         documentation: ctx.services.readiness(),
         ...state,
         disk,
+        files,
         maintenance: presentFault(ctx, 'maintenance') === null ? 'ok' : 'failing',
       },
     }

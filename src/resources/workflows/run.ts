@@ -6,7 +6,7 @@ import { parseEvent } from '../../jobs/event-consumers.ts'
 import { defineJob, type RunAgain } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
-import { cleanUpUploads, type Uploads } from '../../kernel/files/multipart.ts'
+import { cleanUpUploads, prepareUploads, type Uploads } from '../../kernel/files/multipart.ts'
 import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'
 import { transaction } from '../../kernel/write/write.ts'
@@ -141,6 +141,7 @@ async function step(ctx: Context, run: Run): Promise<void> {
     acting = await requirePermitted(ctx, run, action)
     uploads = (await effect.uploads?.(acting, await about(acting, run, last))) ?? null
     const withUploads: Context = uploads === null ? ctx : { ...ctx, uploads }
+    await prepareUploads(withUploads)
     await transaction(withUploads, async (plain) => {
       // Checks the rights again within the transaction, so that no change of them can commit before
       // the action does.

@@ -299,6 +299,7 @@ describe('a form becomes the body its schema describes', () => {
 describe('a stream that fails', () => {
   const broken = (chunks: string[]) => ({
     size: 100,
+    isInTrash: false,
     read: () =>
       Readable.from(
         (async function* () {

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { makeFolder, syncPath } from '../../../db/disk.ts'
 import { writeFileAtomic } from '../../../src/installation/atomic-file.ts'
-import { diskFiles } from '../../../src/kernel/files/file-store.ts'
+import { diskFiles } from '../../../src/kernel/files/disk-files.ts'
 
 /** The disk operations in order. */
 const told = vi.hoisted((): string[][] => [])

@@ -1,0 +1,136 @@
+// Two API processes and two workers on one PostgreSQL database send a campaign, and one worker is
+// killed midway: each address has exactly one row, each mail arrives once, and at most the mail in
+// flight is uncertain. The clock of the other worker is a minute ahead. With ACCORD_TEST_FULL=1 for
+// 5,000 recipients.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Store } from '../../db/store.ts'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { accordServing, type Serving } from '../support/accord.ts'
+import { seededImage, start } from '../support/app.ts'
+import { openImage } from '../support/engine.ts'
+import { type SmtpServer, startSmtp } from '../support/smtp.ts'
+
+const recipients = process.env.ACCORD_TEST_FULL === '1' ? 5_000 : 200
+const limitMs = 600_000
+const shifted = new URL('../support/clock.shifted.mjs', import.meta.url).href
+
+let folder: string
+let smtp: SmtpServer
+let store: Store
+let running: Serving[] = []
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'accord-cluster-'))
+  smtp = await startSmtp()
+  store = await openImage(await seededImage())
+})
+afterEach(async () => {
+  await Promise.all(running.map((each) => each.stop('SIGKILL')))
+  running = []
+  await store.close()
+  await smtp.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Each process has a data folder of its own, as on a machine of its own. */
+async function startProcess(name: string, command: 'serve' | 'worker', more = {}): Promise<Serving> {
+  const own = join(folder, name)
+  mkdirSync(own)
+  const serving = await accordServing(own, command, {
+    ACCORD_DATABASE_URL: store.url,
+    ACCORD_SECRET: 'a secret that all processes of the cluster share',
+    ACCORD_WORKER: 'off',
+    ACCORD_SMTP_URL: smtp.url,
+    ACCORD_CAMPAIGN_RATE: '1000000',
+    ...more,
+  })
+  running.push(serving)
+  return serving
+}
+
+/** Straight into the tables, because the test is not about creating records. */
+async function addCampaign(): Promise<number> {
+  const stamps = { created_at: start, updated_at: start }
+  for (let from = 0; from < recipients; from += 500) {
+    const persons = Array.from({ length: Math.min(500, recipients - from) }, (_, index) => ({
+      name: `Person ${from + index}`,
+      name_key: `person ${from + index}`,
+      emails: JSON.stringify([{ value: `person${from + index}@example.com`, label: 'work' }]),
+      contact_numbers: '[]',
+      ...stamps,
+    }))
+    await store.db.insertInto('persons').values(persons).execute()
+  }
+  const template = await store.db
+    .insertInto('email_templates')
+    .values({ name: 'Spring', name_key: 'spring', subject: 'x', content: '<p>Dear {%persons.name%}</p>', ...stamps })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const campaign = await store.db
+    .insertInto('marketing_campaigns')
+    .values({ ...named, marketing_template_id: template.id, ...stamps })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  return campaign.id
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const limit = performance.now() + limitMs
+  while (!(await isSo())) {
+    if (performance.now() > limit) throw new Error('It did not come to an end.')
+    await pause(20)
+  }
+}
+
+async function left(): Promise<number> {
+  const rows = store.db.selectFrom('campaign_sends').select('id').where('state', '=', 'queued').limit(1)
+  const jobs = store.db.selectFrom('jobs').select('id').where('kind', 'like', 'campaigns.%').limit(1)
+  return (await rows.execute()).length + (await jobs.execute()).length
+}
+
+it('a campaign of two servers and two workers reaches each address once, though a worker is killed', async () => {
+  const id = await addCampaign()
+  const one = await startProcess('one', 'serve')
+  const two = await startProcess('two', 'serve')
+  const first = await startProcess('first', 'worker')
+  await startProcess('second', 'worker', { NODE_OPTIONS: `--import ${shifted}`, ACCORD_TEST_CLOCK_AHEAD_MS: '61000' })
+  const token = {
+    userId: 1,
+    name: 'test',
+    kind: 'personal',
+    abilities: ['*'],
+    expiresAt: null,
+    allowedIps: [],
+  } as const
+  const { text } = await issueToken(store.db, { ...token, abilities: ['*'], allowedIps: [] }, start)
+  const call = (url: string, method: string, path: string): Promise<Response> =>
+    fetch(`${url}/api/admin/settings/marketing/campaigns/${id}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${text}`, accept: 'application/json' },
+    })
+  expect((await call(one.url, 'POST', '/run')).status).toBe(202)
+  await until(() => smtp.received.length >= recipients / 3)
+  await first.stop('SIGKILL')
+  const before = smtp.received.length
+  // Its supervisor starts it again. It knows the ended process of its machine, so the job that was
+  // under way does not wait for the end of its lease.
+  await startProcess('third', 'worker')
+  await until(async () => (await left()) === 0)
+
+  const rows = await store.db.selectFrom('campaign_sends').selectAll().execute()
+  expect([rows.length, new Set(rows.map(({ address }) => address)).size]).toEqual([recipients, recipients])
+  const uncertain = rows.filter(({ state }) => state === 'uncertain')
+  expect(rows.filter(({ state }) => state === 'sent').length + uncertain.length).toBe(recipients)
+  expect(uncertain.length).toBeLessThanOrEqual(1)
+  const arrived = smtp.received.map(({ to }) => to.join())
+  expect(new Set(arrived).size).toBe(arrived.length)
+  expect(arrived.length + uncertain.length).toBeGreaterThanOrEqual(recipients)
+  // Killed midway: the other worker sent the rest, and the other server knows all of it.
+  expect(before).toBeLessThan(recipients)
+  const listed = (await (await call(two.url, 'GET', '/sends?state=sent')).json()) as { meta: { total: number } }
+  expect(listed.meta.total).toBe(recipients - uncertain.length)
+}, 900_000)
