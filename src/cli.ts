@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The command line `accord`. Only the code of the called command is loaded, so that the command
 // starts fast. A failure prints one sentence on standard error and exits with 1.
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { surviveClosedOutput } from './commands/closed-output.ts'
 import { reportFailure } from './commands/command-error.ts'
 import { readEnvironment } from './commands/environment.ts'
@@ -29,8 +29,18 @@ program
 program
   .command('serve')
   .description('serve the API and its documentation')
-  .addHelpText('after', () => `\nSettings, with their defaults:\n${settingsHelp()}`)
-  .action(async () => void (await (await import('./commands/serve.ts')).serveCommand(readEnvironment())))
+  .option('--processes <number>', 'how many API processes share the port; more than one needs PostgreSQL', '1')
+  .addOption(new Option('--process <number>', 'set by the supervisor').hideHelp())
+  .addHelpText(
+    'after',
+    () =>
+      '\nWith --processes, the first process also runs the background jobs unless ACCORD_WORKER=off. A process\n' +
+      'that ends is started again. Each opens up to twice ACCORD_DATABASE_CONNECTIONS connections.\n' +
+      `\nSettings, with their defaults:\n${settingsHelp()}`,
+  )
+  .action(async (options) =>
+    (await import('./commands/serve-processes.ts')).serveProcessesCommand(readEnvironment, options),
+  )
 
 program
   .command('start')

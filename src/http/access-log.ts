@@ -4,7 +4,8 @@
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import {
+import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -49,6 +50,9 @@ export const logging = ({ logLevel }: Config, lines?: LogSink): Logging => ({
         },
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
 })
+
+/** Returns a log for a process without a server. */
+export const createLog = (config: Config): FastifyBaseLogger => Fastify(logging(config)).log
 
 const flushMs = 10
 const warning = 40

@@ -44,6 +44,8 @@ export interface Starting {
   fresh?: boolean
   /** Settings that differ from the usual ones. */
   settings?: Readonly<Record<string, string>>
+  /** API processes that share the port. */
+  processes?: number
 }
 
 /** Production settings, without rate limits. */
@@ -58,12 +60,12 @@ const usual = {
 export async function start(
   name: Name,
   folder: string,
-  { program = built, node = [], base = usualBase, fresh = false, settings = {} }: Starting = {},
+  { program = built, node = [], base = usualBase, fresh = false, settings = {}, processes = 1 }: Starting = {},
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
   const command =
     name === 'accord'
-      ? [...(program.endsWith('.ts') ? fromSource : []), program, 'serve']
+      ? [...(program.endsWith('.ts') ? fromSource : []), program, 'serve', ...several(processes)]
       : [...fromSource, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
@@ -77,19 +79,23 @@ export async function start(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const { url, inspector } = await listening(name, child)
+  const { url, inspector } = await listening(name, child, processes)
   return { name, folder, url, pid: child.pid ?? 0, inspector, stop: () => stop(child) }
 }
 
+/** Older builds (`--program`) do not know the option. */
+const several = (processes: number): string[] => (processes === 1 ? [] : ['--processes', String(processes)])
+
 /** Reads the output of the server, as a supervisor would, and drops it. */
-function listening(name: Name, child: ChildProcess): Promise<Pick<Server, 'url' | 'inspector'>> {
+function listening(name: Name, child: ChildProcess, processes: number): Promise<Pick<Server, 'url' | 'inspector'>> {
   return new Promise((resolve, reject) => {
     let said = ''
     const look = (bytes: Buffer): void => {
       if (said.length > 100_000) return
       said += bytes
       const url = /listens on (http:[^\s"]+)/.exec(said)?.[1]
-      if (url !== undefined) resolve({ url, inspector: /(ws:\/\/\S+)/.exec(said)?.[1] ?? null })
+      const isComplete = processes === 1 || (said.match(/A process serves/g) ?? []).length === processes
+      if (url !== undefined && isComplete) resolve({ url, inspector: /(ws:\/\/\S+)/.exec(said)?.[1] ?? null })
     }
     child.stdout?.on('data', look)
     child.stderr?.on('data', look)
@@ -115,6 +121,13 @@ export function cpuMs(pid: number): number {
     .replace(/^.*\) /, '')
     .split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10
+}
+
+/** The same for a process and all processes that it has started. */
+export function treeCpuMs(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  const others = children === '' ? [] : children.split(' ').map(Number)
+  return others.reduce((sum, child) => sum + treeCpuMs(child), cpuMs(pid))
 }
 
 /** Resident megabytes of a process, now and at most. */

@@ -19,6 +19,8 @@ export interface Cluster {
 export interface ClusterOptions {
   /** Lines of postgresql.conf. */
   settings?: readonly string[]
+  /** The folder in which the cluster gets a folder of its own; by default in memory if possible. */
+  within?: string
 }
 
 const debianFolder = '/usr/lib/postgresql'
@@ -63,10 +65,13 @@ export const fastSettings = [
   'max_wal_size = 4GB',
 ]
 
-export async function startCluster({ settings = fastSettings }: ClusterOptions = {}): Promise<Cluster> {
+export async function startCluster({
+  settings = fastSettings,
+  within = existsSync('/dev/shm') ? '/dev/shm' : tmpdir(),
+}: ClusterOptions = {}): Promise<Cluster> {
   const programs = findPrograms()
   if (programs === null) throw new Error('Install a PostgreSQL server first: apt-get install postgresql')
-  const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'accord-postgres-'))
+  const folder = mkdtempSync(join(within, 'accord-postgres-'))
   const user = serverUser()
   const data = join(folder, 'data')
   mkdirSync(data)
