@@ -123,11 +123,15 @@ export function cpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** The same for a process and all processes that it has started. */
+/** The same for a process and the processes that it has started; 0 for one that has ended. */
 export function treeCpuMs(pid: number): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-  const others = children === '' ? [] : children.split(' ').map(Number)
-  return others.reduce((sum, child) => sum + treeCpuMs(child), cpuMs(pid))
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
+    return children.reduce((sum, child) => sum + treeCpuMs(Number(child)), cpuMs(pid))
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes(String((error as NodeJS.ErrnoException).code))) throw error
+    return 0
+  }
 }
 
 /** Resident megabytes of a process, now and at most. */

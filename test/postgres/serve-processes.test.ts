@@ -11,6 +11,9 @@ import { administrate, openEmpty } from '../support/engine.ts'
 import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
+/** A busy machine takes long to start a process. */
+const soon = { timeout: 60_000 }
+const inTime = { timeout: 180_000 }
 let folder: string
 let store: Store
 let environment: Record<string, string>
@@ -24,7 +27,7 @@ beforeAll(async () => {
   }
   const { code, stderr } = await accord(folder, ['install'], environment)
   expect(code, stderr).toBe(0)
-})
+}, inTime.timeout)
 afterAll(async () => {
   await store.close()
   rmSync(folder, { recursive: true, force: true })
@@ -43,7 +46,7 @@ const starts = (serving: Serving, number: number): number[] =>
 
 async function serve(changes: Record<string, string> = {}): Promise<Serving> {
   const serving = await accordServing(folder, 'serve', { ...environment, ...changes }, { args: ['--processes', '2'] })
-  for (const number of [1, 2]) await until(() => starts(serving, number).length === 1)
+  for (const number of [1, 2]) await expect.poll(() => starts(serving, number).length, soon).toBe(1)
   return serving
 }
 
@@ -73,11 +76,11 @@ async function signIn(url: string): Promise<string> {
 const pidsThatAnswered = (serving: Serving): Set<unknown> =>
   new Set(linesOf(serving).flatMap((line) => (line.msg === 'answered' ? [line.pid] : [])))
 
-describe('accord serve --processes 2', () => {
+describe('accord serve --processes 2', inTime, () => {
   let serving: Serving
   beforeAll(async () => {
     serving = await serve()
-  })
+  }, inTime.timeout)
   afterAll(async () => void (await serving.stop('SIGKILL')))
 
   it('spreads connections over both processes, which take each other’s tokens', async () => {
@@ -117,18 +120,19 @@ describe('accord serve --processes 2', () => {
   })
 
   it('starts a process that was killed again, while the other one serves', async () => {
-    const [killed = 0] = starts(serving, 1)
+    const before = starts(serving, 1)
     const others = starts(serving, 2)
+    const killed = before.at(-1) ?? 0
     process.kill(killed, 'SIGKILL')
     expect((await get(`${serving.url}/healthz`)).status).toBe(200)
-    await until(() => starts(serving, 1).length === 2)
+    await expect.poll(() => starts(serving, 1).length, soon).toBe(before.length + 1)
     expect(starts(serving, 2)).toEqual(others)
     const ended = linesOf(serving).find((line) => line.process_pid === killed && line.signal === 'SIGKILL')
     expect(ended).toMatchObject({ level: 50, process: 1, seconds: 1 })
   })
 
   it('leaves no process behind when the supervisor is killed', async () => {
-    const pids = [starts(serving, 1)[1] ?? 0, ...starts(serving, 2)]
+    const pids = [1, 2].map((number) => starts(serving, number).at(-1) ?? 0)
     await serving.stop('SIGKILL')
     await until(() => !pids.some(isAlive))
   })
@@ -144,22 +148,13 @@ describe('accord serve --processes 2', () => {
   })
 })
 
-describe('accord serve --processes refuses', () => {
+describe('accord serve --processes refuses', inTime, () => {
   const refusal = async (args: string[], changes: Record<string, string> = {}): Promise<string> => {
     const { code, stdout, stderr } = await accord(folder, ['serve', ...args], { ...environment, ...changes })
     expect(code).toBe(1)
     expect(stdout).toBe('')
     return stderr
   }
-
-  it('SQLite', async () => {
-    const url = `sqlite:${join(folder, 'other.db')}`
-    expect(await refusal(['--processes', '2'], { ACCORD_DATABASE_URL: url })).toMatch(/^--processes 2 needs PostgreSQL/)
-  })
-
-  it.each(['0', '-1', '1.5', 'two', '65'])('the number %s', async (number) => {
-    expect(await refusal([`--processes=${number}`])).toMatch(/^--processes must be a whole number from 1 to 64/)
-  })
 
   it('more connections than the server allows, in one sentence', async () => {
     const database = store.url.split('/').at(-1)
