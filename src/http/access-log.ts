@@ -61,6 +61,19 @@ const maxWaiting = 1024 * 1024
 const standardOutput = 1
 
 /**
+ * A pipe takes at most this many bytes in one piece (PIPE_BUF of Linux). With more, the lines of
+ * several processes would mix.
+ */
+const maxPieceBytes = 4_096
+
+/** Returns the length of the lines that fit into one piece; at least one line. */
+export function wholeLines(text: Buffer): number {
+  if (text.length <= maxPieceBytes) return text.length
+  const last = text.lastIndexOf('\n', maxPieceBytes - 1)
+  return last >= 0 ? last + 1 : text.indexOf('\n') + 1 || text.length
+}
+
+/**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
  * request. A warning or an error is written at once. When the reader is slow or the disk is full,
  * lines are dropped instead of blocking the server. pino.destination does not fit: its flushSync
@@ -77,7 +90,7 @@ export function bufferedSink(output: number = standardOutput): LogSink {
     waiting = []
     bytes = 0
     try {
-      while (rest.length > 0) rest = rest.subarray(writeSync(output, rest))
+      while (rest.length > 0) rest = rest.subarray(writeSync(output, rest.subarray(0, wholeLines(rest))))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
       waiting = [rest]

@@ -5,7 +5,7 @@ import type { Store } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { maxExportsAtOnce } from '../kernel/resource/export.ts'
 
-/** Throws ConfigError when `count` processes could open more connections than the server allows. */
+/** Throws ConfigError when `count` processes could open more connections than are allowed. */
 export async function assertConnections(config: Config, store: Store, count: number): Promise<void> {
   // A pooler shares its connections to the server among all clients.
   if (config.databasePooler === 'transaction') return

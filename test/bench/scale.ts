@@ -118,8 +118,9 @@ for (const leads of values.leads.split(',').map(Number)) {
   const client = new Client()
   try {
     for (const kind of asked as Kind[]) {
-      rows.push(...(await measureKind(client, targets, kind, wish)))
-      console.log(`measured: ${kind}`)
+      const measured = await measureKind(client, targets, kind, wish)
+      rows.push(...measured)
+      console.log(laidOut(measured))
     }
   } finally {
     client.stop()

@@ -35,8 +35,8 @@ export interface Metrics {
   start(connections: () => Promise<number>): void
   stop(): void
   /**
-   * Returns all metrics in the text format of Prometheus: those of this process, or of all processes
-   * after `shareWith`.
+   * Returns all metrics in the text format of Prometheus: those of this process, or of all
+   * processes after `shareWith`.
    */
   text(): Promise<string>
   /**
