@@ -117,18 +117,26 @@ export const remove = (folder: string): void => rmSync(folder, { recursive: true
  * second.
  */
 export function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+  const [user = 0, system = 0] = processorTimes(pid)
+  return (user + system) * 10
 }
 
-/** The same for a process and the processes that it has started; 0 for one that has ended. */
+/** Hundredths of a second: of the process (user, system), and of its ended children. */
+const processorTimes = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+    .slice(11, 15)
+    .map(Number)
+
+/** Processor milliseconds of a process and of all processes that it has started. */
 export function treeCpuMs(pid: number): number {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
-    return children.reduce((sum, child) => sum + treeCpuMs(Number(child)), cpuMs(pid))
+    const own = processorTimes(pid).reduce((sum, each) => sum + each, 0) * 10
+    return children.reduce((sum, child) => sum + treeCpuMs(Number(child)), own)
   } catch (error) {
+    // The process has ended since, and its parent has its time.
     if (!['ENOENT', 'ESRCH'].includes(String((error as NodeJS.ErrnoException).code))) throw error
     return 0
   }
