@@ -60,13 +60,14 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
       env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
       stdio: 'ignore',
     })
-    await until(() =>
+    const isReady = () =>
       fetch(`${url}/readyz`).then(
         ({ ok }) => ok,
         () => false,
-      ),
-    )
-  })
+      )
+    // A busy machine takes long to start a process.
+    await until(isReady, 60_000)
+  }, 120_000)
   afterAll(async () => {
     const ended = once(caddy, 'exit')
     if (caddy.kill('SIGTERM')) await ended

@@ -46,8 +46,13 @@ const starts = (serving: Serving, number: number): number[] =>
 
 async function serve(changes: Record<string, string> = {}): Promise<Serving> {
   const serving = await accordServing(folder, 'serve', { ...environment, ...changes }, { args: ['--processes', '2'] })
-  for (const number of [1, 2]) await expect.poll(() => starts(serving, number).length, soon).toBe(1)
-  return serving
+  try {
+    for (const number of [1, 2]) await until(() => starts(serving, number).length === 1, soon.timeout)
+    return serving
+  } catch (error) {
+    await serving.stop('SIGKILL')
+    throw error
+  }
 }
 
 const isAlive = (pid: number): boolean => {
