@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
@@ -39,7 +40,7 @@ function caddyfile(url: string, one: Running, two: Running): string {
   return `{\n  admin off\n}\n${site}`
 }
 
-describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 60_000 }, () => {
+describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 120_000 }, () => {
   let folder: string
   let one: Listening
   let two: Running
@@ -76,12 +77,16 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const send = (method: string, path: string, body: BodyInit | null = null, headers: Record<string, string> = {}) =>
-    fetch(`${url}/api/admin${path}`, {
-      method,
-      body,
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json', ...headers },
-    })
+  /** Sends a request, and repeats it while the servers, which share this thread, are too busy. */
+  async function send(method: string, path: string, body: BodyInit | null = null, more: Record<string, string> = {}) {
+    const headers = { authorization: `Bearer ${token}`, accept: 'application/json', ...more }
+    let reply = await fetch(`${url}/api/admin${path}`, { method, body, headers })
+    for (let tries = 0; reply.status === 503 && tries < 10; tries++) {
+      await setTimeout(1_000)
+      reply = await fetch(`${url}/api/admin${path}`, { method, body, headers })
+    }
+    return reply
+  }
 
   it('both servers get requests, and request ids stay', async () => {
     for (let index = 0; index < 10; index++) {
@@ -117,9 +122,6 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
 
   it('the other server answers everything while one is stopped', async () => {
     await two.close()
-    const replies = await Promise.all(Array.from({ length: 6 }, () => send('GET', '/tags')))
-    // The one server may refuse some for overload, because it shares this thread.
-    expect(replies.map(({ status }) => status).filter((status) => ![200, 503].includes(status))).toEqual([])
-    expect(replies.some(({ status }) => status === 200)).toBe(true)
+    for (let index = 0; index < 6; index++) expect((await send('GET', '/tags')).status).toBe(200)
   })
 })
