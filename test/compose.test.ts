@@ -1,5 +1,5 @@
 // compose.yaml and compose.cluster.yaml: valid by the Compose specification, and in agreement with
-// the Dockerfile, the settings and the command line. test/deploy/compose-proxy.test.ts runs the proxy.
+// the Dockerfile, the settings and the command line. deploy/compose-proxy.test.ts runs the proxy.
 import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'

@@ -56,7 +56,7 @@ export const exportOf =
   }
 
 /**
- * Occupies one of the `maxExportsAtOnce` slots and returns a function that frees the slot. Throws 503 when
+ * Occupies one of the slots and returns a function that frees the slot. Throws 503 when
  * all slots are occupied.
  */
 function takePlace(services: Services): () => void {
