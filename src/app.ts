@@ -34,6 +34,7 @@ import { type Clock, sharedClock } from './kernel/runtime/clock.ts'
 import { createDisk, type Volume } from './kernel/runtime/disk-space.ts'
 import { createMetrics, type Metrics } from './kernel/runtime/metrics.ts'
 import { createOffload, type Offload } from './kernel/runtime/offload.ts'
+import { createStoreMetrics } from './kernel/runtime/store-metrics.ts'
 import { bestEffort } from './kernel/runtime/unavailable.ts'
 import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { deleteHooks, registerListeners } from './listeners.ts'
@@ -100,7 +101,7 @@ export interface App {
 export async function buildApp(options: AppOptions): Promise<App> {
   const { config } = options
   checkSights(sights, options.contract)
-  const metrics = createMetrics()
+  const metrics = createMetrics([createStoreMetrics(options.store)])
   const clock = options.clock ?? sharedClock(options.store)
   const answerError = createErrorHandler(config, clock)
   const http = createHttp(options, (error, request, reply) => {

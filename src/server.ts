@@ -91,9 +91,10 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
 /**
  * Closes the server on SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once. An
  * uncaught exception leaves an unknown state, so the server also closes, with an exit code that
- * asks for a restart. An unhandled rejection is only logged.
+ * asks for a restart. An unhandled rejection is only logged. Returns a function that closes the
+ * server and ends the process; repeated calls do nothing.
  */
-export function closeOnSignals(running: Running): void {
+export function closeOnSignals(running: Running): () => void {
   const { log } = running.app.http
   let isClosing = false
   let exitCode = 0
@@ -125,6 +126,7 @@ export function closeOnSignals(running: Running): void {
     close(1)
   })
   process.on('unhandledRejection', (cause) => log.error({ err: cause }, 'A promise was rejected without a handler.'))
+  return () => close(0)
 }
 
 async function sweepLeftovers({ services }: App): Promise<void> {

@@ -55,9 +55,18 @@ function addServerCommands(program: Command): void {
     program.command('serve').description('serve the API and its documentation'),
     'accord serve',
     'ACCORD_ENV=production ACCORD_APP_URL=https://crm.example.com accord serve',
+    'accord serve --processes 4',
   )
-    .addHelpText('after', () => `\nSettings, with their defaults:\n${settingsHelp()}`)
-    .action(async () => void (await (await import('./serve.ts')).serveCommand(readEnvironment())))
+    .option('--processes <number>', 'how many API processes share the port; more than one needs PostgreSQL', '1')
+    .addOption(new Option('--process <number>', 'set by the supervisor').hideHelp())
+    .addHelpText(
+      'after',
+      () =>
+        '\nWith --processes, the first process also runs the background jobs unless ACCORD_WORKER=off. A process\n' +
+        'that ends is started again. Each opens up to twice ACCORD_DATABASE_CONNECTIONS connections.\n' +
+        `\nSettings, with their defaults:\n${settingsHelp()}`,
+    )
+    .action(async (options) => (await import('./serve-processes.ts')).serveProcessesCommand(readEnvironment, options))
 
   withExamples(
     program

@@ -4,7 +4,8 @@
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import {
+import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
@@ -57,11 +58,27 @@ function formatOf(logFormat: Config['logFormat']): (line: string) => string {
   return logFormat === 'text' || (logFormat === 'auto' && isTerminal) ? textLog(isTerminal) : (line) => line
 }
 
+/** Returns a log for a process without a server. */
+export const createLog = (config: Config): FastifyBaseLogger => Fastify(logging(config)).log
+
 const flushMs = 10
 const warning = 40
 /** The maximum number of bytes that may wait for a slow reader of the log. */
 const maxWaiting = 1024 * 1024
 const standardOutput = 1
+
+/**
+ * A pipe takes at most this many bytes in one piece (PIPE_BUF of Linux). With more, the lines of
+ * several processes would mix.
+ */
+const maxPieceBytes = 4_096
+
+/** Returns the length of the lines that fit into one piece; at least one line. */
+export function wholeLines(text: Buffer): number {
+  if (text.length <= maxPieceBytes) return text.length
+  const last = text.lastIndexOf('\n', maxPieceBytes - 1)
+  return last >= 0 ? last + 1 : text.indexOf('\n') + 1 || text.length
+}
 
 /**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
@@ -84,7 +101,7 @@ export function bufferedSink(
     waiting = []
     bytes = 0
     try {
-      while (rest.length > 0) rest = rest.subarray(writeSync(output, rest))
+      while (rest.length > 0) rest = rest.subarray(writeSync(output, rest.subarray(0, wholeLines(rest))))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
       waiting = [rest]

@@ -8,6 +8,8 @@ import { type Kind, requestOf, type Walk, type World, walkFrom, walkOn } from '.
 
 export interface Task {
   url: string
+  /** Servers of the same database; connections are spread over all. */
+  others?: string[]
   token: string
   world: World
   /** Drawn in turn, one per request. */
@@ -63,9 +65,10 @@ function walkOf(task: Task, index: number): Walk {
 }
 
 async function run(task: Task): Promise<Figures> {
-  const { world, kinds, seed } = task
+  const { world, kinds, seed, token } = task
+  const urls = [task.url, ...(task.others ?? [])]
   const connections = await Promise.all(
-    Array.from({ length: task.connections }, () => Connection.open(task.url, task.token)),
+    Array.from({ length: task.connections }, (_, index) => Connection.open(urls[index % urls.length] ?? '', token)),
   )
   const taken: number[] = []
   let index = 0

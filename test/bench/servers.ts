@@ -44,6 +44,8 @@ export interface Starting {
   fresh?: boolean
   /** Settings that differ from the usual ones. */
   settings?: Readonly<Record<string, string>>
+  /** API processes that share the port. */
+  processes?: number
 }
 
 /** Production settings, without rate limits. */
@@ -58,12 +60,12 @@ const usual = {
 export async function start(
   name: Name,
   folder: string,
-  { program = built, node = [], base = usualBase, fresh = false, settings = {} }: Starting = {},
+  { program = built, node = [], base = usualBase, fresh = false, settings = {}, processes = 1 }: Starting = {},
 ): Promise<Server> {
   const inherited = Object.entries(process.env).filter(([key]) => !/^(ACCORD_|VITEST|NODE_OPTIONS)/.test(key))
   const command =
     name === 'accord'
-      ? [...(program.endsWith('.ts') ? fromSource : []), program, 'serve']
+      ? [...(program.endsWith('.ts') ? fromSource : []), program, 'serve', ...several(processes)]
       : [...fromSource, limit, '--folder', folder, '--base', base]
   const child = spawn(process.execPath, [...node, ...command], {
     cwd: folder,
@@ -77,19 +79,23 @@ export async function start(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const { url, inspector } = await listening(name, child)
+  const { url, inspector } = await listening(name, child, processes)
   return { name, folder, url, pid: child.pid ?? 0, inspector, stop: () => stop(child) }
 }
 
+/** Older builds (`--program`) do not know the option. */
+const several = (processes: number): string[] => (processes === 1 ? [] : ['--processes', String(processes)])
+
 /** Reads the output of the server, as a supervisor would, and drops it. */
-function listening(name: Name, child: ChildProcess): Promise<Pick<Server, 'url' | 'inspector'>> {
+function listening(name: Name, child: ChildProcess, processes: number): Promise<Pick<Server, 'url' | 'inspector'>> {
   return new Promise((resolve, reject) => {
     let said = ''
     const look = (bytes: Buffer): void => {
       if (said.length > 100_000) return
       said += bytes
       const url = /listens on (http:[^\s"]+)/.exec(said)?.[1]
-      if (url !== undefined) resolve({ url, inspector: /(ws:\/\/\S+)/.exec(said)?.[1] ?? null })
+      const isComplete = processes === 1 || (said.match(/A process serves/g) ?? []).length === processes
+      if (url !== undefined && isComplete) resolve({ url, inspector: /(ws:\/\/\S+)/.exec(said)?.[1] ?? null })
     }
     child.stdout?.on('data', look)
     child.stderr?.on('data', look)
@@ -111,10 +117,29 @@ export const remove = (folder: string): void => rmSync(folder, { recursive: true
  * second.
  */
 export function cpuMs(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const [user = 0, system = 0] = processorTimes(pid)
+  return (user + system) * 10
+}
+
+/** Hundredths of a second: of the process (user, system), and of its ended children. */
+const processorTimes = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
     .split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10
+    .slice(11, 15)
+    .map(Number)
+
+/** Processor milliseconds of a process and of all processes that it has started. */
+export function treeCpuMs(pid: number): number {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
+    const own = processorTimes(pid).reduce((sum, each) => sum + each, 0) * 10
+    return children.reduce((sum, child) => sum + treeCpuMs(Number(child)), own)
+  } catch (error) {
+    // The process has ended since, and its parent has its time.
+    if (!['ENOENT', 'ESRCH'].includes(String((error as NodeJS.ErrnoException).code))) throw error
+    return 0
+  }
 }
 
 /** Resident megabytes of a process, now and at most. */

@@ -108,7 +108,7 @@ const rules: Rule[] = [
   {
     name: 'a start of a thread or process',
     pattern: /new Worker\(|\bfork\(|process\.execPath/,
-    home: /^$/,
+    home: /^src\/processes\/supervisor\.ts$/,
     sentence: 'Write an entry file and start it by db/entry-file.ts: the compiler checks it, and it gets no secrets.',
   },
   {

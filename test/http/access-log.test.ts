@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bufferedSink, loggedPath } from '../../src/http/access-log.ts'
+import { bufferedSink, loggedPath, wholeLines } from '../../src/http/access-log.ts'
 import { errorOf, redactLine, scrubWhole } from '../../src/http/log-redaction.ts'
 import { BuryJob } from '../../src/jobs/queue.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -428,6 +428,16 @@ describe('the last line of defence', () => {
 })
 
 describe('where the lines go', () => {
+  it('takes pieces of whole lines that a pipe does not split, and a longer line alone', () => {
+    const line = (length: number): string => `${'x'.repeat(length - 1)}\n`
+    const piece = (...lengths: number[]): number => wholeLines(Buffer.from(lengths.map(line).join('')))
+    expect(piece(300, 300)).toBe(600)
+    expect(piece(4_000, 96, 300)).toBe(4_096)
+    expect(piece(4_000, 97, 300)).toBe(4_000)
+    expect(piece(5_000, 300)).toBe(5_000)
+    expect(wholeLines(Buffer.from('x'.repeat(5_000)))).toBe(5_000)
+  })
+
   const line = (level: number, n: number) => `${JSON.stringify({ level, n })}\n`
 
   it('gets several at a time, in their order, and at once what warns', async () => {

@@ -33,6 +33,8 @@ export interface ServingLimits {
   maxDescriptors?: number
   /** A program with options that runs the command after them, in the same process. */
   under?: string[]
+  /** Arguments after the command. */
+  args?: string[]
 }
 
 function spawnAccord(
@@ -126,7 +128,7 @@ export async function accordServing(
   limits: ServingLimits = {},
 ): Promise<Serving> {
   const usual = { ACCORD_PORT: '0', ACCORD_ENV: 'test', ACCORD_RATE_LIMIT: 'off' }
-  const args = command === 'demo' ? ['demo', '--port', '0'] : [command]
+  const args = command === 'demo' ? ['demo', '--port', '0'] : [command, ...(limits.args ?? [])]
   const child = spawnAccord(folder, args, { ...usual, ...environment }, limits)
   const { said, until } = listen(child)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))

@@ -39,6 +39,8 @@ export interface Cluster {
 export interface ClusterOptions {
   /** Lines of postgresql.conf. */
   settings?: readonly string[]
+  /** The folder in which the cluster gets a folder of its own; by default in memory if possible. */
+  within?: string
 }
 
 const debianFolder = '/usr/lib/postgresql'
@@ -83,8 +85,8 @@ export const fastSettings = [
   'max_wal_size = 4GB',
 ]
 
-export async function startCluster({ settings = fastSettings }: ClusterOptions = {}): Promise<Cluster> {
-  const cluster = await newCluster()
+export async function startCluster({ settings = fastSettings, within }: ClusterOptions = {}): Promise<Cluster> {
+  const cluster = await newCluster(within)
   const { folder, port } = cluster
   cluster.run('initdb', '--no-sync', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '-U', 'accord')
   startServer(cluster, [
@@ -116,10 +118,10 @@ function startServer({ folder, run }: Cluster, settings: readonly string[]): voi
   run('pg_ctl', '-l', join(folder, 'log'), '-w', 'start')
 }
 
-async function newCluster(): Promise<Cluster> {
+async function newCluster(within = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()): Promise<Cluster> {
   const programs = findPrograms()
   if (programs === null) throw new Error('Install a PostgreSQL server first: apt-get install postgresql')
-  const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'accord-postgres-'))
+  const folder = mkdtempSync(join(within, 'accord-postgres-'))
   const user = serverUser()
   const data = join(folder, 'data')
   mkdirSync(data, { mode: 0o700 })

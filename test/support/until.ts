@@ -3,7 +3,7 @@
 // (vitest.config.ts).
 import { vi } from 'vitest'
 
-/** Waits until the condition holds. */
-export const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
-  await vi.waitUntil(isSo, { timeout: 15_000, interval: 10 })
+/** Waits until the condition holds, in hooks too. */
+export const until = async (isSo: () => boolean | Promise<boolean>, timeout = 15_000): Promise<void> => {
+  await vi.waitUntil(isSo, { timeout, interval: 10 })
 }

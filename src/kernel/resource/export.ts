@@ -26,7 +26,7 @@ const maxExportMs = 15 * 60_000
 /**
  * The maximum number of concurrent exports per server. Each export occupies a database connection.
  */
-const maxAtOnce = 4
+export const maxExportsAtOnce = 4
 /**
  * The running exports of each server, one object per export. `p-limit` does not fit, because it
  * makes an export above the maximum wait, and this export is refused.
@@ -56,13 +56,13 @@ export const exportOf =
   }
 
 /**
- * Occupies one of the `maxAtOnce` slots and returns a function that frees the slot. Throws 503 when
+ * Occupies one of the slots and returns a function that frees the slot. Throws 503 when
  * all slots are occupied.
  */
 function takePlace(services: Services): () => void {
   const underWay = running.get(services) ?? new Set()
   running.set(services, underWay)
-  if (underWay.size >= maxAtOnce)
+  if (underWay.size >= maxExportsAtOnce)
     throw new Problem('unavailable', 'Other exports are under way.', { headers: { 'retry-after': '30' } })
   const place = {}
   underWay.add(place)

@@ -34,8 +34,17 @@ export interface Metrics {
    */
   start(connections: () => Promise<number>): void
   stop(): void
-  /** Returns all metrics in the text format of Prometheus. */
+  /**
+   * Returns all metrics in the text format of Prometheus: those of this process, or of all
+   * processes after `shareWith`.
+   */
   text(): Promise<string>
+  /**
+   * Makes this process one of several (processes/member.ts). Every series gets the label `process`,
+   * so that the counters of a restarted process begin anew and no sum falls. `gather` returns the
+   * text of all processes; null when they do not answer, and then `text` is that of this process.
+   */
+  shareWith(process: number, gather: () => Promise<string | null>): Registry[]
 }
 
 /**
@@ -58,12 +67,16 @@ function processMetrics(): Registry {
   return processRegistry
 }
 
-export function createMetrics(): Metrics {
+/** `others` are registries of other files that belong to this process. */
+export function createMetrics(others: readonly Registry[] = []): Metrics {
   const registry = new Registry()
   const observe = createRequestHistogram([registry])
   const { shed, breached, limited, mails, deliveries } = createCounters([registry])
   let inWork = 0
   let connections: (() => Promise<number>) | undefined
+  let gather: (() => Promise<string | null>) | undefined
+  const registries = (): Registry[] =>
+    connections === undefined ? [registry, ...others] : [registry, ...others, processMetrics()]
   new Gauge({
     name: 'accord_http_requests_in_work',
     help: 'Requests that have come and are not answered to their end, streams among them.',
@@ -101,8 +114,14 @@ export function createMetrics(): Metrics {
       connections = undefined
     },
     async text() {
-      const own = await registry.metrics()
-      return connections === undefined ? own : `${own}\n${await processMetrics().metrics()}`
+      const all = await gather?.()
+      return all ?? (await Promise.all(registries().map((each) => each.metrics()))).join('\n')
+    },
+    shareWith(process, gatherAll) {
+      const shared = registries()
+      for (const each of shared) each.setDefaultLabels({ process: String(process) })
+      gather = gatherAll
+      return shared
     },
   }
 }

@@ -2,9 +2,9 @@
 // Queries for metrics count a limited number of rows, and their results are cached for 5 seconds.
 import { stat } from 'node:fs/promises'
 import type { Kysely } from 'kysely'
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Gauge, Registry } from 'prom-client'
 import { storageFaultOf } from '../../../db/storage-errors.ts'
-import { databaseFile, engineOf, type PoolUse, type Store } from '../../../db/store.ts'
+import { databaseFile, engineOf } from '../../../db/store.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { version } from '../../installation/package-info.ts'
 import { schedulerLock, schedulerLockMs } from '../../jobs/scheduler.ts'
@@ -93,55 +93,6 @@ async function figuresOf(ctx: Context): Promise<string> {
     gauge('disk_size_bytes', 'Size of the disk of the data folder.', [[{}, room.size]])
   }
   return registry.metrics()
-}
-
-/**
- * Returns metrics about faults of the database, from the memory of the process. A query could fail
- * because of the fault, so this function makes none.
- */
-async function healthOf({ lostFiles: lost, faults, retries, connections }: Store): Promise<string> {
-  const registers = [new Registry()]
-  const labelNames = ['kind']
-  new Gauge({
-    name: 'accord_database_lost',
-    help: '1 while the database file or the data folder is not the one that was opened.',
-    registers,
-  }).set(lost() === null ? 0 : 1)
-  const met = new Counter({
-    name: 'accord_database_faults_total',
-    help: 'Statements that met a damaged page (damaged) or an error of the disk (io), and rounds of maintenance that failed.',
-    labelNames,
-    registers,
-  })
-  const present = new Gauge({
-    name: 'accord_database_fault',
-    help: '1 while the fault lasts: damaged until a restart, io until a minute after the last, maintenance until it succeeds.',
-    labelNames,
-    registers,
-  })
-  for (const { kind, count, present: fault } of faults()) {
-    met.inc({ kind }, count)
-    present.set({ kind }, fault === null ? 0 : 1)
-  }
-  new Counter({
-    name: 'accord_transaction_retries_total',
-    help: 'Transactions that ran again after a conflict with another one. Always 0 on SQLite.',
-    registers,
-  }).inc(retries())
-  const pools = connections()
-  if (pools.length > 0) countConnections(pools, registers)
-  return (await Promise.all(registers.map((each) => each.metrics()))).join('')
-}
-
-function countConnections(pools: readonly PoolUse[], registers: Registry[]): void {
-  const labelNames = ['pool', 'state']
-  const help = 'Connections of this process to the database server, and callers that wait for one.'
-  const uses = new Gauge({ name: 'accord_database_connections', help, labelNames, registers })
-  for (const { pool, open, idle, waiting } of pools) {
-    uses.set({ pool, state: 'busy' }, open - idle)
-    uses.set({ pool, state: 'idle' }, idle)
-    uses.set({ pool, state: 'waiting' }, waiting)
-  }
 }
 
 async function jobs({ db }: Context): Promise<Sample[]> {
@@ -242,7 +193,7 @@ export const handlers = {
     const figures = await latestFigures(ctx.services, ctx.time.getTime(), () => figuresOf(ctx)).catch(withoutDatabase)
     return download({
       mediaType: 'text/plain; version=0.0.4; charset=utf-8',
-      body: `${await ctx.services.metrics.text()}\n${await healthOf(ctx.services.store)}\n${figures}`,
+      body: `${await ctx.services.metrics.text()}\n${figures}`,
       headers: { 'cache-control': 'no-store' },
     })
   },
