@@ -9,6 +9,7 @@ import { readConfig } from '../src/config/config.ts'
 import type { Setting } from '../src/config/setting.ts'
 import { settings } from '../src/config/settings.ts'
 import { version } from '../src/installation/package-info.ts'
+import { leafCommands } from './support/commands.ts'
 
 interface Service {
   image: string
@@ -38,7 +39,7 @@ const [, port = ''] = /^EXPOSE (\d+)$/m.exec(dockerfile) ?? []
 const [, folder = ''] = /^VOLUME (\S+)$/m.exec(dockerfile) ?? []
 const own = (compose: Compose): Service[] => Object.values(compose.services).filter(({ build }) => build !== undefined)
 const names = Object.values<Setting>(settings).map(({ name }) => name)
-const commands = [...read('src/cli.ts').matchAll(/^program\n {2}\.command\('([\w:-]+)/gm)].map(([, name]) => name)
+const commands = leafCommands().map(({ path }) => path)
 
 describe.each(files)('%s', (file) => {
   const text = read(file)
@@ -86,7 +87,7 @@ describe.each(files)('%s', (file) => {
       expect(commands).toContain(rest[0])
     }
     const hinted = [...text.matchAll(/node dist\/src\/cli\.js ([\w:-]+)/g)].map(([, name]) => name)
-    expect(hinted.filter((name) => !commands.includes(name))).toEqual([])
+    expect(hinted.filter((name) => !commands.includes(name ?? ''))).toEqual([])
   })
 
   it('uses the port and the data folder of the image', () => {

@@ -10,7 +10,7 @@ export type AccordClient = Client<paths, 'application/json'>
 export interface ClientOptions extends RetryOptions {
   /** Origin of the server, such as `https://crm.example.com`. */
   url: string
-  /** Bearer token `<id>|<secret>`, or a function that is asked for it before each request. */
+  /** Bearer token `<id>|<secret>`, or a function that returns it before each request. */
   token?: string | (() => string | Promise<string>)
 }
 

@@ -7,7 +7,7 @@ import { unwrap } from './problem.ts'
 type Entry = components['schemas']['EventEntry']
 type Filters = Omit<NonNullable<operations['listEvents']['parameters']['query']>, 'after' | 'per_page'>
 
-export interface FollowOptions {
+export interface SubscribeOptions {
   /** Id of the last event that the caller has handled; unset begins with new events. */
   after?: number
   /** Filters of `listEvents`, such as `{ name: ['lead.*.after'] }`. */
@@ -22,9 +22,9 @@ export interface FollowOptions {
  * Yields each event once, in order, until `signal` aborts. Store the `id` of the last handled event
  * and pass it as `after` the next time. Throws AccordProblem when the server refuses the stream.
  */
-export async function* followEvents(
+export async function* subscribeToEvents(
   client: AccordClient,
-  { after, filters, signal = new AbortController().signal, reconnectMs = 1_000 }: FollowOptions = {},
+  { after, filters, signal = new AbortController().signal, reconnectMs = 1_000 }: SubscribeOptions = {},
 ): AsyncGenerator<Entry, void> {
   let last = after
   while (!signal.aborted) {

@@ -3,8 +3,8 @@
 
 export type { components, operations, paths } from '../../src/contract/schema.gen.ts'
 export { type AccordClient, type ClientOptions, createAccordClient } from './client.ts'
-export { type FollowOptions, followEvents } from './events.ts'
-export { type ListPath, type ListQuery, listAll, type Row } from './pages.ts'
-export { AccordProblem, type ProblemCode, unwrap } from './problem.ts'
+export { type SubscribeOptions, subscribeToEvents } from './events.ts'
+export { type ListedRecord, type ListPath, type ListQuery, listAll } from './pages.ts'
+export { AccordProblem, type AccordProblemCode, unwrap } from './problem.ts'
 export { type ReadReply, updateIfUnchanged } from './update.ts'
 export { verifyWebhook, type WebhookEvent, WebhookVerificationError } from './webhooks.ts'

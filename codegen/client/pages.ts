@@ -20,7 +20,7 @@ export type ListPath = {
 export type ListQuery<Path extends ListPath> = Omit<QueryOf<Path>, 'cursor' | 'page'>
 
 /** One record of a list. */
-export type Row<Path extends ListPath> = paths[Path] extends {
+export type ListedRecord<Path extends ListPath> = paths[Path] extends {
   get: { responses: { 200: { content: { 'application/json': { data: (infer Each)[] } } } } }
 }
   ? Each
@@ -39,7 +39,7 @@ export async function* listAll<Path extends ListPath>(
   client: AccordClient,
   path: Path,
   query?: ListQuery<Path>,
-): AsyncGenerator<Row<Path>, void> {
+): AsyncGenerator<ListedRecord<Path>, void> {
   // The types of openapi-fetch cannot follow a path that is a type parameter.
   const get = client.GET as unknown as (
     path: string,
@@ -48,7 +48,7 @@ export async function* listAll<Path extends ListPath>(
   let cursor: string | null | undefined = ''
   while (cursor !== null && cursor !== undefined) {
     const page: Page = await unwrap(get(path, { params: { query: { per_page: 100, ...query, cursor } } }))
-    yield* page.data as Row<Path>[]
+    yield* page.data as ListedRecord<Path>[]
     cursor = page.meta.next_cursor
   }
 }

@@ -3,7 +3,7 @@ import type { components } from '../../src/contract/schema.gen.ts'
 
 type Problem = components['schemas']['Problem']
 /** What went wrong, for programs; `/api/admin/documentation/errors` lists all codes. */
-export type ProblemCode = Problem['code']
+export type AccordProblemCode = Problem['code']
 
 /** A reply with an error status. */
 export class AccordProblem extends Error {
@@ -11,7 +11,7 @@ export class AccordProblem extends Error {
   /** The HTTP status. */
   readonly status: number
   /** The problem code; undefined when something other than the server answered, such as a proxy. */
-  readonly code: ProblemCode | undefined
+  readonly code: AccordProblemCode | undefined
   /** Error sentences by field; empty when no field is wrong. */
   readonly errors: Readonly<Record<string, readonly string[]>>
   /** The whole problem document; empty when something other than the server answered. */

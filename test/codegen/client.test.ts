@@ -9,8 +9,8 @@ import {
   type AccordClient,
   AccordProblem,
   createAccordClient,
-  followEvents,
   listAll,
+  subscribeToEvents,
   unwrap,
   updateIfUnchanged,
   verifyWebhook,
@@ -50,7 +50,7 @@ describe('a call', () => {
     expect(problem.problem.request_id).toBe(problem.response.headers.get('x-request-id'))
   })
 
-  it('returns nothing for a DELETE, and explains a reply that is no problem document', async () => {
+  it('returns nothing for a DELETE, and explains a reply without a problem document', async () => {
     const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'Short-lived' } }))
     await unwrap(crm.DELETE('/api/admin/tags/{id}', { params: { path: { id: data.id } } }))
     const broken = createAccordClient({ url: 'http://a', fetch: async () => new Response('<html>', { status: 502 }) })
@@ -156,7 +156,7 @@ describe('updateIfUnchanged', () => {
   })
 })
 
-describe('followEvents', () => {
+describe('subscribeToEvents', () => {
   it('yields each event once, also those that occur while the connection is lost', async () => {
     // A proxy whose connections the test cuts.
     const { port: target } = server.app.http.server.address() as AddressInfo
@@ -179,7 +179,7 @@ describe('followEvents', () => {
     const names: unknown[] = []
     try {
       await add('first')
-      for await (const { after: row } of followEvents(following, {
+      for await (const { after: row } of subscribeToEvents(following, {
         after,
         filters,
         signal: end.signal,
@@ -202,7 +202,7 @@ describe('followEvents', () => {
 
   it('throws when the server refuses the stream', async () => {
     const stranger = createAccordClient({ url: server.url })
-    await expect(followEvents(stranger).next()).rejects.toMatchObject({ code: 'unauthenticated' })
+    await expect(subscribeToEvents(stranger).next()).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 })
 
@@ -235,7 +235,7 @@ describe('the package', { timeout: 120_000 }, () => {
       const program = join(folder, 'program.mts')
       writeFileSync(
         program,
-        `import { createAccordClient, listAll, unwrap } from './client/index.js'
+        `import { createAccordClient, listAll, unwrap } from "${'./client/index.js'}"
         const crm = createAccordClient({ url: process.argv[2] ?? '', token: process.argv[3] ?? '' })
         const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
         const names: string[] = []

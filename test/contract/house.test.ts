@@ -173,6 +173,8 @@ const reach: [folder: RegExp, targets: RegExp][] = [
   ],
   [/^db\//, /^db\//],
   [/^src\//, /^(src|db)\/|^codegen\//],
+  // The client package has the types of the contract, and nothing else of the server.
+  [/^codegen\/client\//, /^codegen\/client\/|^src\/contract\/schema\.gen\.ts$/],
   [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/did-you-mean)\.ts$/],
 ]
 

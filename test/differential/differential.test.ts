@@ -44,7 +44,7 @@ describe('the comparison', () => {
     expect(differences('listLeads', asked, new Error('one'), reply(200, {}))).toHaveLength(1)
   })
 
-  it('lets search results differ in their order and score, but not in what they are', () => {
+  it('lets search results differ in their order and score, but not in their records', () => {
     const hits = (...ids: number[]) => reply(200, { data: ids.map((id, score) => ({ type: 'leads', id, score })) })
     expect(differences('searchRecords', asked, hits(1, 2), hits(2, 1))).toEqual([])
     expect(differences('searchRecords', asked, hits(1, 2), hits(1, 3))).toHaveLength(1)

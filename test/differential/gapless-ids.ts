@@ -1,7 +1,7 @@
-// Gives a PostgreSQL database the ids that SQLite gives. A sequence does not take a number back when
-// its transaction is rolled back, SQLite does. Here a trigger replaces each generated id by the next
+// Gives a PostgreSQL database the ids that SQLite gives. SQLite takes an id back when its
+// transaction is rolled back, a sequence does not. A trigger replaces each generated id by the next
 // number of a table, which is part of the transaction. All replies, links and events can then be
-// compared as they are. test/support/hostile.ts is about the gaps.
+// compared as they are. test/support/hostile.ts tests the gaps.
 import { sql } from 'kysely'
 import type { Store } from '../../db/store.ts'
 

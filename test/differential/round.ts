@@ -163,7 +163,7 @@ class Round {
   }
 }
 
-/** More valid requests than the fuzzer sends, because a refused request shows little of a database. */
+/** More valid requests than the fuzzer sends; a refused one shows little of a database. */
 const moods = { plausible: 66, broken: 20, wild: 2, door: 2, link: 10 }
 
 async function startBoth({ seed, from, randomness }: RoundOptions): Promise<Sides> {

@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { type Random, randomOf } from '../fuzz/random.ts'
 
 export interface SeededRandom {
-  /** What is drawn from now on depends on these two numbers alone. */
+  /** From now on all random values depend on these two numbers alone. */
   restart(seed: number, index: number): void
   /** Brings the randomness of Node.js back. */
   end(): void

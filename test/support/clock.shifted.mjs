@@ -1,6 +1,7 @@
 // Preloaded before a program: shifts its system clock, as an administrator or a time server does.
 // The clock starts ACCORD_TEST_CLOCK_LEAD_MS before the end of a minute, or
-// ACCORD_TEST_CLOCK_AHEAD_MS ahead; SIGUSR2 adds the milliseconds in the file ACCORD_TEST_CLOCK_FILE.
+// ACCORD_TEST_CLOCK_AHEAD_MS ahead. SIGUSR2 adds the milliseconds in the file
+// ACCORD_TEST_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date
