@@ -39,7 +39,11 @@ function groupsOf(contract: PageContract): EventGroup[] {
 
 /** Returns the segment before the first id, such as `leads` in `/api/admin/leads/{id}/tags`. */
 const entityTypeOf = (path: string): string =>
-  path.replace(/\/\{.*$/, '').replace(/\/(validate|mass-\w+|inbound-parse)$/, '').split('/').pop() ?? ''
+  path
+    .replace(/\/\{.*$/, '')
+    .replace(/\/(validate|mass-\w+|inbound-parse)$/, '')
+    .split('/')
+    .pop() ?? ''
 
 const isLink = (path: string): boolean => /\}\/tags(\/|$)/.test(path)
 

@@ -37,7 +37,10 @@ export async function renderGuide({ name }: Guide, contract: PageContract): Prom
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text: title }) {
-        const id = title.toLowerCase().replace(/[^\w]+/g, '-').replace(/^-|-$/g, '')
+        const id = title
+          .toLowerCase()
+          .replace(/[^\w]+/g, '-')
+          .replace(/^-|-$/g, '')
         const link = depth === 1 ? '' : ` <a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${link}</h${depth}>\n`
       },

@@ -66,13 +66,19 @@ const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
 
 const isSuccess = (status: string): boolean => status.startsWith('2')
 
-function targetOf<T extends { $ref?: string }>(part: T, components: PageComponents, kind: 'parameters' | 'responses'): T {
+function targetOf<T extends { $ref?: string }>(
+  part: T,
+  components: PageComponents,
+  kind: 'parameters' | 'responses',
+): T {
   if (part.$ref === undefined) return part
   return components[kind][part.$ref.slice(part.$ref.lastIndexOf('/') + 1)] as T
 }
 
 /** Every operation with its tag's position in the contract's order. */
-export function* operationsOf({ paths }: PageContract): Generator<{ path: string; method: string; operation: ContractOperation }> {
+export function* operationsOf({
+  paths,
+}: PageContract): Generator<{ path: string; method: string; operation: ContractOperation }> {
   for (const [path, item] of Object.entries(paths))
     for (const [method, operation] of Object.entries(item))
       if (operation.operationId !== undefined) yield { path, method, operation }
@@ -169,7 +175,8 @@ function pageOperation(contract: PageContract, path: string, operation: Contract
  * is the example, must not be one click away.
  */
 function pageParameter({ schema = {}, description = '', ...parameter }: ContractParameter): object {
-  const { default: preset, example: _example, ...shape } = downLevel(schema)
+  // Without `additionalProperties`, the form shows no properties with invented names.
+  const { default: preset, example: _example, additionalProperties: _open, ...shape } = downLevel(schema)
   const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
   const field = /^([^[]+)(\[\w+\])?$/.exec(parameter.name)?.[1] ?? parameter.name
   return {
@@ -228,7 +235,9 @@ const maxRelated = 8
 /** Returns the other operations on the same record and on its collection. */
 function relatedTo(contract: PageContract, path: string, operationId: string): object[] {
   const collection = path.replace(/\/\{[^/]*\}.*$/, '')
-  const item = Object.keys(contract.paths).find((each) => each.startsWith(`${collection}/{`) && /^[^/]*$/.test(each.slice(collection.length + 1)))
+  const item = Object.keys(contract.paths).find(
+    (each) => each.startsWith(`${collection}/{`) && /^[^/]*$/.test(each.slice(collection.length + 1)),
+  )
   const near = [...new Set([path, item, collection])].flatMap((each) =>
     Object.values((each === undefined ? undefined : contract.paths[each]) ?? {}),
   )

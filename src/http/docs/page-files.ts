@@ -31,7 +31,9 @@ export function readPageFiles(): PageFiles {
   const files = new Map<string, PageFile>([['favicon.svg', { type: types['.svg'] as string, text: mark }]])
   for (const name of readdirSync(folder).sort()) {
     const type = types[extname(name)]
-    if (type !== undefined) files.set(name, { type, text: readFileSync(join(folder, name), 'utf8') })
+    if (type === undefined) continue
+    const text = readFileSync(join(folder, name), 'utf8')
+    files.set(name, { type, text: text.replaceAll('SWAGGER_UI_VERSION', swaggerUiVersion()) })
   }
   const version = textTag(JSON.stringify([...files])).replaceAll('"', '')
   return { version, files }

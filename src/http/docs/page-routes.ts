@@ -68,8 +68,7 @@ class Pages {
 
   async #make(path: string): Promise<Rendered | null> {
     if (path === '') return html(referencePage(this.#facts))
-    if (path === 'outline.json')
-      return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
+    if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
     const guide = guides.find(({ name }) => path === `guides/${name}`)
     if (guide) return html(guidePage(this.#facts, guide, await renderGuide(guide, this.#contract)))
     const tag = this.#facts.outline.find(({ slug }: OutlineTag) => path === `tags/${slug}.json`)
@@ -97,7 +96,9 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
 
   const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     assertInstalled(request)
-    const [path = ''] = request.url.slice(request.url.indexOf(documentationPath) + documentationPath.length + 1).split('?')
+    const [path = ''] = request.url
+      .slice(request.url.indexOf(documentationPath) + documentationPath.length + 1)
+      .split('?')
     reply.header('content-security-policy', contentSecurityPolicy)
     if (path === 'json' || path === 'yaml')
       return reply.header('cache-control', 'no-cache').redirect(`../openapi.${path}`)
@@ -120,7 +121,12 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
   http.get(`${documentationPath}/*`, show)
 }
 
-function sendPage(request: FastifyRequest, reply: FastifyReply, { type, text }: Rendered, caching: string): FastifyReply {
+function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { type, text }: Rendered,
+  caching: string,
+): FastifyReply {
   const etag = textTag(text)
   reply.headers({ etag, 'cache-control': caching })
   const known = request.headers['if-none-match']
@@ -155,5 +161,8 @@ async function relay(ui: FastifyInstance, request: FastifyRequest, reply: Fastif
   for (const [name, value] of Object.entries(answer.headers))
     if (value !== undefined && !notCopied.has(name)) reply.header(name, value)
   const isVersioned = request.url.endsWith(`?v=${swaggerUiVersion()}`)
-  return reply.header('cache-control', isVersioned ? forAYear : 'no-cache').code(answer.statusCode).send(answer.rawPayload)
+  return reply
+    .header('cache-control', isVersioned ? forAYear : 'no-cache')
+    .code(answer.statusCode)
+    .send(answer.rawPayload)
 }

@@ -28,7 +28,9 @@ export interface PageFacts {
 const methodNames: Readonly<Record<string, string>> = { delete: 'del' }
 
 const operationLink = (tag: OutlineTag, { id, method, path, summary }: OutlineOperation): string =>
-  `<li><a href="${documentationPath}#/${encodeURIComponent(tag.name)}/${id}" data-operation="${id}"><span class="method ${method}">${methodNames[method] ?? method}</span><span>${escapeHtml(summary)}<small>${escapeHtml(path)}</small></span></a></li>`
+  `<li><a href="${documentationPath}#/${encodeURIComponent(tag.name)}/${id}" data-operation="${id}">
+<span class="method ${method}">${methodNames[method] ?? method}</span>
+<span>${escapeHtml(summary)}<small>${escapeHtml(path)}</small></span></a></li>`
 
 function sidebar({ outline }: PageFacts, guide: string | null): string {
   const links = guides.map(
@@ -36,7 +38,9 @@ function sidebar({ outline }: PageFacts, guide: string | null): string {
       `<li><a href="${documentationPath}/guides/${name}"${name === guide ? ' aria-current="page"' : ''}>${escapeHtml(title)}</a></li>`,
   )
   const tags = outline.map(
-    (tag) => `<details data-tag="${escapeHtml(tag.name)}"><summary>${escapeHtml(tag.name)} <span class="count">${tag.operations.length}</span></summary>
+    (
+      tag,
+    ) => `<details data-tag="${escapeHtml(tag.name)}"><summary>${escapeHtml(tag.name)} <span class="count">${tag.operations.length}</span></summary>
 <ul>${tag.operations.map((each) => operationLink(tag, each)).join('\n')}</ul></details>`,
   )
   return `<nav id="sidebar" aria-label="Guides and operations">
@@ -86,7 +90,6 @@ function frame(facts: PageFacts, { title, main, guide, head }: Body): string {
 <link rel="icon" type="image/svg+xml" href="${files}/favicon.svg">
 <script src="${files}/theme.js"></script>
 <link rel="stylesheet" href="${files}/page.css">
-<link rel="preload" as="fetch" crossorigin href="${documentationPath}/outline.json">
 ${head}
 </head>
 <body>
@@ -128,7 +131,8 @@ The contract: <a href="/api/admin/openapi.json">openapi.json</a>, <a href="/api/
 <div id="swagger-ui"><p role="status">Loading the operations…</p></div>
 <noscript><p>Without JavaScript, the list of operations beside this text and the contract files above are available.</p></noscript>`
   const preloads = modules.map((name) => `<link rel="modulepreload" href="${files}/${name}">`)
-  const head = `<link rel="stylesheet" href="${swagger}/swagger-ui.css?v=${versions.swaggerUi}">
+  const head = `<link rel="preload" as="fetch" crossorigin href="${documentationPath}/outline.json">
+<link rel="preload" as="style" href="${swagger}/swagger-ui.css?v=${versions.swaggerUi}">
 <link rel="stylesheet" href="${files}/operations.css">
 ${preloads.join('\n')}
 <script defer src="${swagger}/swagger-ui-bundle.js?v=${versions.swaggerUi}"></script>

@@ -3,8 +3,8 @@
 // so no event is missed or queued twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
-import { transaction } from '../../kernel/write/write.ts'
 import { isNeverSent } from '../../kernel/write/event-names.ts'
+import { transaction } from '../../kernel/write/write.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
 import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
 import { eventsVisibleTo, hasEvents, loadSubscribers } from './rights.ts'

@@ -21,7 +21,7 @@ export const operationParts = (outline) => (/** @type {any} */ system) => {
   const errors = errorsOf(parts)
   return {
     components: {
-      OperationsLayout: () => h(system.getComponent('operations', true)),
+      OperationsLayout: () => h('div', { className: 'swagger-ui' }, h(system.getComponent('operations', true))),
       operations: operationsOf(parts),
       HighlightCode: codeOf(parts),
       curl: sentRequestOf(parts),
@@ -66,7 +66,7 @@ function operationsOf({ system, Im, h, outline }) {
     })),
   }))
   return () => {
-    const { layoutSelectors, layoutActions, getComponent } = system
+    const { layoutSelectors, layoutActions, specSelectors, getComponent } = system
     const Operation = getComponent('OperationContainer', true)
     return tags.map(({ name, slug, description, operations }) => {
       const place = ['operations-tag', name]
@@ -87,9 +87,15 @@ function operationsOf({ system, Im, h, outline }) {
           h('span', { className: 'count' }, String(operations.length)),
         ),
       )
-      const list = operations.map((each) => h(Operation, { key: `${each.method} ${each.path}`, tag: name, ...each }))
+      const list =
+        isOpen &&
+        operations.map((each) => {
+          // Swagger UI draws an operation again only if one of its properties changes.
+          const resolved = specSelectors.specResolvedSubtree(['paths', each.path, each.method])
+          return h(Operation, { key: `${each.method} ${each.path}`, tag: name, resolved, ...each })
+        })
       if (isOpen) loadTag(slug)
-      return h('section', { key: name, className: 'tag' }, heading, isOpen && h('div', null, list))
+      return h('section', { key: name, className: 'tag' }, heading, list && h('div', null, list))
     })
   }
 }
@@ -115,25 +121,30 @@ function factsOf({ h }) {
       ],
       related.length > 0 && [
         'Same record',
-        related.map((/** @type {Json} */ { id, tag, summary }) => h('a', { key: id, href: addressOf(tag, id) }, summary)),
+        related.map((/** @type {Json} */ { id, tag, summary }) =>
+          h('a', { key: id, href: addressOf(tag, id) }, summary),
+        ),
       ],
     ].filter(Boolean)
     return h(
       'dl',
       { className: 'facts' },
-      rows.flatMap(([name, value]) => [h('dt', { key: name }, name), h('dd', { key: `${name}=` }, name === 'Permission' && get('x-permission') ? h('code', null, value) : value)]),
+      rows.flatMap(([name, value]) => [
+        h('dt', { key: name }, name),
+        h('dd', { key: `${name}=` }, name === 'Permission' && get('x-permission') ? h('code', null, value) : value),
+      ]),
     )
   }
 }
 
 /** @type {string} The language that the reader chose last, on this page. */
-let chosenLanguage = languages[0].name
+let chosenLanguage = 'curl'
 
 /** The samples of an operation, with the exact example of its body. @param {Parts} parts */
 function samplesOf({ React, h }) {
   return (/** @type {Json} */ { operation, path, method }) => {
     const [language, choose] = React.useState(chosenLanguage)
-    const { write } = languages.find(({ name }) => name === language) ?? languages[0]
+    const { write } = /** @type {typeof languages[number]} */ (languages.find(({ name }) => name === language))
     const text = React.useMemo(
       () => write(requestOf(withoutSchemas(operation), path, method, location.origin)),
       [operation, language],
@@ -155,7 +166,12 @@ function samplesOf({ React, h }) {
     return h(
       'section',
       { className: 'samples', 'aria-label': 'Samples' },
-      h('div', { className: 'tabs' }, languages.map(({ name }) => tab(name)), copyButton(h, text)),
+      h(
+        'div',
+        { className: 'tabs' },
+        languages.map(({ name }) => tab(name)),
+        copyButton(h, text),
+      ),
       h('pre', { tabIndex: 0 }, h('code', null, text)),
     )
   }
@@ -170,7 +186,11 @@ function withoutSchemas(operation) {
     requestBody: content && { content: content.toJS() },
     responses: operation
       .get('responses')
-      .map((/** @type {any} */ each) => ({ content: Object.fromEntries((each.get('content')?.keySeq().toArray() ?? []).map((/** @type {string} */ type) => [type, {}])) }))
+      .map((/** @type {any} */ each) => ({
+        content: Object.fromEntries(
+          (each.get('content')?.keySeq().toArray() ?? []).map((/** @type {string} */ type) => [type, {}]),
+        ),
+      }))
       .toObject(),
   }
 }
@@ -191,70 +211,90 @@ function errorsOf({ h }) {
     return h(
       'details',
       { className: 'errors' },
-      h('summary', null, 'Errors ', errors.map((/** @type {Json} */ { status }) => h('code', { key: status }, status))),
+      h(
+        'summary',
+        null,
+        'Errors ',
+        errors.map((/** @type {Json} */ { status }) => h('code', { key: status }, status)),
+      ),
       h(
         'dl',
         null,
         errors.flatMap((/** @type {Json} */ { status, codes, description }) => [
           h('dt', { key: status }, status),
-          h('dd', { key: `${status}=` }, codes.length > 0 && h('span', { className: 'codes' }, codes.map(linkTo)), withCode(description, h)),
+          h(
+            'dd',
+            { key: `${status}=` },
+            codes.length > 0 && h('span', { className: 'codes' }, codes.map(linkTo)),
+            withCode(description, h),
+          ),
         ]),
       ),
-      h('p', null, h('a', { href: `${base}/errors` }, 'All problem codes'), ' · ', h('a', { href: `${base}/guides/errors` }, 'How errors look')),
+      h(
+        'p',
+        null,
+        h('a', { href: `${base}/errors` }, 'All problem codes'),
+        ' · ',
+        h('a', { href: `${base}/guides/errors` }, 'How errors look'),
+      ),
     )
   }
 }
 
 /** Parameters of one field in one row, which opens. @param {Parts} parts */
-const groupedRowOf = ({ system, React, h }) => (/** @type {Component} */ Row) => {
-  const Group = (/** @type {Json} */ { field, members, props }) => {
-    const [isOpen, open] = React.useState(false)
-    const names = members.map((/** @type {any} */ each) => each.get('name').slice(field.length) || '=').toArray()
-    const isFields = members.first().get('in') !== 'query'
-    const row = (/** @type {any} */ each) =>
-      h(Row, {
-        ...props,
-        key: each.get('name'),
-        rawParam: each,
-        param: system.specSelectors.parameterWithMetaByIdentity(props.pathMethod, each),
-      })
-    const shown = isFields ? members.map((/** @type {any} */ each) => each.get('name')).toArray() : names
-    return h(
-      React.Fragment,
-      null,
-      h(
-        'tr',
-        { className: 'field' },
+const groupedRowOf =
+  ({ system, React, h }) =>
+  (/** @type {Component} */ Row) => {
+    const Group = (/** @type {Json} */ { field, members, props }) => {
+      const [isOpen, open] = React.useState(false)
+      const names = members.map((/** @type {any} */ each) => each.get('name').slice(field.length) || '=').toArray()
+      const isFields = members.first().get('in') !== 'query'
+      const row = (/** @type {any} */ each) =>
+        h(Row, {
+          ...props,
+          key: each.get('name'),
+          rawParam: each,
+          param: system.specSelectors.parameterWithMetaByIdentity(props.pathMethod, each),
+        })
+      const shown = isFields ? members.map((/** @type {any} */ each) => each.get('name')).toArray() : names
+      return h(
+        React.Fragment,
+        null,
         h(
-          'td',
-          { colSpan: 2 },
+          'tr',
+          { className: 'field' },
           h(
-            'button',
-            { type: 'button', 'aria-expanded': isOpen, onClick: () => open(!isOpen) },
-            h('b', null, field),
-            shown.map((/** @type {string} */ name) => h('code', { key: name }, name)),
+            'td',
+            { colSpan: 2 },
+            h(
+              'button',
+              { type: 'button', 'aria-expanded': isOpen, onClick: () => open(!isOpen) },
+              h('b', null, field),
+              shown.map((/** @type {string} */ name) => h('code', { key: name }, name)),
+            ),
           ),
         ),
-      ),
-      isOpen && members.map(row),
-    )
+        isOpen && members.map(row),
+      )
+    }
+    return (/** @type {Json} */ props) => {
+      const { rawParam, pathMethod } = props
+      const field = rawParam.get('x-field')
+      const all = system.specSelectors.specResolvedSubtree(['paths', ...pathMethod, 'parameters'])
+      const members = all?.filter((/** @type {any} */ each) => each.get('x-field') === field)
+      if (!members || members.size < 2) return h(Row, props)
+      if (members.first().get('name') !== rawParam.get('name')) return null
+      return h(Group, { field, members, props })
+    }
   }
-  return (/** @type {Json} */ props) => {
-    const { rawParam, pathMethod } = props
-    const field = rawParam.get('x-field')
-    const all = system.specSelectors.specResolvedSubtree(['paths', ...pathMethod, 'parameters'])
-    const members = all?.filter((/** @type {any} */ each) => each.get('x-field') === field)
-    if (!members || members.size < 2) return h(Row, props)
-    if (members.first().get('name') !== rawParam.get('name')) return null
-    return h(Group, { field, members, props })
-  }
-}
 
 /** @param {Parts} parts */
 function codeOf({ h }) {
   return (/** @type {Json} */ { children }) => {
     const text = String(children ?? '')
-    const pieces = piecesOf(text).map(({ kind, text }, index) => (kind ? h('span', { key: index, className: kind }, text) : text))
+    const pieces = piecesOf(text).map(({ kind, text }, index) =>
+      kind ? h('span', { key: index, className: kind }, text) : text,
+    )
     return h('div', { className: 'code' }, h('pre', { tabIndex: 0 }, h('code', null, pieces)), copyButton(h, text))
   }
 }
@@ -275,18 +315,37 @@ function sentRequestOf({ h }) {
       ...(typeof body === 'string' ? [`-d ${quoted(body)}`] : []),
     ]
     const text = lines.join(' \\\n  ')
-    return h('div', { className: 'curl-command' }, h('h4', null, 'The request'), h('div', { className: 'code' }, h('pre', { tabIndex: 0 }, h('code', null, text)), copyButton(h, text)))
+    return h(
+      'div',
+      { className: 'curl-command' },
+      h('h4', null, 'The request'),
+      h('div', { className: 'code' }, h('pre', { tabIndex: 0 }, h('code', null, text)), copyButton(h, text)),
+    )
   }
+}
+
+const lockPaths = {
+  closed: 'M6 8V6a4 4 0 0 1 8 0v2h1v9H5V8zm2 0h4V6a2 2 0 0 0-4 0z',
+  open: 'M6 8V5a4 4 0 0 1 7.9-1h-2.1A2 2 0 0 0 8 5v3h7v9H5V8z',
 }
 
 /** The head of an operation: one button, and the lock that opens our sign-in form. @param {Parts} parts */
 function summaryOf({ h }) {
   return (/** @type {Json} */ { isShown, toggleShown, operationProps }) => {
-    const { op, method, path, operationId, security, isAuthorized } = operationProps.toObject()
+    const { op, summary, method, path, operationId, security, isAuthorized } = operationProps.toObject()
     const lock = h(
       'button',
-      { type: 'button', className: 'lock', title: isAuthorized ? 'Authorized' : 'Authorize', onClick: openSignIn },
-      isAuthorized ? '🔒' : '🔓',
+      {
+        type: 'button',
+        className: 'lock',
+        'aria-label': isAuthorized ? 'Authorized' : 'Authorize',
+        onClick: openSignIn,
+      },
+      h(
+        'svg',
+        { viewBox: '0 0 20 20', width: 15, height: 15, fill: 'currentColor', 'aria-hidden': true },
+        h('path', { d: isAuthorized ? lockPaths.closed : lockPaths.open }),
+      ),
     )
     return h(
       'h4',
@@ -296,7 +355,7 @@ function summaryOf({ h }) {
         { type: 'button', className: 'opblock-summary-control', 'aria-expanded': isShown, onClick: toggleShown },
         h('span', { className: `method ${method}` }, method === 'delete' ? 'del' : method),
         h('span', { className: 'opblock-summary-path' }, path),
-        h('span', { className: 'opblock-summary-description' }, op.get('summary')),
+        h('span', { className: 'opblock-summary-description' }, op.get('summary') ?? summary),
         h('span', { className: 'opblock-summary-operation-id' }, operationId),
       ),
       security?.size > 0 && lock,

@@ -36,10 +36,10 @@ export function startRoutes(outline, ui) {
   // A link to the operation that is in the address already opens it again.
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a[href*="#/"]') : null
-    if (link instanceof HTMLAnchorElement && link.href === location.href) open()
+    if (link instanceof HTMLAnchorElement && link.href === location.href) void open()
   })
   followScrolling()
-  open()
+  void open()
 }
 
 /** @param {string} id Marks the operation in the sidebar, and shows it there. */
@@ -69,9 +69,13 @@ function followScrolling() {
     if (!id) return
     mark(id.slice(id.lastIndexOf('-') + 1))
   }
-  addEventListener('scroll', () => {
-    if (isWaiting) return
-    isWaiting = true
-    requestAnimationFrame(look)
-  }, { passive: true })
+  addEventListener(
+    'scroll',
+    () => {
+      if (isWaiting) return
+      isWaiting = true
+      requestAnimationFrame(look)
+    },
+    { passive: true },
+  )
 }

@@ -80,7 +80,7 @@ export function requestOf(operation, path, method, origin) {
 /** @param {string} text */
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** @param {Request} request */
+/** @param {Request} request @returns {[string, string][]} */
 function headersOf({ accept, isPublic, json }) {
   return [
     ['Accept', accept],
@@ -97,7 +97,9 @@ export function curlOf(request) {
   const lines = [
     `curl -g ${isImplied ? '' : `-X ${method} `}${quoted(url)}`,
     // The shell replaces the variable, so this header has double quotes.
-    ...headersOf(request).map(([name, value]) => (value.includes('$') ? `-H "${name}: ${value}"` : `-H '${name}: ${value}'`)),
+    ...headersOf(request).map(([name, value]) =>
+      value.includes('$') ? `-H "${name}: ${value}"` : `-H '${name}: ${value}'`,
+    ),
     ...(json === undefined ? [] : [`-d ${quoted(JSON.stringify(json, null, 2))}`]),
     ...Object.entries(form ?? {}).map(([key, value]) =>
       isMultipart ? `-F ${quoted(`${key}=${value}`)}` : `--data-urlencode ${quoted(`${key}=${value}`)}`,
@@ -115,6 +117,7 @@ const indented = (text, indent) => text.replaceAll('\n', `\n${indent}`)
 export function typescriptOf(request) {
   const { method, url, json, form, fileField, isMultipart } = request
   const headers = headersOf(request).map(([name, value]) => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the sample has the template.
     const text = value.includes('$') ? '`Bearer ${process.env.ACCORD_TOKEN}`' : `'${value}'`
     return `    ${name.includes('-') ? `'${name}'` : name}: ${text},`
   })
@@ -158,10 +161,13 @@ export function literalPython(value, indent = '') {
 /** @param {Request} request @returns {string[]} The lines that build the body of a form with a file. */
 function multipartPython({ form, fileField }) {
   const parts = Object.entries(form ?? {}).map(
-    ([key, value]) => `    ${JSON.stringify(`--accord\r\nContent-Disposition: form-data; name="${key}"\r\n\r\n${value}\r\n`)}`,
+    ([key, value]) =>
+      `    ${JSON.stringify(`--accord\r\nContent-Disposition: form-data; name="${key}"\r\n\r\n${value}\r\n`)}`,
   )
   const file = fileField
-    ? [`    ${JSON.stringify(`--accord\r\nContent-Disposition: form-data; name="${fileField}"; filename="${fileName}"\r\nContent-Type: text/plain\r\n\r\nHello\r\n`)}`]
+    ? [
+        `    ${JSON.stringify(`--accord\r\nContent-Disposition: form-data; name="${fileField}"; filename="${fileName}"\r\nContent-Type: text/plain\r\n\r\nHello\r\n`)}`,
+      ]
     : []
   return ['body = (', ...parts, ...file, '    "--accord--\\r\\n"', ')']
 }

@@ -3,7 +3,7 @@
 // tag when an operation of it is opened.
 import { operationParts } from './operation-parts.js'
 import { onToken, prepareRequest } from './session.js'
-import { loadTag, resolved } from './tag-documents.js'
+import { definitionOf, loadOperation } from './tag-documents.js'
 
 /** @typedef {import('./dom.js').Outline} Outline */
 /** @typedef {Record<string, any>} Json */
@@ -36,18 +36,30 @@ const resolving = (outline) => () => ({
   statePlugins: {
     spec: {
       wrapActions: {
-        requestResolvedSubtree: (/** @type {any} */ _original, /** @type {any} */ system) => (/** @type {string[]} */ place) => {
-          const [root, path = '', method = ''] = place
-          if (root === 'components')
-            return system.specActions.updateResolvedSubtree(place, system.specSelectors.specJson().getIn(place).toJS())
-          const id = system.specSelectors.specJson().getIn([...place, 'operationId'])
-          const tag = outline.tags.find(({ operations }) => operations.some((each) => each.id === id))
-          if (!tag) return undefined
-          return loadTag(tag.slug).then(({ paths, components }) => {
-            if (system.specSelectors.specResolvedSubtree(place) !== undefined) return
-            system.specActions.updateResolvedSubtree(place, resolved(paths[path][method], components.schemas))
-          })
-        },
+        requestResolvedSubtree:
+          (/** @type {any} */ _original, /** @type {any} */ system) => (/** @type {string[]} */ place) => {
+            const [root, path = '', method = ''] = place
+            if (root === 'components')
+              return system.specActions.updateResolvedSubtree(
+                place,
+                system.specSelectors.specJson().getIn(place).toJS(),
+              )
+            const id = system.specSelectors.specJson().getIn([...place, 'operationId'])
+            const tag = outline.tags.find(({ operations }) => operations.some((each) => each.id === id))
+            if (!tag) return undefined
+            return loadOperation(tag.slug, path, method).then((operation) => {
+              if (system.specSelectors.specResolvedSubtree(place) === undefined)
+                system.specActions.updateResolvedSubtree(place, operation)
+            })
+          },
+      },
+      wrapSelectors: {
+        findDefinition:
+          (/** @type {any} */ _original, /** @type {any} */ { Im }) =>
+          (/** @type {any} */ _state, /** @type {string} */ name) => {
+            const found = definitionOf(name)
+            return found && Im.fromJS(found)
+          },
       },
     },
   },
