@@ -1,5 +1,5 @@
 // Measures the documentation page in Chromium: the time until the first tag is visible and the time
-// to open an operation, on a CPU slowed down four times, and the compressed size of the page. Beside
+// to open an operation, on a CPU slowed down four times, and the compressed size. Beside
 // each time stands four times the CPU time of the page on the full CPU, which other programs on the
 // machine hardly change. Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
 import type { CDPSession, Page } from 'playwright-core'

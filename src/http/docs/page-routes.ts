@@ -40,7 +40,7 @@ interface Rendered {
 const html = (text: string): Rendered => ({ type: 'text/html; charset=utf-8', text })
 const json = (value: object): Rendered => ({ type: 'application/json; charset=utf-8', text: JSON.stringify(value) })
 
-/** Everything that is made from one version of the contract. Each part is made when it is asked for. */
+/** The pages of one version of the contract. Each page is made at its first request. */
 class Pages {
   readonly #contract: PageContract
   readonly #facts: PageFacts
