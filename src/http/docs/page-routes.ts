@@ -115,6 +115,8 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     }
     const rendered = await current.at(path.replace(/\/$/, ''))
     if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
+    // The contract declares no ETag for the reference itself.
+    if (path === '') return reply.header('cache-control', 'no-cache').type(rendered.type).send(rendered.text)
     return sendPage(request, reply, rendered, 'no-cache')
   }
   http.get(documentationPath, show)
