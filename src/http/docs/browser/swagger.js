@@ -69,7 +69,6 @@ const resolving = (outline) => () => ({
 export function startSwaggerUi(outline) {
   const ui = /** @type {any} */ (window).SwaggerUIBundle({
     domNode: document.getElementById('swagger-ui'),
-    spec: skeletonOf(outline),
     layout: 'OperationsLayout',
     plugins: [resolving(outline), operationParts(outline)],
     docExpansion: 'none',
@@ -83,6 +82,8 @@ export function startSwaggerUi(outline) {
     validatorUrl: null,
     requestInterceptor: prepareRequest,
   })
+  // As the option `spec`, the document would be written as text and read as YAML.
+  ui.specActions.updateJsonSpec(skeletonOf(outline))
   const schema = { type: 'http', scheme: 'bearer' }
   let isSet = false
   onToken((token) => {
