@@ -1,7 +1,7 @@
 // Serves the documentation: its pages, the catalogue of problem codes, and the contract as JSON and
 // YAML. The contract comes from the files that `accord install` and `accord regenerate` have
 // published. These pages load nothing from other hosts (DOMAIN 26).
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
 import { readQuery } from '../../contract/input/query.ts'
@@ -14,10 +14,10 @@ import { type Caller, identify } from '../../kernel/auth/sessions.ts'
 import { canCall, type Services } from '../../kernel/context.ts'
 import { textTag } from '../../kernel/write/etag.ts'
 import { registerDiscovery } from './discovery.ts'
-import { errorCatalogue } from './problem-catalogue.ts'
 import { documentationPath } from './page.ts'
 import { registerPages } from './page-routes.ts'
-import { sendDocument } from './send-document.ts'
+import { errorCatalogue } from './problem-catalogue.ts'
+import { discoveryLinks, sendDocument } from './send-document.ts'
 
 const base = '/api/admin'
 

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { textTag } from '../../kernel/write/etag.ts'
-import { mark } from './page.ts'
+import { mark } from './assets.ts'
 
 const folder = fileURLToPath(new URL('./browser', import.meta.url))
 

@@ -7,6 +7,7 @@ import { guides, renderGuide } from './guides.ts'
 import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
 import { type OutlineTag, outlineOf, type PageContract, tagDocument } from './page-document.ts'
 import { type PageFiles, readPageFiles, swaggerUiVersion } from './page-files.ts'
+import { discoveryLinks } from './send-document.ts'
 import { swaggerFiles } from './swagger-ui.ts'
 
 // Swagger UI sets its styles through the DOM, which this policy allows, so `style-src` needs no
@@ -116,7 +117,11 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     const rendered = await current.at(path.replace(/\/$/, ''))
     if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
     // The contract declares no ETag for the reference itself.
-    if (path === '') return reply.header('cache-control', 'no-cache').type(rendered.type).send(rendered.text)
+    if (path === '')
+      return reply
+        .headers({ 'cache-control': 'no-cache', link: discoveryLinks })
+        .type(rendered.type)
+        .send(rendered.text)
     return sendPage(request, reply, rendered, 'no-cache')
   }
   http.get(documentationPath, show)

@@ -80,7 +80,7 @@ export function requestOf(operation, path, method, origin) {
 /** @param {string} text */
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** @param {Request} request @returns {[string, string][]} */
+/** @param {Request} request @returns {string[][]} */
 function headersOf({ accept, isPublic, json }) {
   return [
     ['Accept', accept],
@@ -97,7 +97,7 @@ export function curlOf(request) {
   const lines = [
     `curl -g ${isImplied ? '' : `-X ${method} `}${quoted(url)}`,
     // The shell replaces the variable, so this header has double quotes.
-    ...headersOf(request).map(([name, value]) =>
+    ...headersOf(request).map(([name = '', value = '']) =>
       value.includes('$') ? `-H "${name}: ${value}"` : `-H '${name}: ${value}'`,
     ),
     ...(json === undefined ? [] : [`-d ${quoted(JSON.stringify(json, null, 2))}`]),
@@ -116,7 +116,7 @@ const indented = (text, indent) => text.replaceAll('\n', `\n${indent}`)
 /** @param {Request} request */
 export function typescriptOf(request) {
   const { method, url, json, form, fileField, isMultipart } = request
-  const headers = headersOf(request).map(([name, value]) => {
+  const headers = headersOf(request).map(([name = '', value = '']) => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the sample has the template.
     const text = value.includes('$') ? '`Bearer ${process.env.ACCORD_TOKEN}`' : `'${value}'`
     return `    ${name.includes('-') ? `'${name}'` : name}: ${text},`
@@ -175,7 +175,7 @@ function multipartPython({ form, fileField }) {
 /** @param {Request} request */
 export function pythonOf(request) {
   const { method, url, json, form, isMultipart, isPublic } = request
-  const headers = headersOf(request).map(([name, value]) =>
+  const headers = headersOf(request).map(([name = '', value = '']) =>
     value.includes('$')
       ? `        "${name}": f"Bearer {os.environ['ACCORD_TOKEN']}",`
       : `        "${name}": ${JSON.stringify(value)},`,
