@@ -1,16 +1,7 @@
 // `node codegen/pack.mjs <folder>` bundles our modules and the packages that every start needs. A
 // few files instead of eight hundred halve the start time of Node. Modules that are loaded on
 // demand are separate chunks. All other packages stay outside the bundle.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -22,8 +13,8 @@ const sources = join(root, 'src')
 const out = resolve(folder)
 const to = join(out, 'src')
 
-/** Files that the program reads by path, so they are copied and not bundled. */
-const copied = ['contract/document.gen.json', 'extensions.example.mjs']
+/** Files and folders that the program reads by path, so they are copied and not bundled. */
+const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'http/docs/browser', 'http/docs/guides']
 const facts = /\/operations\.gen\.ts$/
 /**
  * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
@@ -130,7 +121,7 @@ await build({
 for (const name of copied) {
   if (!existsSync(join(sources, name))) continue
   mkdirSync(dirname(join(to, name)), { recursive: true })
-  copyFileSync(join(sources, name), join(to, name))
+  cpSync(join(sources, name), join(to, name), { recursive: true })
 }
 const made = new Set(Object.keys(metafile.outputs).map((path) => basename(path)))
 for (const name of readdirSync(to))

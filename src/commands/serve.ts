@@ -1,7 +1,7 @@
 // `accord serve` starts a server. `accord start` first installs into an empty data folder or
 // migrates an existing one, and prints what a new user needs.
 import type { Config } from '../config/config.ts'
-import { documentationPath } from '../http/docs/swagger-ui.ts'
+import { documentationPath } from '../http/docs/page.ts'
 import { signInPath } from '../http/home/links.ts'
 import { openData } from '../installation/data-folder.ts'
 import { closeOnSignals, type Running, startServer } from '../server.ts'

@@ -1,16 +1,27 @@
-// The documentation page in a real browser: it works offline and under its content security policy,
-// and leads from a pasted token to a reply.
-import type { Browser, Page } from 'playwright-core'
+// The documentation in a real browser: it works offline and under its content security policy,
+// finds every operation, and leads from signing in to a reply.
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Browser, Locator, Page, Response } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
+import { guides } from '../../src/http/docs/guides.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { until } from '../support/until.ts'
 import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
 
+const run = promisify(execFile)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const tags = (contract.tags as { name: string }[]).map(({ name }) => name)
-const operations = Object.values(contract.paths as Record<string, Record<string, { operationId?: string }>>)
+const operations = Object.values(contract.paths as Record<string, Record<string, { operationId: string }>>)
   .flatMap((path) => Object.values(path))
-  .flatMap(({ operationId }) => (operationId === undefined ? [] : [operationId]))
+  .map(({ operationId }) => operationId)
 
 let browser: Browser
 let server: Listening
@@ -20,6 +31,8 @@ let page: Page
 beforeAll(async () => {
   browser = await openBrowser()
   server = await listeningServer()
+  // The first visit loads Swagger UI into the server.
+  await until(async () => (await fetch(`${server.url}/api/admin/documentation`)).ok)
 })
 afterAll(async () => {
   await browser?.close()
@@ -31,12 +44,38 @@ beforeEach(async () => {
 })
 afterEach(() => watched.context.close())
 
+/**
+ * Opens the reference. A busy machine may make the server refuse a file of the page with 503; the
+ * page is then opened again.
+ */
 async function openDocumentation(anchor = ''): Promise<void> {
-  await page.goto(`${server.url}/api/admin/documentation${anchor}`)
+  for (let attempt = 0; attempt < 8; attempt++) {
+    let isRefused = false
+    const look = (response: Response) => {
+      if (response.status() === 503) isRefused = true
+    }
+    page.on('response', look)
+    await page.goto(`${server.url}/api/admin/documentation${anchor}`, { waitUntil: 'load' })
+    page.off('response', look)
+    if (!isRefused) break
+    watched.complaints.length = 0
+    await page.goto('about:blank')
+    await page.waitForTimeout(1500)
+  }
   await page.locator('.opblock-tag').first().waitFor()
 }
 
-async function signIn(): Promise<string> {
+const blockOf = (tag: string, id: string): Locator => page.locator(`#operations-${tag.replace(/ /g, '_')}-${id}`)
+
+/** Opens an operation by its deep link, and waits until it is drawn. */
+async function openOperation(tag: string, id: string): Promise<Locator> {
+  await openDocumentation(`#/${encodeURIComponent(tag)}/${id}`)
+  const block = blockOf(tag, id)
+  await block.locator('.errors').waitFor()
+  return block
+}
+
+async function tokenOf(): Promise<string> {
   const answer = await fetch(`${server.url}/api/admin/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json' },
@@ -46,50 +85,17 @@ async function signIn(): Promise<string> {
   return data.token
 }
 
-async function authorize(token: string): Promise<void> {
-  await page.locator('.auth-wrapper .btn.authorize').click()
-  // The session form beside it stays empty: the browser sends the cookie by itself.
-  await page.locator('#auth-bearer-value').fill(token)
-  await page.locator('#auth-bearer-value').press('Enter')
-  await page.locator('.auth-btn-wrapper .btn-done').first().click()
+async function signIn(kind: 'token' | 'cookie'): Promise<void> {
+  await page.locator('#authorize').click()
+  await page.locator('#sign-in-email').fill('admin@example.com')
+  await page.locator('#sign-in-password').fill(adminPassword)
+  await page.locator(`input[value=${kind}]`).check()
+  await page.locator('#sign-in-form .primary').click()
+  await page.locator('#authorize.is-in').waitFor()
 }
 
-/**
- * The tags and operations of the page from top to bottom. The page draws only the visible part, so
- * the test scrolls while it reads.
- */
-async function listedOnPage(): Promise<{ tags: string[]; operations: string[] }> {
-  const [tags, operations] = [new Set<string>(), new Set<string>()]
-  const seen = () =>
-    page.evaluate(() => {
-      const all = (selector: string) => Array.from(document.querySelectorAll(selector))
-      const bottom = document.documentElement.scrollHeight - window.innerHeight - window.scrollY
-      return {
-        tags: all('.opblock-tag').map((each) => each.getAttribute('data-tag') ?? ''),
-        operations: all('.opblock-summary-operation-id').map((each) => each.textContent ?? ''),
-        isEnd: bottom < 2,
-      }
-    })
-  for (let patience = 300; patience > 0; patience--) {
-    const found = await seen()
-    for (const tag of found.tags) tags.add(tag)
-    for (const operation of found.operations) operations.add(operation.replaceAll('\u200b', ''))
-    if (found.isEnd && operations.size >= found.operations.length && patience < 290) break
-    await page.mouse.wheel(0, 500)
-    await page.waitForTimeout(40)
-  }
-  return { tags: [...tags], operations: [...operations] }
-}
-
-/**
- * Opens an operation, presses "Try it out" and "Execute", and returns the status that the page
- * shows.
- */
-async function tryOut(tag: string, operation: string): Promise<string | undefined> {
-  await openDocumentation(`#/${tag}/${operation}`)
-  await page.reload()
-  const block = page.locator(`#operations-${tag}-${operation}`)
-  await block.locator('.try-out__btn').waitFor()
+/** Presses "Try it out" and "Execute". Returns the status that the page shows. */
+async function tryOut(block: Locator): Promise<string | undefined> {
   await block.locator('.try-out__btn').click()
   await block.locator('.btn.execute').click()
   const status = block.locator('.live-responses-table .response-col_status').last()
@@ -97,45 +103,242 @@ async function tryOut(tag: string, operation: string): Promise<string | undefine
   return (await status.textContent())?.trim()
 }
 
-describe('getDocumentation', { timeout: patienceMs }, () => {
-  it('lists every tag and every operation of the contract, without asking another host or straining the CSP', async () => {
+/** The violations of WCAG 2.1 A and AA that axe finds, with the first element of each. */
+async function violations(): Promise<string[]> {
+  // Playwright runs this in the page without regard to the content security policy.
+  const found = await page.evaluate(`${axe};
+    axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'], resultTypes: ['violations'] })
+      .then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)))`)
+  return found as string[]
+}
+
+describe('the reference', { timeout: patienceMs }, () => {
+  it('lists every tag, closed, and every operation, without another host and under its policy', async () => {
     await openDocumentation()
-    const listed = await listedOnPage()
-    expect(listed.tags).toEqual(tags)
-    expect(listed.operations.sort()).toEqual(operations.sort())
+    const named = await page
+      .locator('.opblock-tag')
+      .evaluateAll((all) => all.map((each) => each.getAttribute('data-tag')))
+    expect(named).toEqual(tags)
+    expect(await page.locator('.opblock').count()).toBe(0)
+    const links = await page
+      .locator('#sidebar [data-operation]')
+      .evaluateAll((all) =>
+        all.map((each) => ({ id: each.getAttribute('data-operation'), text: each.textContent ?? '' })),
+      )
+    expect(links.map(({ id }) => id).sort()).toEqual([...operations].sort())
+    expect(links.find(({ id }) => id === 'createLead')?.text).toMatch(/Create a lead\s*\/api\/admin\/leads/)
     expect(await page.title()).toBe('Accord CRM API')
-    expect(watched.elsewhere).toEqual([])
+    expect([watched.elsewhere, watched.complaints]).toEqual([[], []])
+  })
+
+  it('puts the operation of a deep link at the top, and marks it in the sidebar', async () => {
+    const block = await openOperation('Email Templates', 'createEmailTemplate')
+    const header = await page.locator('header').boundingBox()
+    await until(async () => Math.abs(((await block.boundingBox())?.y ?? 0) - (header?.height ?? 0)) < 40)
+    const marked = page.locator('#sidebar [aria-current=true]')
+    expect(await marked.getAttribute('data-operation')).toBe('createEmailTemplate')
+    expect(await marked.isVisible()).toBe(true)
+  })
+
+  it('shows permission, ability, events, related operations, exact examples, and errors in one line', async () => {
+    const block = await openOperation('Leads', 'createLead')
+    expect(await block.locator('.facts').textContent()).toMatch(/leads\.create[\s\S]*leads:write[\s\S]*lead\.create/)
+    expect(await block.locator('.facts a', { hasText: 'Show a lead' }).getAttribute('href')).toContain(
+      '#/Leads/getLead',
+    )
+    expect(await block.locator('.opblock-section-request-body pre').textContent()).toBe(
+      '{\n  "title": "40 seats for Analytical Ltd",\n  "lead_value": 4821.5\n}',
+    )
+    expect(
+      await block
+        .locator('.responses-table [data-code]')
+        .evaluateAll((all) => all.map((each) => (each as HTMLElement).dataset.code)),
+    ).toEqual(['200', '201'])
+    expect(await block.locator('.errors summary').textContent()).toMatch(
+      /Errors\s+400\s*401\s*403\s*409\s*413\s*415\s*422\s*429\s*503/,
+    )
+    await block.locator('.errors summary').click()
+    const link = block.locator('.errors a', { hasText: 'validation_failed' })
+    expect(await link.getAttribute('href')).toBe('/api/admin/documentation/errors#validation_failed')
+    await block.locator('.responses-wrapper button.tablinks', { hasText: 'Schema' }).click()
+    expect(await block.locator('.responses-wrapper .model-box').textContent()).toContain('The lead after the change.')
     expect(watched.complaints).toEqual([])
   })
 
-  it('shows the shapes of requests and replies', async () => {
-    await openDocumentation('#/Leads/createLead')
-    const block = page.locator('#operations-Leads-createLead')
-    await block.locator('.opblock-body').waitFor()
-    expect(await block.locator('.opblock-section-request-body').textContent()).toContain('title')
-    expect(await block.locator('.responses-table').first().textContent()).toContain('422')
-    expect(watched.complaints).toEqual([])
+  it('groups the filters of a list by field', async () => {
+    const block = await openOperation('Leads', 'listLeads')
+    const value = block.locator('tr.field button', { hasText: 'lead_value' })
+    expect(await value.textContent()).toMatch(/lead_value\s*\[gt\]\s*\[gte\]\s*\[lt\]\s*\[lte\]/)
+    expect(await block.locator('tr[data-param-name="lead_value[gte]"]').count()).toBe(0)
+    await value.click()
+    await block.locator('tr[data-param-name="lead_value[gte]"]').waitFor()
+    await block.locator('.try-out__btn').click()
+    expect(await block.locator('tr[data-param-name="lead_value[gte]"] input').isEnabled()).toBe(true)
   })
+})
 
-  it('keeps a pasted token over a reload, but not in a new tab', async () => {
+describe('the search', { timeout: patienceMs }, () => {
+  it('finds operations by path, summary, operationId, parameter and problem code, and guides', async () => {
     await openDocumentation()
-    await authorize(await signIn())
+    await page.keyboard.press('/')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('search')
+    const first = page.locator('#result-0')
+    for (const [query, expected] of [
+      ['createLead', 'Create a lead'],
+      ['/leads/kanban', 'Show leads as a board'],
+      ['move stage', 'Move a lead to another stage'],
+      ['lead_pipeline_stage_id[not]', 'parameter lead_pipeline_stage_id[not]'],
+      ['version_mismatch', 'problem code version_mismatch'],
+      ['webhooks payload', 'Every event with its payload'],
+    ] as const) {
+      await page.locator('#search').fill(query)
+      await until(async () => (await first.textContent())?.includes(expected) ?? false)
+    }
+    await page.locator('#search').fill('listSources')
+    await until(async () => (await first.textContent())?.includes('sources') ?? false)
+    await page.keyboard.press('Enter')
+    await blockOf('Sources', 'listSources').locator('.errors').waitFor()
+    expect(watched.complaints).toEqual([])
+  })
+})
+
+describe('signing in', { timeout: patienceMs }, () => {
+  it('fills Authorize with a token, which a reload keeps and a new tab does not have', async () => {
+    let block = await openOperation('Sources', 'listSources')
+    expect(await tryOut(block)).toContain('401')
+    await signIn('token')
     await page.reload()
-    await page.locator('.auth-wrapper .btn.authorize.locked').waitFor()
-    expect(await tryOut('Sources', 'listSources')).toBe('200')
+    block = blockOf('Sources', 'listSources')
+    await block.locator('.errors').waitFor()
+    const sent = page.waitForRequest(/\/api\/admin\/sources/)
+    expect(await tryOut(block)).toContain('200')
+    const headers = await (await sent).allHeaders()
+    expect([headers.accept, headers.authorization]).toEqual([
+      'application/json',
+      expect.stringMatching(/^Bearer \d+\|/),
+    ])
+    expect(await block.locator('.curl-command').textContent()).toContain('$ACCORD_TOKEN')
     const other = await watched.context.newPage()
     await other.goto(`${server.url}/api/admin/documentation`)
-    await other.locator('.auth-wrapper .btn.authorize.unlocked').waitFor()
-    expect(watched.complaints).toEqual([])
+    expect(await other.locator('#authorize').textContent()).toBe('Authorize')
   })
 
-  it('runs Try it out on the leads: 200 with a token, 401 without', async () => {
+  it('works with a cookie: writes send the CSRF token', async () => {
+    const block = await openOperation('Leads', 'createLead')
+    await signIn('cookie')
+    const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/leads'))
+    expect(await tryOut(block)).toContain('201')
+    const headers = await (await sent).allHeaders()
+    expect([headers['x-xsrf-token'], headers.authorization]).toEqual([expect.stringMatching(/.{20}/), undefined])
+    expect(await page.locator('#sign-in input').evaluateAll((all) => all.map(({ id }) => id))).not.toContain('session')
+  })
+
+  it('shows why a sign-in failed', async () => {
     await openDocumentation()
-    expect(await tryOut('Leads', 'listLeads')).toBe('401')
-    await page.reload()
-    await authorize(await signIn())
-    expect(await tryOut('Leads', 'listLeads')).toBe('200')
-    expect(watched.elsewhere).toEqual([])
+    await page.locator('#authorize').click()
+    await page.locator('#sign-in-email').fill('admin@example.com')
+    await page.locator('#sign-in-password').fill('wrong password')
+    await page.locator('#sign-in-form .primary').click()
+    await until(async () => (await page.locator('#sign-in-error').textContent()) !== '')
+    expect(await page.locator('#sign-in').isVisible()).toBe(true)
+  })
+})
+
+describe('the samples', { timeout: patienceMs }, () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'accord-samples-'))
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  const commands = {
+    curl: async (text: string) => ['bash', ['-c', `${text} -sS -w '%{http_code}'`]] as const,
+    TypeScript: async (text: string) => {
+      await writeFile(join(folder, 'sample.mjs'), text)
+      return [process.execPath, [join(folder, 'sample.mjs')]] as const
+    },
+    Python: async (text: string) => ['python3', ['-c', text]] as const,
+  }
+
+  it.each([
+    ['Leads', 'listLeads', '200'],
+    ['Leads', 'createLead', '201'],
+    ['Files', 'uploadFile', '201'],
+    ['Organizations', 'exportOrganizations', '200'],
+  ])('of %s %s run as pasted', async (tag, id, status) => {
+    const env = { PATH: process.env.PATH, ACCORD_TOKEN: await tokenOf(), PYTHONDONTWRITEBYTECODE: '1' }
+    const block = await openOperation(tag, id)
+    for (const [language, commandFor] of Object.entries(commands)) {
+      await block.locator('.tabs button', { hasText: language }).click()
+      const text = (await block.locator('.samples code').textContent()) ?? ''
+      if (language === 'curl') expect(text).toContain('curl -g ')
+      const [command, args] = await commandFor(text)
+      const { stdout } = await run(command, args, { cwd: folder, env, timeout: 60_000 })
+      expect(stdout, `${language}:\n${text}`).toContain(status)
+    }
+  })
+})
+
+describe('the guides', { timeout: patienceMs }, () => {
+  it('render, and the guide to webhooks has every event with its body', async () => {
+    for (const { name, title } of guides) {
+      await page.goto(`${server.url}/api/admin/documentation/guides/${name}`)
+      expect(await page.locator('h1').textContent()).toBe(title)
+    }
+    await page.goto(`${server.url}/api/admin/documentation/guides/webhooks#event-lead.won`)
+    const text = (await page.locator('article').textContent()) ?? ''
+    const events = Object.values(contract.paths as Record<string, Record<string, { 'x-events'?: string[] }>>)
+      .flatMap((path) => Object.values(path))
+      .flatMap((each) => each['x-events'] ?? [])
+    expect(events.filter((event) => !text.includes(event))).toEqual([])
+    expect(text).toContain('"entity_type": "leads"')
+    expect([watched.elsewhere, watched.complaints]).toEqual([[], []])
+  })
+})
+
+describe('every reader', { timeout: patienceMs }, () => {
+  it.each(['light', 'dark'] as const)('can use the pages in %s: axe finds nothing', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await openOperation('Leads', 'updateLead')
+    expect(await violations()).toEqual([])
+    await page.locator('#authorize').click()
+    expect(await violations()).toEqual([])
+    await page.goto(`${server.url}/api/admin/documentation/guides/webhooks`)
+    expect(await violations()).toEqual([])
+    await page.evaluate(() => document.querySelector('main')?.append(new Image()))
+    expect(await violations()).toEqual([expect.stringContaining('image-alt')])
+  })
+
+  it('can read on a phone: nothing is wider than the screen, and the menu opens', async () => {
+    await page.setViewportSize({ width: 390, height: 844 })
+    await openOperation('Leads', 'createLead')
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390)
+    expect(await page.locator('#sidebar').isVisible()).toBe(false)
+    await page.locator('#menu').click()
+    expect(await page.locator('#sidebar').isVisible()).toBe(true)
+    await page.keyboard.press('Escape')
+    expect(await page.locator('#sidebar').isVisible()).toBe(false)
+  })
+
+  it('can open an operation with the keyboard', async () => {
+    await openDocumentation()
+    await page.locator('.opblock-tag[data-tag=Sources] button').focus()
+    await page.keyboard.press('Enter')
+    await blockOf('Sources', 'listSources').waitFor()
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await blockOf('Sources', 'listSources').locator('.errors').waitFor()
+  })
+
+  it('can print: only the content, with folded parts opened', async () => {
+    const block = await openOperation('Leads', 'createLead')
+    await page.evaluate(() => dispatchEvent(new Event('beforeprint')))
+    await page.emulateMedia({ media: 'print' })
+    expect([await page.locator('#sidebar').isVisible(), await page.locator('header').isVisible()]).toEqual([
+      false,
+      false,
+    ])
+    expect(await block.locator('.errors dl').isVisible()).toBe(true)
   })
 })
 

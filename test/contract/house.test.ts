@@ -71,7 +71,7 @@ const rules: Rule[] = [
   {
     name: 'a status code',
     pattern: /\breply\.(code|status)\(|^\s*\.code\(/m,
-    home: /^src\/(http\/(error-handler|request-guards|docs\/(docs|send-document))|contract\/routes)\.ts$/,
+    home: /^src\/(http\/(error-handler|request-guards|docs\/(docs|page-routes|send-document))|contract\/routes)\.ts$/,
     sentence: 'Return data; the contract has the status. Refuse by throwing a Problem.',
   },
   {

@@ -221,12 +221,10 @@ describe('getDocumentation', () => {
 
   it('escapes the name of the product', async () => {
     const named = await startServer({ config: { appName: '<b>"R\\D" & Co</b>' } })
-    expect((await named.anonymous.get('/documentation')).text).toContain(
-      '<title>&lt;b&gt;&quot;R\\D&quot; &amp; Co&lt;/b&gt; API</title>',
-    )
+    const { text } = await named.anonymous.get('/documentation')
+    expect(text).toContain('<title>&lt;b&gt;&quot;R\\D&quot; &amp; Co&lt;/b&gt; API</title>')
+    expect(text).not.toContain('<b>"R')
     expect((await named.anonymous.get('/documentation/errors')).text).not.toContain('<b>')
-    const style = await named.anonymous.get('/documentation/static/theme/accord.css')
-    expect(style.text).toContain('content:"\\3c b>\\22 R\\5c D\\22  & Co\\3c /b>"')
     await named.close()
   })
 

@@ -1,7 +1,7 @@
-// Serves the API manual: Swagger UI, the catalogue of problem codes, and the contract as JSON and
+// Serves the documentation: its pages, the catalogue of problem codes, and the contract as JSON and
 // YAML. The contract comes from the files that `accord install` and `accord regenerate` have
 // published. These pages load nothing from other hosts (DOMAIN 26).
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
 import { readQuery } from '../../contract/input/query.ts'
@@ -14,14 +14,12 @@ import { type Caller, identify } from '../../kernel/auth/sessions.ts'
 import { canCall, type Services } from '../../kernel/context.ts'
 import { textTag } from '../../kernel/write/etag.ts'
 import { registerDiscovery } from './discovery.ts'
+import { documentationPath } from './page.ts'
+import { registerPages } from './page-routes.ts'
 import { errorCatalogue } from './problem-catalogue.ts'
 import { discoveryLinks, sendDocument } from './send-document.ts'
-import { documentationPath, swaggerPages } from './swagger-ui.ts'
 
 const base = '/api/admin'
-
-/** Matches the URLs under which Swagger UI offers the contract. */
-const copies = /\/documentation\/(json|yaml)\/?(?:\?|$)/
 
 interface Options {
   config: Config
@@ -79,42 +77,12 @@ export async function registerDocs(
       .send(html)
   })
 
-  let ui: Promise<FastifyInstance> | undefined
-  const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    installed(request)
-    // Swagger UI's URLs of the contract redirect to the URLs above, which have an ETag.
-    const copy = copies.exec(request.url)
-    if (copy) return reply.header('cache-control', 'no-cache').redirect(`../openapi.${copy[1]}`)
-    ui ??= swaggerPages(config).catch((cause: unknown) => {
-      ui = undefined
-      throw cause
-    })
-    reply.header('link', discoveryLinks)
-    return relay(await ui, request, reply)
-  }
   registerDiscovery(http, { config, served: async (request) => (await served()) ?? installed(request) })
-  http.get(documentationPath, show)
-  http.get(`${documentationPath}/*`, show)
-  http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
-}
-
-/**
- * The request headers that are passed on to Swagger UI. No other header matters for a static file.
- */
-const conditional = new Set(['if-none-match', 'if-modified-since'])
-/**
- * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
- */
-const transportHeaders = new Set(['connection', 'content-length', 'date', 'keep-alive', 'transfer-encoding'])
-
-async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
-  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
-  if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
-  if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
-  for (const [name, value] of Object.entries(answer.headers))
-    if (value !== undefined && !transportHeaders.has(name)) reply.header(name, value)
-  return reply.code(answer.statusCode).send(answer.rawPayload)
+  registerPages(http, {
+    config,
+    contract: async (request) => (await served()) ?? installed(request),
+    assertInstalled: installed,
+  })
 }
 
 /** Returns the contract with only the operations that the caller may use. */

@@ -1,6 +1,6 @@
 // The pages of a server that a new user needs.
 import { operations } from '../../contract/operations.gen.ts'
-import { documentationPath } from '../docs/swagger-ui.ts'
+import { documentationPath } from '../docs/page.ts'
 
 /** The page that asks a browser to sign in. */
 export const signInPath = operations.getSession.path

@@ -3,7 +3,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { followUps } from '../../kernel/write/events.ts'
+import { bareEvents, isNeverSent } from '../../kernel/write/event-names.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
 
 type Body = Schema<'WebhookUpdate'>
@@ -23,22 +23,12 @@ const placeholders = /\{%[^%]*%\}/g
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const reserved = /^(host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|webhook-.*)$/i
 
-/** Matches the names of events that are stored without the suffix `.after`. */
-const bareEvents = new RegExp(`\\.(${followUps.join('|')}|started|completed|failed)$`)
-
 /** The names of all events that the server stores. Subscription patterns match these names. */
 const stored = [
   ...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events.map((base) => `${base}.after`))),
   'user.account.update-password',
   ...Object.values(operations).flatMap(({ events }: OperationFact) => events.filter((base) => bareEvents.test(base))),
 ]
-
-/**
- * Returns whether webhooks never send an event of this name. Such an event could reveal a secret,
- * or its delivery would change the webhook and cause another such event.
- */
-export const isNeverSent = (name: string): boolean =>
-  /^(user\.token|settings\.webhook|core\.configuration)\./.test(name)
 
 /** Adds a validation error for each rule that the webhook would break after the write. */
 export function checkRules({ ctx, current, errors }: Writing<Current>, body: Body): void {

@@ -3,11 +3,11 @@
 // so no event is missed or queued twice.
 import { type EventConsumer, type StoredEvent, takeWithinLimit } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
+import { isNeverSent } from '../../kernel/write/event-names.ts'
 import { transaction } from '../../kernel/write/write.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
 import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
 import { eventsVisibleTo, hasEvents, loadSubscribers } from './rights.ts'
-import { isNeverSent } from './rules.ts'
 
 type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
 

@@ -1,0 +1,46 @@
+// @ts-check
+// Helpers of all modules.
+
+/** @param {string} id @returns {any} The element with this id, which the page always has. */
+export const byId = (id) => /** @type {any} */ (document.getElementById(id))
+
+/**
+ * Makes an element. Text is never read as HTML.
+ * @param {string} tag
+ * @param {Record<string, string>} attributes
+ * @param {...(Node | string)} children
+ */
+export function element(tag, attributes, ...children) {
+  const made = document.createElement(tag)
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
+  made.append(...children)
+  return made
+}
+
+export const base = '/api/admin/documentation'
+
+/** @param {string} tag @param {string} id The address of an operation on the reference page. */
+export const addressOf = (tag, id) => `${base}#/${encodeURIComponent(tag)}/${id}`
+
+/**
+ * @typedef {{ id: string, method: string, path: string, summary: string, isPublic: boolean, parameters: string[], codes: string[] }} OutlineOperation
+ * @typedef {{ name: string, slug: string, description: string, operations: OutlineOperation[] }} OutlineTag
+ * @typedef {{ tags: OutlineTag[], guides: { name: string, title: string, summary: string }[], version: string }} Outline
+ */
+
+/** @type {Promise<Outline> | undefined} */
+let outline
+
+/** Loads the list of all operations, once. @returns {Promise<Outline>} */
+export function loadOutline() {
+  outline ??= fetch(`${base}/outline.json`).then((response) => response.json())
+  return outline
+}
+
+/** @param {string} text @param {HTMLElement} button Copies, and says so on the button for a second. */
+export async function copy(text, button) {
+  await navigator.clipboard.writeText(text)
+  const label = [...button.childNodes]
+  button.replaceChildren('Copied')
+  setTimeout(() => button.replaceChildren(...label), 1200)
+}

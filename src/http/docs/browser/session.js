@@ -1,0 +1,132 @@
+// @ts-check
+// The sign-in form, and who is signed in. The token stays in the storage of the tab, which survives
+// a reload and ends with the tab.
+import { byId, copy } from './dom.js'
+
+const tokenKey = 'accord-token'
+const cookieKey = 'accord-cookie-of'
+
+export const token = () => sessionStorage.getItem(tokenKey)
+const isByCookie = () => sessionStorage.getItem(cookieKey) !== null
+
+/** @param {string} name */
+const cookie = (name) =>
+  document.cookie
+    .split('; ')
+    .find((each) => each.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
+
+/** Returns the value of the CSRF cookie, whose name depends on the protocol. */
+const csrfToken = () => cookie('__Host-XSRF-TOKEN') ?? cookie('XSRF-TOKEN') ?? ''
+
+/**
+ * Completes a request of "Try it out": it asks for JSON, because a refusal would be an HTML page
+ * otherwise, and sends the CSRF token with a write in cookie mode.
+ * @param {{ method?: string, headers: Record<string, string> }} request
+ */
+export function prepareRequest(request) {
+  const headers = request.headers
+  const accepted = headers.accept ?? headers.Accept ?? '*/*'
+  delete headers.Accept
+  if (accepted === '*/*') headers.accept = 'application/json'
+  else headers.accept = accepted.includes('json') ? accepted : `${accepted}, application/json;q=0.5`
+  const isWrite = !['GET', 'HEAD'].includes(String(request.method).toUpperCase())
+  const hasToken = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
+  if (isWrite && !hasToken && csrfToken() !== '') headers['X-XSRF-TOKEN'] = csrfToken()
+  return request
+}
+
+/** @param {string} method @param {string} path @param {object} [body] */
+async function call(method, path, body) {
+  const headers = { accept: 'application/json', 'content-type': 'application/json', 'x-xsrf-token': csrfToken() }
+  const response = await fetch(path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+  const reply = response.status === 204 ? {} : await response.json()
+  if (!response.ok) throw new Error(reply.detail ?? reply.message)
+  return reply
+}
+
+/** @type {((token: string | null) => void)[]} */
+const listeners = []
+
+/** @param {(token: string | null) => void} listener Called now and after each change. */
+export function onToken(listener) {
+  listeners.push(listener)
+  listener(token())
+}
+
+function update() {
+  const known = token()
+  for (const listener of listeners) listener(known)
+  const who = sessionStorage.getItem(cookieKey)
+  const isIn = known !== null || who !== null
+  byId('authorize').textContent = isIn ? 'Authorized' : 'Authorize'
+  byId('authorize').classList.toggle('is-in', isIn)
+  byId('signed-in').textContent = known
+    ? `Calls send the token ${known.split('|')[0]}|…`
+    : who
+      ? `Signed in as ${who} with a cookie. Writes send the CSRF token.`
+      : ''
+  byId('sign-out').hidden = !isIn
+  byId('copy-token').hidden = known === null
+}
+
+/** @param {string} email @param {string} password @param {string} kind */
+async function signIn(email, password, kind) {
+  sessionStorage.removeItem(tokenKey)
+  if (kind === 'token') {
+    const { data } = await call('POST', '/api/admin/login', { email, password, device_name: 'Documentation' })
+    sessionStorage.setItem(tokenKey, data.token)
+    sessionStorage.removeItem(cookieKey)
+    return
+  }
+  await call('GET', '/api/admin/csrf-cookie')
+  const { data } = await call('POST', '/api/admin/session', { email, password })
+  sessionStorage.setItem(cookieKey, data.name)
+}
+
+/** Ends the session. A token stays valid, because it may have been pasted from another program. */
+async function signOut() {
+  const wasByCookie = isByCookie()
+  sessionStorage.removeItem(tokenKey)
+  sessionStorage.removeItem(cookieKey)
+  if (wasByCookie) await call('DELETE', '/api/admin/session')
+}
+
+/** Runs the work of a form, and shows its error. @param {() => unknown} work */
+async function attempt(work) {
+  byId('sign-in-error').textContent = ''
+  try {
+    await work()
+    return true
+  } catch (error) {
+    byId('sign-in-error').textContent = error instanceof Error ? error.message : String(error)
+    return false
+  } finally {
+    update()
+  }
+}
+
+export const openSignIn = () => byId('sign-in').showModal()
+
+/** Connects the dialog. */
+export function startSession() {
+  update()
+  const dialog = byId('sign-in')
+  byId('authorize').addEventListener('click', openSignIn)
+  byId('sign-in-form').addEventListener('submit', async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault()
+    const kind = String(new FormData(byId('sign-in-form')).get('kind'))
+    const isDone = await attempt(() => signIn(byId('sign-in-email').value, byId('sign-in-password').value, kind))
+    byId('sign-in-password').value = ''
+    if (isDone) dialog.close()
+  })
+  byId('token-form').addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault()
+    sessionStorage.setItem(tokenKey, byId('token').value.trim())
+    byId('token').value = ''
+    update()
+    dialog.close()
+  })
+  byId('sign-out').addEventListener('click', () => attempt(signOut))
+  byId('copy-token').addEventListener('click', () => copy(`export ACCORD_TOKEN='${token()}'`, byId('copy-token')))
+}

@@ -1,0 +1,59 @@
+// The guides beside the reference: Markdown files of the folder `guides`, rendered at their first
+// request. A line `{{name}}` in a guide is replaced by a text that the code generates.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { escapeHtml } from '../../kernel/values/format.ts'
+import { eventCatalogue } from './event-catalogue.ts'
+import type { PageContract } from './page-document.ts'
+
+export interface Guide {
+  /** The name of the file, and the last segment of the URL. */
+  name: string
+  title: string
+  /** One line for the front page. */
+  summary: string
+}
+
+export const guides: readonly Guide[] = [
+  { name: 'authentication', title: 'Authentication', summary: 'Tokens, sessions, abilities and permissions.' },
+  { name: 'errors', title: 'Errors', summary: 'Problem documents, status codes and retries.' },
+  { name: 'pagination', title: 'Pagination', summary: 'Pages by number and by cursor.' },
+  { name: 'filtering', title: 'Filtering', summary: 'Filters, words, sort keys and included records.' },
+  { name: 'idempotency', title: 'Safe retries', summary: 'Idempotency-Key, If-Match and dry runs.' },
+  { name: 'webhooks', title: 'Webhooks', summary: 'Every event with its payload, and signatures.' },
+  { name: 'custom-attributes', title: 'Custom attributes', summary: 'Fields of your own on records.' },
+  { name: 'imports', title: 'Imports', summary: 'Records from CSV and Excel files.' },
+]
+
+const generated: Readonly<Record<string, (contract: PageContract) => string>> = {
+  events: eventCatalogue,
+}
+
+/** Returns the text of a guide as HTML. Headings have ids, so that links can point to them. */
+export async function renderGuide({ name }: Guide, contract: PageContract): Promise<string> {
+  const { Marked } = await import('marked')
+  const text = readFileSync(fileURLToPath(new URL(`./guides/${name}.md`, import.meta.url)), 'utf8')
+  const whole = text.replace(/^\{\{(\w+)\}\}$/gm, (line, key: string) => generated[key]?.(contract) ?? line)
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth, text: title }) {
+        const id = title
+          .toLowerCase()
+          .replace(/[^\w]+/g, '-')
+          .replace(/^-|-$/g, '')
+        const link = depth === 1 ? '' : ` <a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${link}</h${depth}>\n`
+      },
+      code({ text: code, lang }) {
+        return `<pre tabindex="0" data-language="${escapeHtml(lang ?? 'text')}"><code>${escapeHtml(code)}</code></pre>\n`
+      },
+      table(token) {
+        const row = (cells: typeof token.header, tag: string) =>
+          `<tr>${cells.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>`
+        const body = token.rows.map((cells) => row(cells, 'td')).join('\n')
+        return `<div class="table" tabindex="0"><table><thead>${row(token.header, 'th')}</thead><tbody>${body}</tbody></table></div>\n`
+      },
+    },
+  })
+  return marked.parse(whole)
+}

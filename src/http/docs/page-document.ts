@@ -1,0 +1,248 @@
+// Makes the copies of the contract that the documentation page loads: an outline of all operations,
+// and one document of OpenAPI 3.0 for each tag. Swagger UI would need seconds for the whole
+// contract. The published contract is not changed.
+import { type ProblemCode, problemCodes } from '../../contract/output/problem-codes.ts'
+import { slug } from '../../kernel/values/format.ts'
+import { collectSchemas, downLevel, exampleOf, type PageComponents, type PageSchema } from './page-schema.ts'
+
+interface ContractParameter {
+  $ref?: string
+  name: string
+  in: string
+  required?: boolean
+  description?: string
+  schema?: PageSchema
+  [key: string]: unknown
+}
+interface ContractResponse {
+  $ref?: string
+  description: string
+  content?: Record<string, { schema: PageSchema; example?: unknown }>
+  headers?: Record<string, unknown>
+}
+interface ContractOperation {
+  operationId: string
+  tags: string[]
+  summary: string
+  description?: string
+  security?: unknown[]
+  parameters?: ContractParameter[]
+  requestBody?: { required?: boolean; content: Record<string, { schema: PageSchema }> }
+  responses: Record<string, ContractResponse>
+  [key: string]: unknown
+}
+export interface PageContract {
+  info: { title: string; version: string; description?: string }
+  tags: { name: string; description: string }[]
+  paths: Record<string, Record<string, ContractOperation>>
+  components: PageComponents
+}
+
+export interface OutlineOperation {
+  id: string
+  method: string
+  path: string
+  summary: string
+  isPublic: boolean
+  parameters: string[]
+  codes: ProblemCode[]
+}
+export interface OutlineTag {
+  name: string
+  slug: string
+  description: string
+  operations: OutlineOperation[]
+}
+
+/** A reply that is not a success: its status, and the problem codes that it may have. */
+interface Refusal {
+  status: string
+  codes: ProblemCode[]
+  description: string
+}
+
+/** Headers that nearly every response has; the guides describe them. */
+const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
+
+const isSuccess = (status: string): boolean => status.startsWith('2')
+
+function targetOf<T extends { $ref?: string }>(
+  part: T,
+  components: PageComponents,
+  kind: 'parameters' | 'responses',
+): T {
+  if (part.$ref === undefined) return part
+  return components[kind][part.$ref.slice(part.$ref.lastIndexOf('/') + 1)] as T
+}
+
+/** Every operation with its tag's position in the contract's order. */
+export function* operationsOf({
+  paths,
+}: PageContract): Generator<{ path: string; method: string; operation: ContractOperation }> {
+  for (const [path, item] of Object.entries(paths))
+    for (const [method, operation] of Object.entries(item))
+      if (operation.operationId !== undefined) yield { path, method, operation }
+}
+
+const parametersOf = ({ parameters = [] }: ContractOperation, { components }: PageContract): ContractParameter[] =>
+  parameters.map((each) => targetOf(each, components, 'parameters'))
+
+function refusalsOf({ responses }: ContractOperation, { components }: PageContract): Refusal[] {
+  return Object.entries(responses)
+    .filter(([status]) => !isSuccess(status))
+    .map(([status, response]) => {
+      const { description } = targetOf(response, components, 'responses')
+      const words = [...description.matchAll(/`([a-z_]+)`/g)].map(([, word]) => word as ProblemCode)
+      return { status, description, codes: words.filter((word) => word in problemCodes) }
+    })
+}
+
+/** Returns the names, paths and search words of all operations, by tag. */
+export function outlineOf(contract: PageContract): OutlineTag[] {
+  const byTag = new Map<string, OutlineOperation[]>()
+  for (const { path, method, operation } of operationsOf(contract)) {
+    const tag = operation.tags[0] ?? ''
+    const entry: OutlineOperation = {
+      id: operation.operationId,
+      method,
+      path,
+      summary: operation.summary,
+      isPublic: operation.security?.length === 0,
+      parameters: parametersOf(operation, contract).map(({ name }) => name),
+      codes: refusalsOf(operation, contract).flatMap(({ codes }) => codes),
+    }
+    byTag.set(tag, [...(byTag.get(tag) ?? []), entry])
+  }
+  return contract.tags.map(({ name, description }) => ({
+    name,
+    slug: slug(name),
+    description,
+    operations: byTag.get(name) ?? [],
+  }))
+}
+
+/**
+ * Returns the operations of one tag as a document of OpenAPI 3.0 with the schemas that they use.
+ * Errors are folded into `default` and the list `x-errors`; `x-related` names operations on the
+ * same record; `x-field` of a parameter is the field that it filters.
+ */
+export function tagDocument(contract: PageContract, tag: OutlineTag): object {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const { path, method, operation } of operationsOf(contract))
+    if (operation.tags[0] === tag.name) {
+      paths[path] ??= {}
+      paths[path][method] = pageOperation(contract, path, operation)
+    }
+  const used = new Set<string>()
+  collectSchemas(paths, contract.components, used)
+  const schemas = Object.fromEntries(
+    [...used].sort().flatMap((name) => {
+      const schema = contract.components.schemas[name]
+      return schema === undefined ? [] : [[name, downLevel(schema)]]
+    }),
+  )
+  const { title, version } = contract.info
+  return {
+    openapi: '3.0.3',
+    info: { title, version },
+    servers: [{ url: '/' }],
+    tags: [{ name: tag.name, description: tag.description }],
+    paths,
+    components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+  }
+}
+
+function pageOperation(contract: PageContract, path: string, operation: ContractOperation): object {
+  const { operationId, tags, summary, description, requestBody, security } = operation
+  const kept = Object.entries(operation).filter(([key]) => key.startsWith('x-'))
+  return {
+    operationId,
+    tags,
+    summary,
+    ...(description !== undefined && { description }),
+    security: security?.length === 0 ? [] : [{ bearer: [] }],
+    ...Object.fromEntries(kept),
+    'x-errors': refusalsOf(operation, contract),
+    'x-related': relatedTo(contract, path, operationId),
+    parameters: parametersOf(operation, contract).map(pageParameter),
+    ...(requestBody && { requestBody: { ...requestBody, content: pageContent(requestBody.content, contract) } }),
+    responses: pageResponses(operation, contract),
+  }
+}
+
+/**
+ * A default or an example would be filled into the form and sent. A deletion of record 7, because 7
+ * is the example, must not be one click away.
+ */
+function pageParameter({ schema = {}, description = '', ...parameter }: ContractParameter): object {
+  // Without `additionalProperties`, the form shows no properties with invented names.
+  const { default: preset, example: _example, additionalProperties: _open, ...shape } = downLevel(schema)
+  const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
+  const field = /^([^[]+)(\[\w+\])?$/.exec(parameter.name)?.[1] ?? parameter.name
+  return {
+    ...parameter,
+    description: `${description}${sentence}`,
+    schema: shape,
+    'x-field': parameter.in === 'header' ? 'Request headers' : field,
+  }
+}
+
+function pageContent(content: NonNullable<ContractResponse['content']>, { components }: PageContract): object {
+  // JSON first, because Swagger UI asks for the first media type.
+  const entries = Object.entries(content).sort(([a], [b]) => Number(b.endsWith('json')) - Number(a.endsWith('json')))
+  return Object.fromEntries(
+    entries.map(([type, { schema, example }]) => {
+      const isText = !/json|form/.test(type)
+      return [
+        type,
+        { schema: downLevel(schema), ...(!isText && { example: example ?? exampleOf(schema, components) }) },
+      ]
+    }),
+  )
+}
+
+function pageResponses({ responses }: ContractOperation, contract: PageContract): object {
+  const successes = Object.entries(responses).filter(([status]) => isSuccess(status))
+  const made = successes.map(([status, response]) => {
+    const { description, content, headers = {} } = targetOf(response, contract.components, 'responses')
+    const names = Object.keys(headers).filter((name) => !commonHeaders.has(name))
+    const sentence = names.length > 0 ? ` Headers: ${names.map((name) => `\`${name}\``).join(', ')}.` : ''
+    // The response to a dry run is the response to the creation, which is shown once.
+    const isRepeated = status === '200' && responses['201'] !== undefined
+    return [
+      status,
+      {
+        description: description + sentence,
+        ...(content && !isRepeated && { content: pageContent(content, contract) }),
+      },
+    ]
+  })
+  return Object.fromEntries([
+    ...made,
+    [
+      'default',
+      {
+        description: 'A problem document.',
+        content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+      },
+    ],
+  ])
+}
+
+/** The most operations that one operation links to. */
+const maxRelated = 8
+
+/** Returns the other operations on the same record and on its collection. */
+function relatedTo(contract: PageContract, path: string, operationId: string): object[] {
+  const collection = path.replace(/\/\{[^/]*\}.*$/, '')
+  const item = Object.keys(contract.paths).find(
+    (each) => each.startsWith(`${collection}/{`) && /^[^/]*$/.test(each.slice(collection.length + 1)),
+  )
+  const near = [...new Set([path, item, collection])].flatMap((each) =>
+    Object.values((each === undefined ? undefined : contract.paths[each]) ?? {}),
+  )
+  return near
+    .filter((each) => each.operationId !== undefined && each.operationId !== operationId)
+    .slice(0, maxRelated)
+    .map((each) => ({ id: each.operationId, tag: each.tags[0], summary: each.summary }))
+}

@@ -1,0 +1,47 @@
+// The files that a browser loads for the documentation: our modules and styles, and Swagger UI.
+// Their URLs contain a version, so a browser keeps them.
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { textTag } from '../../kernel/write/etag.ts'
+import { mark } from './assets.ts'
+
+const folder = fileURLToPath(new URL('./browser', import.meta.url))
+
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+export interface PageFile {
+  type: string
+  text: string
+}
+
+export interface PageFiles {
+  /** A hash of all files. */
+  version: string
+  files: ReadonlyMap<string, PageFile>
+}
+
+/** Reads our files. */
+export function readPageFiles(): PageFiles {
+  const files = new Map<string, PageFile>([['favicon.svg', { type: types['.svg'] as string, text: mark }]])
+  for (const name of readdirSync(folder).sort()) {
+    const type = types[extname(name)]
+    if (type === undefined) continue
+    const text = readFileSync(join(folder, name), 'utf8')
+    files.set(name, { type, text: text.replaceAll('SWAGGER_UI_VERSION', swaggerUiVersion()) })
+  }
+  const version = textTag(JSON.stringify([...files])).replaceAll('"', '')
+  return { version, files }
+}
+
+/** Returns the version of the package that contains Swagger UI. */
+export function swaggerUiVersion(): string {
+  const require = createRequire(import.meta.url)
+  const { version } = require('@fastify/swagger-ui/package.json') as { version: string }
+  return version
+}

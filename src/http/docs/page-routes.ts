@@ -1,0 +1,175 @@
+// The routes of the documentation pages and of the files that they load.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Config } from '../../config/config.ts'
+import type { Published } from '../../installation/published-contract.ts'
+import { matches, textTag } from '../../kernel/write/etag.ts'
+import { guides, renderGuide } from './guides.ts'
+import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
+import { type OutlineTag, outlineOf, type PageContract, tagDocument } from './page-document.ts'
+import { type PageFiles, readPageFiles, swaggerUiVersion } from './page-files.ts'
+import { discoveryLinks } from './send-document.ts'
+import { swaggerFiles } from './swagger-ui.ts'
+
+// Swagger UI sets its styles through the DOM, which this policy allows, so `style-src` needs no
+// 'unsafe-inline'.
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/** For a URL that contains the version of its file. */
+const forAYear = 'public, max-age=31536000, immutable'
+
+interface PageSource {
+  config: Config
+  /** Returns the contract to show. Throws 404 before the installation. */
+  contract: (request: FastifyRequest) => Promise<Published>
+  assertInstalled: (request: FastifyRequest) => void
+}
+
+interface Rendered {
+  type: string
+  text: string
+}
+const html = (text: string): Rendered => ({ type: 'text/html; charset=utf-8', text })
+const json = (value: object): Rendered => ({ type: 'application/json; charset=utf-8', text: JSON.stringify(value) })
+
+/** The pages of one version of the contract. Each page is made at its first request. */
+class Pages {
+  readonly #contract: PageContract
+  readonly #facts: PageFacts
+  readonly #made = new Map<string, Rendered | null>()
+
+  constructor({ json }: Published, { appName }: Config, { version, files }: PageFiles) {
+    this.#contract = JSON.parse(json.toString()) as PageContract
+    this.#facts = {
+      appName,
+      apiVersion: this.#contract.info.version,
+      outline: outlineOf(this.#contract),
+      versions: { files: version, swaggerUi: swaggerUiVersion() },
+      modules: [...files.keys()].filter((name) => name.endsWith('.js') && !['theme.js', 'guide.js'].includes(name)),
+    }
+  }
+
+  /** Returns the page or document at a path below the documentation; null if there is none. */
+  async at(path: string): Promise<Rendered | null> {
+    const known = this.#made.get(path)
+    if (known !== undefined) return known
+    const made = await this.#make(path)
+    if (made !== null) this.#made.set(path, made)
+    return made
+  }
+
+  async #make(path: string): Promise<Rendered | null> {
+    if (path === '') return html(referencePage(this.#facts))
+    if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
+    const guide = guides.find(({ name }) => path === `guides/${name}`)
+    if (guide) return html(guidePage(this.#facts, guide, await renderGuide(guide, this.#contract)))
+    const tag = this.#facts.outline.find(({ slug }: OutlineTag) => path === `tags/${slug}.json`)
+    return tag ? json(tagDocument(this.#contract, tag)) : null
+  }
+}
+
+export function registerPages(http: FastifyInstance, { config, contract, assertInstalled }: PageSource): void {
+  let files: PageFiles | undefined
+  let pages: { of: string; made: Pages } | undefined
+  const pagesFor = (published: Published): Pages => {
+    files ??= readPageFiles()
+    if (pages?.of !== published.etag) pages = { of: published.etag, made: new Pages(published, config, files) }
+    return pages.made
+  }
+  let ui: Promise<FastifyInstance> | undefined
+  const swagger = (): Promise<FastifyInstance> => {
+    ui ??= swaggerFiles().catch((cause: unknown) => {
+      ui = undefined
+      throw cause
+    })
+    return ui
+  }
+  http.addHook('onClose', async () => void (await (await ui?.catch(() => undefined))?.close()))
+
+  const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    assertInstalled(request)
+    const [path = ''] = request.url
+      .slice(request.url.indexOf(documentationPath) + documentationPath.length + 1)
+      .split('?')
+    reply.header('content-security-policy', contentSecurityPolicy)
+    if (path === 'json' || path === 'yaml')
+      return reply.header('cache-control', 'no-cache').redirect(`../openapi.${path}`)
+    if (path.startsWith('static/')) return relay(await swagger(), request, reply)
+    // Loading Swagger UI blocks the event loop. While it is blocked, the load shedding would refuse
+    // the files of the page, so the page waits for it.
+    const [published] = await Promise.all([contract(request), swagger()])
+    const current = pagesFor(published)
+    const [, version, name] = /^files\/([\w-]+)\/([\w.-]+)$/.exec(path) ?? []
+    const file = name === undefined ? undefined : files?.files.get(name)
+    if (file) {
+      const isCurrent = version === files?.version
+      return sendPage(request, reply, file, isCurrent ? forAYear : 'no-cache')
+    }
+    const rendered = await current.at(path.replace(/\/$/, ''))
+    if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
+    // The contract declares no ETag for the reference itself.
+    if (path === '')
+      return reply
+        .headers({ 'cache-control': 'no-cache', link: discoveryLinks })
+        .type(rendered.type)
+        .send(rendered.text)
+    return sendPage(request, reply, rendered, 'no-cache')
+  }
+  http.get(documentationPath, show)
+  http.get(`${documentationPath}/*`, show)
+}
+
+function sendPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { type, text }: Rendered,
+  caching: string,
+): FastifyReply {
+  const etag = textTag(text)
+  reply.headers({ etag, 'cache-control': caching })
+  const known = request.headers['if-none-match']
+  if (known !== undefined && matches(known, etag)) return reply.code(304).send()
+  return reply.type(type).send(text)
+}
+
+/**
+ * The request headers that are passed on to Swagger UI. No other header matters for a static file.
+ */
+const conditional = new Set(['if-none-match', 'if-modified-since'])
+/**
+ * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
+ * Without ranges, the outer server compresses the file.
+ */
+const notCopied = new Set([
+  'accept-ranges',
+  'cache-control',
+  'connection',
+  'content-length',
+  'content-security-policy',
+  'date',
+  'keep-alive',
+  'transfer-encoding',
+])
+
+async function relay(ui: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const sent = Object.entries(request.raw.headers).filter(([name]) => conditional.has(name))
+  const answer = await ui.inject({ method: 'GET', url: request.url, headers: Object.fromEntries(sent) })
+  if (answer.statusCode >= 500) throw new Error(`The page answered ${answer.statusCode}: ${answer.body}`)
+  if (answer.statusCode >= 400) return reply.callNotFound() as unknown as FastifyReply
+  for (const [name, value] of Object.entries(answer.headers))
+    if (value !== undefined && !notCopied.has(name)) reply.header(name, value)
+  const isVersioned = request.url.endsWith(`?v=${swaggerUiVersion()}`)
+  return reply
+    .header('cache-control', isVersioned ? forAYear : 'no-cache')
+    .code(answer.statusCode)
+    .send(answer.rawPayload)
+}

@@ -1,0 +1,124 @@
+// Rewrites schemas of OpenAPI 3.1 as schemas of OpenAPI 3.0, and makes example values. Swagger UI
+// resolves and draws a document of 3.0 many times faster than one of 3.1.
+
+export interface PageSchema {
+  $ref?: string
+  type?: string | string[]
+  nullable?: boolean
+  format?: string
+  description?: string
+  enum?: unknown[]
+  const?: unknown
+  example?: unknown
+  examples?: unknown[]
+  minimum?: number
+  exclusiveMinimum?: number | boolean
+  items?: PageSchema
+  required?: string[]
+  properties?: Record<string, PageSchema>
+  additionalProperties?: boolean | PageSchema
+  anyOf?: PageSchema[]
+  oneOf?: PageSchema[]
+  allOf?: PageSchema[]
+  [key: string]: unknown
+}
+
+/** The parts of a document that references point to. */
+export interface PageComponents {
+  schemas: Record<string, PageSchema>
+  parameters: Record<string, unknown>
+  responses: Record<string, unknown>
+}
+
+const isNull = ({ type }: PageSchema): boolean => type === 'null'
+
+/** Returns a schema of OpenAPI 3.0 that accepts the same values. Our own `x-` keys are left out. */
+export function downLevel(schema: PageSchema): PageSchema {
+  const { $ref, type, const: constant, examples, exclusiveMinimum, ...others } = schema
+  const made: PageSchema = Object.fromEntries(Object.entries(others).filter(([key]) => !key.startsWith('x-')))
+  if (examples?.[0] !== undefined) made.example = examples[0]
+  if (constant !== undefined) made.enum = [constant]
+  if (typeof exclusiveMinimum === 'number') Object.assign(made, { minimum: exclusiveMinimum, exclusiveMinimum: true })
+  for (const word of ['anyOf', 'oneOf'] as const) if (schema[word]) addAlternatives(made, word, schema[word])
+  if (schema.allOf) made.allOf = schema.allOf.map(downLevel)
+  if (schema.items) made.items = downLevel(schema.items)
+  if (typeof schema.additionalProperties === 'object')
+    made.additionalProperties = downLevel(schema.additionalProperties)
+  if (schema.properties)
+    made.properties = Object.fromEntries(Object.entries(schema.properties).map(([key, each]) => [key, downLevel(each)]))
+  addType(made, type)
+  // In 3.0, keys beside a reference are ignored, so that a described reference needs `allOf`.
+  if ($ref === undefined) return made
+  return Object.keys(made).length === 0 ? { $ref } : { ...made, allOf: [{ $ref }] }
+}
+
+function addType(made: PageSchema, type: PageSchema['type']): void {
+  const types = [type ?? []].flat()
+  const others = types.filter((each) => each !== 'null')
+  if (others.length < types.length) made.nullable = true
+  if (others.length === 1) made.type = others[0] as string
+  if (others.length > 1) made.anyOf = others.map((each) => ({ type: each }))
+}
+
+function addAlternatives(made: PageSchema, word: 'anyOf' | 'oneOf', all: PageSchema[]): void {
+  const others = all.filter((each) => !isNull(each)).map(downLevel)
+  delete made[word]
+  if (others.length < all.length) made.nullable = true
+  const [only] = others
+  if (others.length > 1) made[word] = others
+  else if (only?.$ref !== undefined) made.allOf = [only]
+  else Object.assign(made, { ...only, ...made })
+}
+
+const byFormat: Readonly<Record<string, string>> = {
+  'date-time': '2026-03-01T09:30:00.000Z',
+  date: '2026-03-01',
+  email: 'ada@example.com',
+  uri: 'https://example.com',
+  uuid: '0b0f3a52-6f43-4f0e-9a55-5d3d4c1f2a10',
+  binary: '(bytes)',
+}
+
+/** Returns the value that a schema of the contract gives as its example, or composes one. */
+export function exampleOf(schema: PageSchema, components: PageComponents, depth = 0): unknown {
+  const { $ref, examples, enum: values, const: constant, properties, items } = schema
+  if (examples?.[0] !== undefined) return examples[0]
+  if (constant !== undefined) return constant
+  if (values?.[0] !== undefined) return values[0]
+  if ($ref !== undefined) {
+    const target = components.schemas[$ref.slice($ref.lastIndexOf('/') + 1)]
+    return target === undefined || depth > 8 ? null : exampleOf(target, components, depth + 1)
+  }
+  const [alternative] = (schema.anyOf ?? schema.oneOf ?? schema.allOf ?? []).filter((each) => !isNull(each))
+  if (alternative) return exampleOf(alternative, components, depth + 1)
+  if (properties) {
+    const { required = Object.keys(properties) } = schema
+    const shown = Object.entries(properties).filter(([key]) => required.includes(key))
+    return Object.fromEntries(shown.map(([key, each]) => [key, exampleOf(each, components, depth + 1)]))
+  }
+  if (items) return [exampleOf(items, components, depth + 1)]
+  return plainExample(schema)
+}
+
+function plainExample({ type, format, minimum, description }: PageSchema): unknown {
+  const [first] = [type ?? []].flat()
+  if (first === 'string') return byFormat[format ?? ''] ?? description ?? 'text'
+  if (first === 'integer' || first === 'number') return minimum ?? 1
+  if (first === 'boolean') return true
+  if (first === 'array') return []
+  return first === 'object' ? {} : null
+}
+
+/** Adds the names of all schemas that a value refers to, directly or not, to `found`. */
+export function collectSchemas(value: unknown, components: PageComponents, found: Set<string>): void {
+  if (typeof value !== 'object' || value === null) return
+  const { $ref } = value as PageSchema
+  if (typeof $ref === 'string') {
+    const name = $ref.slice($ref.lastIndexOf('/') + 1)
+    if (!found.has(name)) {
+      found.add(name)
+      collectSchemas(components.schemas[name], components, found)
+    }
+  }
+  for (const each of Object.values(value)) collectSchemas(each, components, found)
+}

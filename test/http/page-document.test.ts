@@ -1,0 +1,101 @@
+// The documents that the documentation page loads: they are OpenAPI 3.0, hold every operation once,
+// and their examples are valid by the contract.
+import { describe, expect, it } from 'vitest'
+import { outlineOf, type PageContract, tagDocument } from '../../src/http/docs/page-document.ts'
+import { downLevel } from '../../src/http/docs/page-schema.ts'
+import { schemaFindings } from '../contract/send.ts'
+import { contract } from '../support/contract.ts'
+import { facts } from '../support/schema.ts'
+
+type Json = Record<string, any>
+
+const source = contract as unknown as PageContract
+const outline = outlineOf(source)
+const documents = outline.map((tag) => tagDocument(source, tag) as Json)
+const operations = documents.flatMap(({ paths }) =>
+  Object.values(paths as Json).flatMap((item) => Object.values(item as Json)),
+)
+
+/** Calls `look` for a value and all values inside, but not for those inside examples. */
+function walk(value: unknown, look: (object: Json) => void): void {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) look(value as Json)
+  for (const [key, each] of Object.entries(value)) if (key !== 'example') walk(each, look)
+}
+
+describe('the outline', () => {
+  it('has every operation once, with its parameters and problem codes', () => {
+    const all = outline.flatMap((tag) => tag.operations)
+    expect(all.map(({ id }) => id).sort()).toEqual(facts.map(([id]) => id).sort())
+    const list = all.find(({ id }) => id === 'listLeads')
+    expect(list?.parameters).toContain('lead_value[gte]')
+    expect(list?.codes).toContain('rate_limited')
+  })
+})
+
+describe('the documents of the tags', () => {
+  it('hold every operation of the contract once', () => {
+    expect(operations.map(({ operationId }) => operationId).sort()).toEqual(facts.map(([id]) => id).sort())
+  })
+
+  it('use only what OpenAPI 3.0 knows, and refer only to their own schemas', () => {
+    const findings: string[] = []
+    for (const { components, paths } of documents)
+      walk([paths, components], (object) => {
+        const { type, examples, $ref } = object
+        if (Array.isArray(type) || type === 'null' || Array.isArray(examples)) findings.push(JSON.stringify(object))
+        if (typeof $ref !== 'string') return
+        if (Object.keys(object).length > 1) findings.push(JSON.stringify(object))
+        if (components.schemas[$ref.replace('#/components/schemas/', '')] === undefined) findings.push($ref)
+      })
+    expect(findings).toEqual([])
+  })
+
+  it('have examples that the contract accepts', () => {
+    const examples = new Map<string, unknown>()
+    for (const { requestBody, responses } of operations)
+      for (const { content = {} } of [requestBody ?? {}, ...Object.values(responses as Json)])
+        for (const { schema, example } of Object.values(content as Json) as Json[])
+          if (schema.$ref !== undefined && example !== undefined) examples.set(schema.$ref.split('/').pop(), example)
+    expect(examples.size).toBeGreaterThan(100)
+    expect([...examples].flatMap(([name, example]) => schemaFindings(name, example))).toEqual([])
+  }, 60_000)
+
+  it('fold the errors, and fill in no value that "Try it out" would send', () => {
+    for (const { operationId, responses, parameters, 'x-errors': errors } of operations) {
+      expect(
+        Object.keys(responses).every((status) => status.startsWith('2') || status === 'default'),
+        operationId,
+      ).toBe(true)
+      expect(errors.length, operationId).toBeGreaterThan(0)
+      for (const { schema } of parameters) expect([schema.default, schema.example]).toEqual([undefined, undefined])
+    }
+    const create = operations.find(({ operationId }) => operationId === 'createLead')
+    expect(create['x-errors'].find(({ status }: Json) => status === '409').codes).toContain('unique_violation')
+    expect(create['x-related'].map(({ id }: Json) => id)).toEqual(['listLeads', 'getLead', 'updateLead', 'deleteLead'])
+  })
+})
+
+describe('a schema of OpenAPI 3.1', () => {
+  it.each([
+    [
+      { type: ['string', 'null'], examples: ['a'] },
+      { type: 'string', nullable: true, example: 'a' },
+    ],
+    [{ type: ['string', 'integer'] }, { anyOf: [{ type: 'string' }, { type: 'integer' }] }],
+    [{ const: 3 }, { enum: [3] }],
+    [
+      { type: 'number', exclusiveMinimum: 0 },
+      { type: 'number', minimum: 0, exclusiveMinimum: true },
+    ],
+    [{ anyOf: [{ $ref: '#/a' }, { type: 'null' }] }, { allOf: [{ $ref: '#/a' }], nullable: true }],
+    [{ anyOf: [{ type: 'string', maxLength: 3 }, { type: 'null' }] }, { type: 'string', maxLength: 3, nullable: true }],
+    [
+      { $ref: '#/a', description: 'b' },
+      { allOf: [{ $ref: '#/a' }], description: 'b' },
+    ],
+    [{ $ref: '#/a', 'x-hint': 'c' }, { $ref: '#/a' }],
+  ])('%j becomes %j', (schema, expected) => {
+    expect(downLevel(schema)).toEqual(expected)
+  })
+})
