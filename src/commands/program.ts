@@ -1,5 +1,6 @@
 // The tree of commands: their arguments, options, help and examples. The code of a command is
-// loaded when it is called. The README's table, the shell completion and the tests read this tree.
+// loaded when it is called. The table in README.md, the shell completion and the tests follow this
+// tree.
 import { Command, Option } from 'commander'
 import { settingsHelp } from '../config/settings-text.ts'
 import { abilityAreas } from '../contract/operations.gen.ts'

@@ -1,5 +1,5 @@
-// Prints the table of settings as text: as the .env template, as the table in the README, and as
-// the end of `accord serve --help`. test/readme.test.ts compares the README with this table.
+// Prints the table of settings as text: as the .env template, as the table in config/README.md, and
+// as the end of `accord serve --help`. test/readme.test.ts compares the README with this table.
 import type { Setting } from './setting.ts'
 import { settingGroups, settings } from './settings.ts'
 
@@ -25,7 +25,7 @@ export function envTemplate(): string {
   return head + groups.join('')
 }
 
-/** Returns the table of settings for the README, in Markdown. */
+/** Returns the table of settings for config/README.md, in Markdown. */
 export const settingsTable = (): string =>
   [
     '| Variable | Default | Meaning |',

@@ -1,6 +1,6 @@
 // The table of all settings (DOMAIN 25.3). config.ts uses it to read the environment.
-// settings-text.ts uses it to print the .env template, the table in the README and `accord serve
-// --help`.
+// settings-text.ts uses it to print the .env template, the table in config/README.md and `accord
+// serve --help`.
 import { join, resolve } from 'node:path'
 import { fileStorage } from './file-storage-settings.ts'
 import * as parsers from './parsers.ts'

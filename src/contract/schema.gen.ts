@@ -15313,7 +15313,7 @@ export interface components {
          * @description The process is alive.
          * @example {
          *       "status": "ok",
-         *       "version": "0.1.0"
+         *       "version": "1.0.0-rc.1"
          *     }
          */
         Health: {
