@@ -1,9 +1,17 @@
 // Verifies the signature of a webhook delivery (Standard Webhooks).
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
-import type { components } from '../../src/contract/schema.gen.ts'
+import type { webhooks } from '../../src/contract/schema.gen.ts'
 
-/** The body of a delivery. */
-export type WebhookEvent = components['schemas']['EventEntry']
+type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'application/json': infer Body } } }
+  ? Body
+  : never
+
+/**
+ * The body of a delivery: of any event, or of the named one, such as
+ * `WebhookEvent<'lead.create.after'>`. A webhook with a payload template of its own sends another
+ * body.
+ */
+export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = BodyOf<webhooks[Name]['post']>
 
 /**
  * Returns the event of a delivery. Throws WebhookVerificationError when the signature is wrong, or
