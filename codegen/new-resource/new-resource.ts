@@ -21,7 +21,7 @@ export function newResource(root: string, slug: string): string[] {
     ['db/migrate.ts', withLineAfter(root, 'db/migrate.ts', /^ {2}step\(/, migrationLine(migration))],
     [`src/resources/${slug}/resource.ts`, fill('resource.ts', names)],
     ['src/resources.ts', withLineAfter(root, 'src/resources.ts', /^export /, exportLine(names))],
-    ['codegen/events.ts', withLineAfter(root, 'codegen/events.ts', /^ {2}files: linked,/, eventLine(names))],
+    ['codegen/events.ts', withLineAfter(root, 'codegen/events.ts', /^ {2}files: noun\(/, eventLine(names))],
     [`test/resources/${slug}.test.ts`, fill('test.ts', names)],
     [orderFile, withSliceInOrder(root, slug)],
   ])
@@ -42,7 +42,8 @@ function fill(template: string, names: Names): string {
 
 const migrationLine = (name: string): string => `  step('${name}', () => import('./migrations/${name}.ts')),`
 const exportLine = ({ camel, slug }: Names): string => `export { ${camel} } from './resources/${slug}/resource.ts'`
-const eventLine = ({ event }: Names): string => `  ${event}: created,`
+const eventLine = ({ event, slug, noun, single }: Names): string =>
+  `  ${event}: noun('${slug}', 'A ${noun}', created, '${single}'),`
 
 function nextMigration(root: string, { table }: Names): string {
   const numbers = readdirSync(join(root, 'db/migrations')).map((file) => Number.parseInt(file, 10) || 0)

@@ -108,8 +108,8 @@ describe('accord import', () => {
     expect(done.stderr).toMatch(/GET http:\/\/localhost:8000\/api\/admin\S+\/2\/error-report/)
     const unknown = await accord(folder, ['import', products, '--type', 'quotes'], environment)
     expect(unknown).toMatchObject({
-      code: 1,
-      stderr: 'type: Must be one of persons, organizations, products, leads.\n',
+      code: 2,
+      stderr: expect.stringContaining('Allowed choices are persons, organizations, products, leads.'),
     })
   })
 

@@ -210,7 +210,7 @@ describe('accord user', () => {
       ['password123\n', 'password: '],
     ] as const)
       expect(await set(input)).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(sentence) })
-    expect(await set('', chosen)).toMatchObject({ code: 1, stderr: expect.stringContaining('too many arguments') })
+    expect(await set('', chosen)).toMatchObject({ code: 2, stderr: expect.stringContaining('too many arguments') })
     expect(await login(random.stdout.trim())).toBe(200)
     await place.close()
   })

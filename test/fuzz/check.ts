@@ -15,6 +15,8 @@ const checker = createReplyChecker(document)
 
 /** Statuses of unknown paths and unknown methods. */
 const atTheDoor = [204, 400, 404, 405]
+/** The start page and what leads to it. They are for people, so the contract does not list them. */
+const startPages = ['/', '/api', '/api/admin']
 /** Statuses of requests that are refused before routing. */
 const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
 
@@ -34,7 +36,7 @@ export function findingsOf(
   const [type = ''] = (headers['content-type'] ?? '').split(';')
   const json = readJson(type, bytes, findings)
   if (status >= 500 && !(isAbused && unread.includes(status))) findings.push(`answered ${status}.`)
-  else if (!isAbused && !isListed(operation, isOdd, method, received))
+  else if (!isAbused && !isListed(operation, isOdd, method, received, path))
     findings.push(`answered ${status}, which the contract does not list.`)
   if (headers['x-request-id'] === undefined) findings.push('has no X-Request-Id.')
   else if (!isAbused) findings.push(...headerChecker(document).findings({ method, url: path }, status, headers))
@@ -54,11 +56,17 @@ export const isStream = ({ headers }: Pick<Wanted, 'headers'>): boolean =>
 export const unanswered = (wanted: Pick<Wanted, 'headers' | 'transport'>): string[] =>
   wanted.transport === 'abused' || isStream(wanted) ? [] : ['had no answer at all.']
 
-function isListed(operation: string | null, isOdd: boolean, method: string, { status }: Received): boolean {
+function isListed(
+  operation: string | null,
+  isOdd: boolean,
+  method: string,
+  { status }: Received,
+  path: string,
+): boolean {
   if (isOdd && atTheDoor.includes(status)) return true
   // A body that no operation reads may still be too large.
   if (method === 'OPTIONS') return status === 204 || status === 413
-  if (operation === null) return status === 413
+  if (operation === null) return status === 413 || (startPages.includes(path) && [200, 302, 304].includes(status))
   return fact(operation).statuses.includes(status)
 }
 

@@ -61,7 +61,7 @@ describe('GET /', () => {
 describe('the address of the API', () => {
   it.each(['/api', '/api/', '/api/admin', '/api/admin/'])('%s leads to /', async (path) => {
     const { statusCode, headers } = await get(path, browser)
-    expect([statusCode, headers.location]).toEqual([302, '/'])
+    expect([statusCode, headers.location]).toEqual([302, 'http://crm.example:8000/'])
   })
 
   it('leads to the public address behind a proxy', async () => {

@@ -23,7 +23,8 @@ async function upload(content: string | Uint8Array = pixel, caller: Caller = ser
 }
 
 const urlOf = (id: number): string => `http://localhost:80/api/admin/files/${id}/download`
-const filesIn = () => server.store.db.selectFrom('files').select(['id', 'owner_type', 'owner_id']).execute()
+const filesIn = () =>
+  server.store.db.selectFrom('files').select(['id', 'owner_type', 'owner_id']).orderBy('id').execute()
 const updated = ['settings.user.update.before', 'settings.user.update.after']
 
 describe('updateUser', () => {

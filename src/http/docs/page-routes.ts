@@ -97,9 +97,8 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
 
   const show = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     assertInstalled(request)
-    const [path = ''] = request.url
-      .slice(request.url.indexOf(documentationPath) + documentationPath.length + 1)
-      .split('?')
+    const [whole = ''] = request.url.split('?')
+    const path = whole.slice(whole.indexOf(documentationPath) + documentationPath.length + 1)
     reply.header('content-security-policy', contentSecurityPolicy)
     if (path === 'json' || path === 'yaml')
       return reply.header('cache-control', 'no-cache').redirect(`../openapi.${path}`)

@@ -20,7 +20,7 @@ export function registerHome(http: FastifyInstance, config: Config): void {
     return reply.headers(headers).type('text/html; charset=utf-8').send(html)
   })
   for (const path of ['/api', '/api/admin'])
-    http.get(path, async (_request, reply) =>
-      reply.header('cache-control', 'no-cache').redirect(`${config.appUrl ?? ''}/`),
+    http.get(path, async (request, reply) =>
+      reply.header('cache-control', 'no-cache').redirect(`${baseUrlOf(config, request)}/`),
     )
 }

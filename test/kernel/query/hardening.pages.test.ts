@@ -27,7 +27,11 @@ function activeIn(html: string): string[] {
   const look = (node: Node): void => {
     if ('tagName' in node) {
       if (['svg', 'iframe', 'object', 'embed', 'base'].includes(node.tagName)) found.push(node.tagName)
-      if (node.tagName === 'img') found.push('img')
+      // The logo of the documentation page is a file of the server.
+      const isLogo = node.attrs.some(
+        ({ name, value }) => name === 'src' && /^\/api\/admin\/documentation\/[\w./-]+\/favicon\.svg$/.test(value),
+      )
+      if (node.tagName === 'img' && !isLogo) found.push('img')
       for (const { name, value } of node.attrs) {
         if (/^on/.test(name)) found.push(`${node.tagName} ${name}`)
         if (
