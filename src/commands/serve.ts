@@ -39,8 +39,10 @@ export async function startCommand(config: Config): Promise<Running> {
 }
 
 function printAddresses(url: string, admin: Installed['admin']): void {
-  console.log(`\n  Documentation  ${url}${documentationPath}`)
-  console.log(`  Sign-in        ${url}${signInPath}${admin === null ? '' : `   as ${admin.email}`}`)
-  if (admin !== null) console.log(`  Password       ${passwordText(admin)}`)
-  console.log('')
+  const lines = [
+    `  Documentation  ${url}${documentationPath}`,
+    `  Sign-in        ${url}${signInPath}${admin === null ? '' : `   as ${admin.email}`}`,
+    ...(admin === null ? [] : [`  Password       ${passwordText(admin)}`]),
+  ]
+  console.log(`\n${lines.join('\n')}\n`)
 }

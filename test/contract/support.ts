@@ -45,7 +45,8 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
     gone: {},
     trashed: {},
     parts: {},
-    texts: {},
+    // The only path parameter that does not name a record.
+    texts: { operationId: 'listLeads' },
     at: {},
     missing: [],
   }
@@ -204,7 +205,7 @@ export function urlOf(
   return fact(id)
     .path.split('/')
     .map((part) => {
-      const name = /^\{(\w+)\}$/.exec(part)?.[1]
+      const [, name, suffix = ''] = /^\{(\w+)\}(\.\w+)?$/.exec(part) ?? []
       const entity = name === undefined ? undefined : name === 'id' ? before : (entityOf(name) ?? before)
       before = part
       place += place === '' && part === '' ? '' : `/${part}`
@@ -212,7 +213,7 @@ export function urlOf(
       const own = ids === world.main ? world.parts[place] : undefined
       const [choice] = parametersOf(id, 'path').flatMap((each) => (each.name === name ? (each.schema.enum ?? []) : []))
       const [text, found] = [replace[name] ?? world.texts[name], world.at[id]?.[entity ?? ''] ?? ids[entity ?? '']]
-      return text ?? String(choice ?? own ?? found ?? seeded(entity ?? '') ?? 999_999)
+      return `${text ?? choice ?? own ?? found ?? seeded(entity ?? '') ?? 999_999}${suffix}`
     })
     .join('/')
 }

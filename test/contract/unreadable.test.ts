@@ -143,7 +143,7 @@ describe.each(paths)('%s', (path, id) => {
     for (const { name } of parametersOf(id, 'path')) {
       const url = urlOf(world, id, world.main, { [name]: '%zz' })
       const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url })
-      // The router of the documentation pages does not know a path with a suffix that it cannot read.
+      // The router finds no page of the documentation for a path that it cannot decode.
       expect.soft(isDocs ? [400, 404] : [400], url).toContain(statusCode)
     }
   })

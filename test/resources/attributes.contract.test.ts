@@ -80,17 +80,18 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
 
   it('is still a contract by the rules of the house, and says the same as YAML', async () => {
     const { text } = await call('GET', '/openapi.json')
-    const { 'x-generated': _generated, 'x-contract-hash': _hash, ...document } = JSON.parse(text) as ContractDocument
-    const contract = {
-      text: '',
-      hash: '',
-      problems: [],
-      document,
-      source: document,
-      flowParts: new WeakSet(),
-      lineOf: () => 1,
+    const findings = (served: string) => {
+      const {
+        'x-generated': _generated,
+        'x-contract-hash': _hash,
+        ...document
+      } = JSON.parse(served) as ContractDocument
+      const parts = { text: '', hash: '', problems: [], flowParts: new WeakSet(), lineOf: () => 1 }
+      return lint({ ...parts, document, source: document }, { permissionKeys, abilityAreas })
     }
-    expect(lint(contract, { permissionKeys, abilityAreas })).toEqual([])
+    // Custom attributes add no finding. The rules are for the hand-written contract, so they find
+    // something in the generated webhooks of both.
+    expect(findings(text)).toEqual(findings(bare))
     expect(parse((await call('GET', '/openapi.yaml')).text)).toEqual(JSON.parse(text))
   }, 180_000)
 
