@@ -155,8 +155,9 @@ export interface Dialect {
   readonly fullText: FullText
 
   /**
-   * Returns the problems of the database file and of foreign keys, one sentence each, for the
-   * command `accord doctor`.
+   * Checks the integrity of the database. Returns one sentence for each problem. SQLite checks the
+   * file and the foreign keys. PostgreSQL looks for invalid indexes and constraints that are not
+   * validated. `accord doctor` prints the sentences.
    */
   integrityProblems(db: Kysely<unknown>): Promise<string[]>
 

@@ -15,8 +15,8 @@ export interface ClientOptions extends RetryOptions {
 }
 
 /**
- * Returns a client. A call never throws for a reply of the server: it resolves to `{ data }` or
- * `{ error }`; `unwrap` turns the latter into an exception.
+ * Returns a client. A call resolves to `{ data }` or `{ error }` when the server replies, whatever
+ * the status. A call rejects when no reply arrives. `unwrap` throws the `error`.
  */
 export function createAccordClient({ url, token, ...retry }: ClientOptions): AccordClient {
   const client = createClient<paths, 'application/json'>({

@@ -14,6 +14,8 @@ import { endClient } from './snapshot.ts'
 /** A read waits this long for the replica, and then goes to the primary. */
 const maxWaitMs = 250
 const pauseMs = 10
+/** A replica that does not answer within this time counts as unreachable. */
+const maxSilenceMs = 1_000
 /** After a failed connection the replica is left alone for this long. */
 const restMs = 5_000
 
@@ -86,10 +88,20 @@ export class Replica {
   async #take(source: Source): Promise<{ client: PoolClient | null; state: ReplicaState }> {
     if (performance.now() < this.#restsUntil) return { client: null, state: 'unreachable' }
     const { rows } = await readOnce<{ position: string }>(this.#primary, positionOfPrimary)
+    const taking = this.#takeAt(source, rows[0]?.position ?? '')
+    const taken = await Promise.race([taking, sleep(maxSilenceMs, null, { ref: false })])
+    if (taken !== null) return taken
+    // A connection that answers later goes back unused.
+    void taking.then(({ client }) => client !== null && source.close(client))
+    this.#restsUntil = performance.now() + restMs
+    return { client: null, state: 'unreachable' }
+  }
+
+  async #takeAt(source: Source, position: string): Promise<{ client: PoolClient | null; state: ReplicaState }> {
     let client: PoolClient | undefined
     try {
       client = await source.open()
-      if (await hasReplayed(client, rows[0]?.position ?? '')) return { client, state: 'ok' }
+      if (await hasReplayed(client, position)) return { client, state: 'ok' }
       source.close(client)
       return { client: null, state: 'behind' }
     } catch (error) {

@@ -1,5 +1,6 @@
-// `accord regenerate`: runs the code generator and publishes the contract to the data folder. The
-// documentation of a running server shows the new contract on the next reload.
+// `accord regenerate` runs the code generator if the package contains `openapi.yaml`. Then it
+// publishes the contract to the data folder of an installation. `--check` publishes nothing. The
+// documentation page shows the new contract when it is loaded again. A restart applies it.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'

@@ -73,7 +73,10 @@ const standardOutput = 1
  */
 const maxPieceBytes = 4_096
 
-/** Returns the length of the lines that fit into one piece; at least one line. */
+/**
+ * Returns how many bytes of the text to write next: the whole lines that fit into `maxPieceBytes`.
+ * If the first line is longer, returns the length of that line.
+ */
 export function wholeLines(text: Buffer): number {
   if (text.length <= maxPieceBytes) return text.length
   const last = text.lastIndexOf('\n', maxPieceBytes - 1)
@@ -84,8 +87,8 @@ export function wholeLines(text: Buffer): number {
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
  * request. A warning or an error is written at once. When the reader is slow or the disk is full,
  * lines are dropped instead of blocking the server. `format` turns a JSON line into the written
- * text. pino.destination does not fit: its flushSync
- * overtakes a write in progress, and blocks the event loop while a pipe is full.
+ * text. pino.destination does not fit: its flushSync overtakes a write in progress, and blocks the
+ * event loop while a pipe is full.
  */
 export function bufferedSink(
   output: number = standardOutput,

@@ -42,9 +42,9 @@ interface Told {
 const deepest = 5
 
 /**
- * Returns the logged form of an error: kind, stack, code and message. Leaves out a message that is
- * meant for users or that wraps such a message. Leaves out all other properties, because libraries
- * attach whole requests to errors.
+ * Returns the logged form of an error: type, message, stack, code and cause. Leaves out the message
+ * of an error that is meant for users, and of every error that wraps it. Leaves out all other
+ * properties, because libraries attach whole requests to errors.
  */
 export function errorOf(error: unknown): Told {
   const chain: Error[] = []

@@ -23,7 +23,10 @@ interface ReleaseOptions {
   isThorough?: boolean
 }
 
-/** Sets jobs of dead workers to waiting. This counts as a crash and not as a failed attempt. */
+/**
+ * Sets running jobs with an expired lease to waiting. Counts a crash for each job. Takes back the
+ * attempt that `claim` counted, because a crash is not a failed attempt.
+ */
 export async function releaseExpired(
   ctx: Context,
   { running = new Set(), isThorough = false }: ReleaseOptions = {},

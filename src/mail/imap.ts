@@ -41,8 +41,8 @@ export interface PollOptions {
   days?: number
   signal?: AbortSignal
   /**
-   * The limit for the server's silence and for each step, in milliseconds. Fetching a message may
-   * take ten times as long.
+   * The timeout of each command in milliseconds. Fetching a message has ten times this timeout. The
+   * poll also fails when the server sends nothing for this long.
    */
   timeoutMs?: number
 }

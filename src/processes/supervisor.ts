@@ -107,8 +107,8 @@ class Supervisor {
       this.#endAfterLast()
       return
     }
-    // The process has printed why it cannot serve, and the others cannot serve either.
-    if (!place.hasServed) {
+    // The process has printed why it cannot serve. When none has served yet, none can.
+    if (!this.#places.some(({ hasServed }) => hasServed)) {
       this.#close(code || 1)
       return
     }

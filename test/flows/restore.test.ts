@@ -60,7 +60,7 @@ describe('accord restore --verify', () => {
     const { stdout, stderr, code } = await restore(whole, { verify: true })
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(
-      /^Backup of \S+, Accord CRM [\d.]+: \d+ rows of \d+ tables, 1 files, [\d.]+ MB; migration \d{4}_\w+, event \d+\.\nThe backup is complete/,
+      /^Backup of \S+, Accord CRM [\w.-]+: \d+ rows of \d+ tables, 1 files, [\d.]+ MB; migration \d{4}_\w+, event \d+\.\nThe backup is complete/,
     )
     expect(readdirSync(root)).toEqual([])
     expect(readdirSync(tmpdir()).filter((name) => name.startsWith('accord-verify-'))).toEqual(before)

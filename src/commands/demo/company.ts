@@ -34,7 +34,10 @@ export const demoProducts = [
   { sku: 'BW-TR1', name: 'Training day', price: 950, quantity: 100, description: 'On site, up to ten people.' },
 ] as const
 
-/** Organizations with city, country code, street, domain, and the persons who work there. */
+/**
+ * Organizations. Each entry is [name, city, country code, street, domain, persons]. A person is
+ * "name|job title".
+ */
 export const demoOrganizations = [
   [
     'Stadtwerke Lindau',

@@ -181,8 +181,9 @@ export function clearCookies(ctx: Context): void {
   setCookie(ctx, csrfCookie, '', { isHidden: false, seconds: 0 })
 }
 
-// The CSRF value in the cookie `XSRF-TOKEN` is derived from the session, so a value that another
-// site sets does not match.
+// `csrfOf` derives the value of the cookie `XSRF-TOKEN` from the session. If a sibling subdomain
+// overwrites the cookie, its value does not match the session. `visitorMac` signs the value for a
+// visitor who has not signed in.
 const csrfOf = ({ encryption }: Services, hash: string): string => encryption.hmac(`csrf:session:${hash}`)
 const visitorMac = ({ encryption }: Services, nonce: string): string => encryption.hmac(`csrf:visitor:${nonce}`)
 const csrfMismatch = (): Problem => new Problem('csrf_mismatch')

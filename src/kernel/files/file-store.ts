@@ -32,8 +32,9 @@ export interface FileStore {
   /** The folder, or the URL of the bucket and prefix, for messages. */
   readonly place: string
   /**
-   * Writes a whole stream to a temporary file. Throws 413 beyond `most` bytes (default:
-   * `maxBytes`). The caller must then call `discard`, also after `keep`.
+   * Writes the stream to a temporary file. Throws 413, and removes the file, when the stream has
+   * more than `most` bytes (default: `maxBytes`). The caller must call `discard` for each returned
+   * upload, even after `keep`.
    */
   receive(stream: Readable, name: string, most?: number): Promise<Upload>
   /** Returns all bytes of an upload that has not been discarded. */

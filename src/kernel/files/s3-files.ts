@@ -86,7 +86,8 @@ export function s3Files(objects: ObjectStorage, folder: string, assertPlace = ()
     async emptyTrash(before) {
       let count = 0
       for await (const { key, modified } of objects.list(trashPrefix)) {
-        if (modified >= before) continue
+        // The bucket may have other objects below this prefix.
+        if (!isHash(key.slice(trashPrefix.length)) || modified >= before) continue
         await objects.remove(key)
         count++
       }

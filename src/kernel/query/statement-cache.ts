@@ -19,8 +19,8 @@ const maxStatements = 500
 const maxResults = 300
 
 /**
- * A query to cache. Its SQL may depend only on the caller, the name and the number of values. A
- * query whose name is null is not cached.
+ * A query to cache. Its SQL may depend only on the user, the operation, the token's abilities, the
+ * name and the number of values. A query whose name is null is not cached.
  */
 export type CallerQuery<Row> = Omit<CachedQuery<Row>, 'name'> & { name: string | null }
 

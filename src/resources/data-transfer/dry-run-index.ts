@@ -15,7 +15,7 @@ type Identity = `#${number}` | `row ${number}`
 export interface DryRunIndex {
   /** The record that has a key. The keys are match keys and unique attribute values. */
   owners: Map<string, Identity>
-  /** Ids of deleted records. */
+  /** The ids of records that earlier rows of this dry run deleted. */
   gone: Set<number>
   /**
    * The row that created a record, by the temporary id of the record. Contains only the current

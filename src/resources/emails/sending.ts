@@ -49,7 +49,10 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   await markSent(ctx, id, { refused: describeRefusals(sent, hidden) })
 }
 
-/** Queues the e-mail for the next attempt. */
+/**
+ * Sets the e-mail back to `queued` for the next attempt, unless another worker has taken over the
+ * job or the e-mail is no longer `sending`. Returns whether it changed the status.
+ */
 const requeueEmail = (ctx: Context, id: number, error: string, job: JobRun): Promise<boolean> =>
   transaction(
     ctx,

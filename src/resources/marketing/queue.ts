@@ -16,7 +16,7 @@ import { unsubscribeUrl } from './unsubscribe.ts'
 
 export interface CampaignRun {
   campaign_id: number
-  /** The date of the event (YYYY-MM-DD), or `once`. */
+  /** The date of the campaign's event (YYYY-MM-DD); `once` for a campaign without a date. */
   occurrence: string
 }
 

@@ -79,8 +79,9 @@ const form = document.querySelector('form')
 if (form) accordForm(form, form.action)`
 
 /**
- * Returns the script that draws the form on another site. The form appears after the script element
- * that loaded the script, or else at the end of the page.
+ * Returns the script that draws the form on another site. The script inserts the form after its own
+ * script element. If that element is unknown or outside the body, the form goes to the end of the
+ * page.
  */
 export const embeddedScript = (form: PublicForm, address: string, zone: string): string => `(() => {
 ${formScript}

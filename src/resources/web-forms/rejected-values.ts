@@ -46,8 +46,8 @@ export function withoutPaths<T extends object>(body: T, paths: readonly string[]
 }
 
 /**
- * Returns the unchanged body, and as rejected values the addresses and numbers that the known
- * person with this id does not have.
+ * Finds the submitted e-mail addresses and phone numbers that the stored person lacks. Returns them
+ * as rejected values, for the note of the lead. Returns the body unchanged.
  */
 export async function findNewPoints({ db }: Context, id: number, body: Person): Promise<Left<Person>> {
   const row = await db

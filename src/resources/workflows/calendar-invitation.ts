@@ -20,8 +20,8 @@ interface Participant {
 }
 
 /**
- * Returns the participants who have an e-mail address. A user must be active; a person has all of
- * the person's addresses.
+ * Returns the participants who have an e-mail address. Leaves out inactive users. Lists every
+ * address of a person.
  */
 export async function mailableParticipants(ctx: Context, { participants }: Snapshot): Promise<Participant[]> {
   const all = (participants ?? []) as Schema<'Participant'>[]
