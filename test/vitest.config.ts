@@ -109,6 +109,8 @@ export default defineConfig({
                 include: outside,
                 isolate: false,
                 testTimeout: 60_000,
+                // Processes and browsers compete for the cores; `npm test` names a test that needed it.
+                retry: 1,
                 expect: { poll: { timeout: 20_000 } },
               },
             },
