@@ -456,6 +456,8 @@ describe('a receiver that misbehaves', () => {
     await server.work()
     expect(await figures()).toEqual([200, { failing: 1, waiting: 2 }, 1, 2])
     receiver.behave('ok')
+    // A retry comes some seconds later, at random.
+    server.clock.advanceMs(60_000)
     await server.work()
     expect(await figures()).toEqual([200, { failing: 0, waiting: 0 }, 0, 0])
   })

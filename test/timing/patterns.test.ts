@@ -132,7 +132,7 @@ describe('a text of users', () => {
     // Paths and patterns of the contract, event names, an address, a link, the longest word, hosts,
     // secret names.
     const known =
-      /^(http\/log-redaction|contract\/(routes|input\/normalize)|kernel\/(write\/events|auth\/stateful-domains)|resources\/(emails\/(refused-recipients|attachments)|quotes\/typeset|webhooks\/rules))\.ts$/
+      /^(http\/log-redaction|contract\/(routes|input\/normalize)|kernel\/(write\/(events|event-names)|auth\/stateful-domains)|resources\/(emails\/(refused-recipients|attachments)|quotes\/typeset|webhooks\/rules))\.ts$/
     expect(made.filter((name) => !known.test(name))).toEqual([])
   })
 
