@@ -1,8 +1,8 @@
 // `npm test`: every check of this repository, in the order in which a failure is cheapest to read.
 // The tests run on SQLite, and those that use the database also on PostgreSQL.
 // A failure does not stop the rest. The last line is always `N passed, N failed`: tests and failed
-// checks. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL) counts
-// as passed, and its name is printed before that line.
+// checks. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL)
+// counts as passed, and its name is printed before that line.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -109,7 +109,7 @@ export default defineConfig({
                 include: outside,
                 isolate: false,
                 testTimeout: 60_000,
-                // Processes and browsers compete for the cores; `npm test` names a test that needed it.
+                // Processes and browsers compete for the cores. `npm test` names a retried test.
                 retry: 1,
                 expect: { poll: { timeout: 20_000 } },
               },

@@ -390,8 +390,8 @@ export const settings = {
 export type Settings = { [K in keyof typeof settings]: ReturnType<(typeof settings)[K]['parse']> }
 
 /**
- * Returns the host of the app URL, for the default domain of e-mails. Returns `localhost` without an
- * app URL, and for an IPv6 host, because `x@[::1]` is not a valid address.
+ * Returns the host of the app URL, for the default domain of e-mails. Returns `localhost` without
+ * an app URL, and for an IPv6 host, because `x@[::1]` is not a valid address.
  */
 function hostOf(appUrl: string | null): string {
   const host = appUrl === null ? 'localhost' : new URL(appUrl).hostname

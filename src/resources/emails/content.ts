@@ -1,6 +1,6 @@
-// Prepares the content of an e-mail for storage (DOMAIN 14.1): sanitizes the body, removes duplicate
-// recipients, and reports missing fields that sending requires. Only the content of drafts and
-// failed e-mails can change.
+// Prepares the content of an e-mail for storage (DOMAIN 14.1): sanitizes the body, removes
+// duplicate recipients, and reports missing fields that sending requires. Only the content of
+// drafts and failed e-mails can change.
 import type { Schema } from '../../contract/types.ts'
 import { Problem, type ValidationErrors } from '../../kernel/errors.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
