@@ -42,9 +42,9 @@ interface Told {
 const deepest = 5
 
 /**
- * Returns the logged form of an error: type, message, stack, code and cause. Leaves out the message
- * of an error that is meant for users, and of every error that wraps it. Leaves out all other
- * properties, because libraries attach whole requests to errors.
+ * Returns the logged form of an error: type, message, stack, code and cause. An error that is meant
+ * for users gets no message, and neither does an error that wraps it. Other properties are left
+ * out, because libraries attach whole requests to errors.
  */
 export function errorOf(error: unknown): Told {
   const chain: Error[] = []
@@ -114,8 +114,8 @@ const secrets: readonly [RegExp, string][] = [
   ],
   [/(?<![\p{L}\p{N}._+-])[\p{L}\p{N}._+-]+%40[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?/gu, '[e-mail]'],
   // The last two patterns match IP addresses. They exclude addresses that mean "this machine" or
-  // "all", and the addresses of this server that the operator needs: where it listens, and the host
-  // of a refused sign-in.
+  // "all". They also exclude two addresses that the operator needs: the address that the server
+  // listens on, and the host that a refused sign-in named.
   [
     /(?<![\d.]|^Accord CRM listens on https?:\/\/|^ACCORD_(?:HOST is|STATEFUL_DOMAINS lacks) )(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
     '[address]',

@@ -1,15 +1,16 @@
 // The documents that the documentation page loads: they are OpenAPI 3.0, hold every operation once,
 // and their examples are valid by the contract.
 import { describe, expect, it } from 'vitest'
-import { outlineOf, type PageContract, tagDocument } from '../../src/http/docs/page-document.ts'
+import { outlineOf, tagDocument } from '../../src/http/docs/page-document.ts'
 import { downLevel } from '../../src/http/docs/page-schema.ts'
+import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { schemaFindings } from '../contract/send.ts'
 import { contract } from '../support/contract.ts'
 import { facts } from '../support/schema.ts'
 
 type Json = Record<string, any>
 
-const source = contract as unknown as PageContract
+const source = contract as unknown as ServedDocument
 const outline = outlineOf(source)
 const documents = outline.map((tag) => tagDocument(source, tag) as Json)
 const operations = documents.flatMap(({ paths }) =>

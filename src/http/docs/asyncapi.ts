@@ -1,23 +1,10 @@
 // Renders the AsyncAPI 3.0 document: the messages that webhooks, the event feed and its streams
 // send. It is made from the served contract, so both describe the same messages with the same
 // schemas, custom attributes included.
-import type { ServedDocument, ServedSchema } from './served-document.ts'
+import { type ServedDocument, type ServedSchema, schemasUsedBy } from './served-document.ts'
 
 const feedPath = '/api/admin/events'
 const schemaRef = (name: string): ServedSchema => ({ $ref: `#/components/schemas/${name}` })
-
-/** Returns a copy of the schemas named in `roots` and of all schemas that they refer to. */
-function closureOf(schemas: Record<string, ServedSchema>, roots: readonly string[]): Record<string, ServedSchema> {
-  const found: Record<string, ServedSchema> = {}
-  const queue = [...roots]
-  for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
-    const schema = schemas[name]
-    if (found[name] !== undefined || schema === undefined) continue
-    found[name] = schema
-    for (const [, next = ''] of JSON.stringify(schema).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) queue.push(next)
-  }
-  return Object.fromEntries(Object.entries(found).sort(([one], [other]) => (one < other ? -1 : 1)))
-}
 
 interface Message {
   name: string
@@ -69,7 +56,6 @@ const operation = (channel: string, summary: string): object => ({
 export function asyncApiOf(document: ServedDocument, baseUrl: string): object {
   const { protocol, host } = new URL(baseUrl)
   const [hooks, entries] = [webhookMessages(document), feedMessages(document)]
-  const roots = [...JSON.stringify([hooks, entries]).matchAll(/"#\/components\/schemas\/([^"]+)"/g)]
   return {
     asyncapi: '3.0.0',
     info: {
@@ -115,10 +101,7 @@ export function asyncApiOf(document: ServedDocument, baseUrl: string): object {
     },
     components: {
       messages: Object.fromEntries([...named('webhooks', hooks), ...named('events', entries)]),
-      schemas: closureOf(
-        document.components.schemas,
-        roots.map(([, name = '']) => name),
-      ),
+      schemas: schemasUsedBy([hooks, entries], document.components),
     },
   }
 }

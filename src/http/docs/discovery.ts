@@ -10,6 +10,7 @@ import { Problem } from '../../contract/output/problems.ts'
 import type { Published } from '../../installation/published-contract.ts'
 import { toYamlInWorker } from '../../installation/yaml.ts'
 import { textTag } from '../../kernel/write/etag.ts'
+import { baseUrlOf } from '../error-handler.ts'
 import { asyncApiOf } from './asyncapi.ts'
 import { llmsText, operationPage } from './markdown.ts'
 import { catalogPath, sendDocument } from './send-document.ts'
@@ -33,8 +34,7 @@ export function registerDiscovery(
     maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }) => bytes.length + 1,
   })
-  const baseUrl = (request: FastifyRequest): string =>
-    config.appUrl ?? `${request.protocol.toLowerCase()}://${request.host}`
+  const baseUrl = (request: FastifyRequest): string => baseUrlOf(config, request)
 
   // A reader asks for many pages in a row. The parsed contract takes ten times the memory of its
   // text, so it stays only until the next collection of garbage.

@@ -2,9 +2,8 @@
 // request. A line `{{name}}` in a guide is replaced by a text that the code generates.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { escapeHtml } from '../../kernel/values/format.ts'
-import { eventCatalogue } from './event-catalogue.ts'
-import type { PageContract } from './page-document.ts'
+import { codeBlock, eventCatalogue, jsonBlock, messageExample } from './event-catalogue.ts'
+import type { ServedDocument } from './served-document.ts'
 
 export interface Guide {
   /** The name of the file, and the last segment of the URL. */
@@ -25,12 +24,13 @@ export const guides: readonly Guide[] = [
   { name: 'imports', title: 'Imports', summary: 'Records from CSV and Excel files.' },
 ]
 
-const generated: Readonly<Record<string, (contract: PageContract) => string>> = {
+const generated: Readonly<Record<string, (contract: ServedDocument) => string>> = {
   events: eventCatalogue,
+  message: (contract) => jsonBlock(messageExample(contract)),
 }
 
 /** Returns the text of a guide as HTML. Headings have ids, so that links can point to them. */
-export async function renderGuide({ name }: Guide, contract: PageContract): Promise<string> {
+export async function renderGuide({ name }: Guide, contract: ServedDocument): Promise<string> {
   const { Marked } = await import('marked')
   const text = readFileSync(fileURLToPath(new URL(`./guides/${name}.md`, import.meta.url)), 'utf8')
   const whole = text.replace(/^\{\{(\w+)\}\}$/gm, (line, key: string) => generated[key]?.(contract) ?? line)
@@ -45,7 +45,7 @@ export async function renderGuide({ name }: Guide, contract: PageContract): Prom
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${link}</h${depth}>\n`
       },
       code({ text: code, lang }) {
-        return `<pre tabindex="0" data-language="${escapeHtml(lang ?? 'text')}"><code>${escapeHtml(code)}</code></pre>\n`
+        return `${codeBlock(code, lang ?? 'text')}\n`
       },
       table(token) {
         const row = (cells: typeof token.header, tag: string) =>

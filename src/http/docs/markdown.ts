@@ -1,6 +1,8 @@
 // Renders the contract as Markdown for programs that read text: one page for each operation, and
 // /llms.txt, which lists the pages.
 import {
+  type ListedOperation,
+  operationsOf,
   resolveServed,
   type ServedBody,
   type ServedDocument,
@@ -14,17 +16,6 @@ export const markdownPath = (operationId: string): string => `/api/admin/documen
 /** The maximum length of an example in characters. A longer example is left out. */
 const maxExampleLength = 4000
 
-interface Listed {
-  method: string
-  path: string
-  operation: ServedOperation
-}
-
-const operationsOf = ({ paths }: ServedDocument): Listed[] =>
-  Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-  )
-
 /** Returns a text on one line. Descriptions of the contract have line breaks between sentences. */
 const line = (text = ''): string => text.replace(/\s+/g, ' ').trim()
 
@@ -36,7 +27,7 @@ export function llmsText(document: ServedDocument): string {
     const own = operations.filter(({ operation }) => operation.tags[0] === name)
     const links = own.map(
       ({ method, path, operation }) =>
-        `- [${line(operation.summary)}](${markdownPath(operation.operationId)}): \`${method} ${path}\``,
+        `- [${line(operation.summary)}](${markdownPath(operation.operationId)}): \`${method.toUpperCase()} ${path}\``,
     )
     return `## ${name}\n\n${line(description)}\n\n${links.join('\n')}\n`
   })
@@ -55,11 +46,11 @@ export function operationPage(document: ServedDocument, operationId: string): st
   return found ? pageOf(document, found) : null
 }
 
-function pageOf(document: ServedDocument, { method, path, operation }: Listed): string {
+function pageOf(document: ServedDocument, { method, path, operation }: ListedOperation): string {
   const { operationId, summary, description, tags } = operation
   const parts = [
     `# ${line(summary)}`,
-    `\`${method} ${path}\` · operationId \`${operationId}\` · ${tags[0]}`,
+    `\`${method.toUpperCase()} ${path}\` · operationId \`${operationId}\` · ${tags[0]}`,
     description ?? '',
     accessOf(operation),
     parametersOf(document, operation),

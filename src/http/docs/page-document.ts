@@ -3,40 +3,16 @@
 // contract. The published contract is not changed.
 import { type ProblemCode, problemCodes } from '../../contract/output/problem-codes.ts'
 import { slug } from '../../kernel/values/format.ts'
-import { collectSchemas, downLevel, exampleOf, type PageComponents, type PageSchema } from './page-schema.ts'
-
-interface ContractParameter {
-  $ref?: string
-  name: string
-  in: string
-  required?: boolean
-  description?: string
-  schema?: PageSchema
-  [key: string]: unknown
-}
-interface ContractResponse {
-  $ref?: string
-  description: string
-  content?: Record<string, { schema: PageSchema; example?: unknown }>
-  headers?: Record<string, unknown>
-}
-interface ContractOperation {
-  operationId: string
-  tags: string[]
-  summary: string
-  description?: string
-  security?: unknown[]
-  parameters?: ContractParameter[]
-  requestBody?: { required?: boolean; content: Record<string, { schema: PageSchema }> }
-  responses: Record<string, ContractResponse>
-  [key: string]: unknown
-}
-export interface PageContract {
-  info: { title: string; version: string; description?: string }
-  tags: { name: string; description: string }[]
-  paths: Record<string, Record<string, ContractOperation>>
-  components: PageComponents
-}
+import { downLevel, exampleOf } from './page-schema.ts'
+import {
+  operationsOf,
+  resolveServed,
+  type ServedBody,
+  type ServedDocument,
+  type ServedOperation,
+  type ServedParameter,
+  schemasUsedBy,
+} from './served-document.ts'
 
 export interface OutlineOperation {
   id: string
@@ -66,39 +42,21 @@ const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
 
 const isSuccess = (status: string): boolean => status.startsWith('2')
 
-function targetOf<T extends { $ref?: string }>(
-  part: T,
-  components: PageComponents,
-  kind: 'parameters' | 'responses',
-): T {
-  if (part.$ref === undefined) return part
-  return components[kind][part.$ref.slice(part.$ref.lastIndexOf('/') + 1)] as T
-}
+const parametersOf = ({ parameters = [] }: ServedOperation, contract: ServedDocument): ServedParameter[] =>
+  parameters.map((each) => resolveServed(contract, each))
 
-/** Every operation with its tag's position in the contract's order. */
-export function* operationsOf({
-  paths,
-}: PageContract): Generator<{ path: string; method: string; operation: ContractOperation }> {
-  for (const [path, item] of Object.entries(paths))
-    for (const [method, operation] of Object.entries(item))
-      if (operation.operationId !== undefined) yield { path, method, operation }
-}
-
-const parametersOf = ({ parameters = [] }: ContractOperation, { components }: PageContract): ContractParameter[] =>
-  parameters.map((each) => targetOf(each, components, 'parameters'))
-
-function refusalsOf({ responses }: ContractOperation, { components }: PageContract): Refusal[] {
+function refusalsOf({ responses }: ServedOperation, contract: ServedDocument): Refusal[] {
   return Object.entries(responses)
     .filter(([status]) => !isSuccess(status))
     .map(([status, response]) => {
-      const { description } = targetOf(response, components, 'responses')
+      const { description = '' } = resolveServed(contract, response)
       const words = [...description.matchAll(/`([a-z_]+)`/g)].map(([, word]) => word as ProblemCode)
       return { status, description, codes: words.filter((word) => word in problemCodes) }
     })
 }
 
 /** Returns the names, paths and search words of all operations, by tag. */
-export function outlineOf(contract: PageContract): OutlineTag[] {
+export function outlineOf(contract: ServedDocument): OutlineTag[] {
   const byTag = new Map<string, OutlineOperation[]>()
   for (const { path, method, operation } of operationsOf(contract)) {
     const tag = operation.tags[0] ?? ''
@@ -113,7 +71,7 @@ export function outlineOf(contract: PageContract): OutlineTag[] {
     }
     byTag.set(tag, [...(byTag.get(tag) ?? []), entry])
   }
-  return contract.tags.map(({ name, description }) => ({
+  return contract.tags.map(({ name, description = '' }) => ({
     name,
     slug: slug(name),
     description,
@@ -126,20 +84,15 @@ export function outlineOf(contract: PageContract): OutlineTag[] {
  * Errors are folded into `default` and the list `x-errors`; `x-related` names operations on the
  * same record; `x-field` of a parameter is the field that it filters.
  */
-export function tagDocument(contract: PageContract, tag: OutlineTag): object {
+export function tagDocument(contract: ServedDocument, tag: OutlineTag): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const { path, method, operation } of operationsOf(contract))
     if (operation.tags[0] === tag.name) {
       paths[path] ??= {}
       paths[path][method] = pageOperation(contract, path, operation)
     }
-  const used = new Set<string>()
-  collectSchemas(paths, contract.components, used)
   const schemas = Object.fromEntries(
-    [...used].sort().flatMap((name) => {
-      const schema = contract.components.schemas[name]
-      return schema === undefined ? [] : [[name, downLevel(schema)]]
-    }),
+    Object.entries(schemasUsedBy(paths, contract.components)).map(([name, schema]) => [name, downLevel(schema)]),
   )
   const { title, version } = contract.info
   return {
@@ -152,7 +105,7 @@ export function tagDocument(contract: PageContract, tag: OutlineTag): object {
   }
 }
 
-function pageOperation(contract: PageContract, path: string, operation: ContractOperation): object {
+function pageOperation(contract: ServedDocument, path: string, operation: ServedOperation): object {
   const { operationId, tags, summary, description, requestBody, security } = operation
   const kept = Object.entries(operation).filter(([key]) => key.startsWith('x-'))
   return {
@@ -165,7 +118,7 @@ function pageOperation(contract: PageContract, path: string, operation: Contract
     'x-errors': refusalsOf(operation, contract),
     'x-related': relatedTo(contract, path, operationId),
     parameters: parametersOf(operation, contract).map(pageParameter),
-    ...(requestBody && { requestBody: { ...requestBody, content: pageContent(requestBody.content, contract) } }),
+    ...(requestBody && { requestBody: { ...requestBody, content: pageContent(requestBody.content ?? {}, contract) } }),
     responses: pageResponses(operation, contract),
   }
 }
@@ -174,7 +127,7 @@ function pageOperation(contract: PageContract, path: string, operation: Contract
  * A default or an example would be filled into the form and sent. A deletion of record 7, because 7
  * is the example, must not be one click away.
  */
-function pageParameter({ schema = {}, description = '', ...parameter }: ContractParameter): object {
+function pageParameter({ schema = {}, description = '', ...parameter }: ServedParameter): object {
   // Without `additionalProperties`, the form shows no properties with invented names.
   const { default: preset, example: _example, additionalProperties: _open, ...shape } = downLevel(schema)
   const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
@@ -187,11 +140,11 @@ function pageParameter({ schema = {}, description = '', ...parameter }: Contract
   }
 }
 
-function pageContent(content: NonNullable<ContractResponse['content']>, { components }: PageContract): object {
+function pageContent(content: NonNullable<ServedBody['content']>, { components }: ServedDocument): object {
   // JSON first, because Swagger UI asks for the first media type.
   const entries = Object.entries(content).sort(([a], [b]) => Number(b.endsWith('json')) - Number(a.endsWith('json')))
   return Object.fromEntries(
-    entries.map(([type, { schema, example }]) => {
+    entries.map(([type, { schema = {}, example }]) => {
       const isText = !/json|form/.test(type)
       return [
         type,
@@ -201,10 +154,10 @@ function pageContent(content: NonNullable<ContractResponse['content']>, { compon
   )
 }
 
-function pageResponses({ responses }: ContractOperation, contract: PageContract): object {
+function pageResponses({ responses }: ServedOperation, contract: ServedDocument): object {
   const successes = Object.entries(responses).filter(([status]) => isSuccess(status))
   const made = successes.map(([status, response]) => {
-    const { description, content, headers = {} } = targetOf(response, contract.components, 'responses')
+    const { description = '', content, headers = {} } = resolveServed(contract, response)
     const names = Object.keys(headers).filter((name) => !commonHeaders.has(name))
     const sentence = names.length > 0 ? ` Headers: ${names.map((name) => `\`${name}\``).join(', ')}.` : ''
     // The response to a dry run is the response to the creation, which is shown once.
@@ -233,7 +186,7 @@ function pageResponses({ responses }: ContractOperation, contract: PageContract)
 const maxRelated = 8
 
 /** Returns the other operations on the same record and on its collection. */
-function relatedTo(contract: PageContract, path: string, operationId: string): object[] {
+function relatedTo(contract: ServedDocument, path: string, operationId: string): object[] {
   const collection = path.replace(/\/\{[^/]*\}.*$/, '')
   const item = Object.keys(contract.paths).find(
     (each) => each.startsWith(`${collection}/{`) && /^[^/]*$/.test(each.slice(collection.length + 1)),

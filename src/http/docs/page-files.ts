@@ -18,7 +18,10 @@ const types: Readonly<Record<string, string>> = {
 export interface PageFile {
   type: string
   text: string
+  etag: string
 }
+
+export const pageFile = (type: string, text: string): PageFile => ({ type, text, etag: textTag(text) })
 
 export interface PageFiles {
   /** A hash of all files. */
@@ -28,12 +31,12 @@ export interface PageFiles {
 
 /** Reads our files. */
 export function readPageFiles(): PageFiles {
-  const files = new Map<string, PageFile>([['favicon.svg', { type: types['.svg'] as string, text: mark }]])
+  const files = new Map<string, PageFile>([['favicon.svg', pageFile(types['.svg'] as string, mark)]])
   for (const name of readdirSync(folder).sort()) {
     const type = types[extname(name)]
     if (type === undefined) continue
     const text = readFileSync(join(folder, name), 'utf8')
-    files.set(name, { type, text: text.replaceAll('SWAGGER_UI_VERSION', swaggerUiVersion()) })
+    files.set(name, pageFile(type, text.replaceAll('SWAGGER_UI_VERSION', swaggerUiVersion())))
   }
   const version = textTag(JSON.stringify([...files])).replaceAll('"', '')
   return { version, files }

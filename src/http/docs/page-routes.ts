@@ -2,12 +2,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import type { Published } from '../../installation/published-contract.ts'
-import { matches, textTag } from '../../kernel/write/etag.ts'
 import { guides, renderGuide } from './guides.ts'
 import { documentationPath, guidePage, type PageFacts, referencePage } from './page.ts'
-import { type OutlineTag, outlineOf, type PageContract, tagDocument } from './page-document.ts'
-import { type PageFiles, readPageFiles, swaggerUiVersion } from './page-files.ts'
-import { discoveryLinks } from './send-document.ts'
+import { type OutlineTag, outlineOf, tagDocument } from './page-document.ts'
+import { type PageFile, type PageFiles, pageFile, readPageFiles, swaggerUiVersion } from './page-files.ts'
+import { discoveryLinks, sendTagged } from './send-document.ts'
+import type { ServedDocument } from './served-document.ts'
 import { swaggerFiles } from './swagger-ui.ts'
 
 // Swagger UI sets its styles through the DOM, which this policy allows, so `style-src` needs no
@@ -34,21 +34,17 @@ interface PageSource {
   assertInstalled: (request: FastifyRequest) => void
 }
 
-interface Rendered {
-  type: string
-  text: string
-}
-const html = (text: string): Rendered => ({ type: 'text/html; charset=utf-8', text })
-const json = (value: object): Rendered => ({ type: 'application/json; charset=utf-8', text: JSON.stringify(value) })
+const html = (text: string): PageFile => pageFile('text/html; charset=utf-8', text)
+const json = (value: object): PageFile => pageFile('application/json; charset=utf-8', JSON.stringify(value))
 
 /** The pages of one version of the contract. Each page is made at its first request. */
 class Pages {
-  readonly #contract: PageContract
+  readonly #contract: ServedDocument
   readonly #facts: PageFacts
-  readonly #made = new Map<string, Rendered | null>()
+  readonly #made = new Map<string, PageFile | null>()
 
   constructor({ json }: Published, { appName }: Config, { version, files }: PageFiles) {
-    this.#contract = JSON.parse(json.toString()) as PageContract
+    this.#contract = JSON.parse(json.toString()) as ServedDocument
     this.#facts = {
       appName,
       apiVersion: this.#contract.info.version,
@@ -59,7 +55,7 @@ class Pages {
   }
 
   /** Returns the page or document at a path below the documentation; null if there is none. */
-  async at(path: string): Promise<Rendered | null> {
+  async at(path: string): Promise<PageFile | null> {
     const known = this.#made.get(path)
     if (known !== undefined) return known
     const made = await this.#make(path)
@@ -67,7 +63,7 @@ class Pages {
     return made
   }
 
-  async #make(path: string): Promise<Rendered | null> {
+  async #make(path: string): Promise<PageFile | null> {
     if (path === '') return html(referencePage(this.#facts))
     if (path === 'outline.json') return json({ tags: this.#facts.outline, guides, version: this.#facts.apiVersion })
     const guide = guides.find(({ name }) => path === `guides/${name}`)
@@ -110,34 +106,18 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     const [, version, name] = /^files\/([\w-]+)\/([\w.-]+)$/.exec(path) ?? []
     const file = name === undefined ? undefined : files?.files.get(name)
     if (file) {
-      const isCurrent = version === files?.version
-      return sendPage(request, reply, file, isCurrent ? forAYear : 'no-cache')
+      reply.header('cache-control', version === files?.version ? forAYear : 'no-cache')
+      return sendTagged(request, reply, { ...file, body: () => file.text })
     }
     const rendered = await current.at(path.replace(/\/$/, ''))
     if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
+    reply.header('cache-control', 'no-cache')
     // The contract declares no ETag for the reference itself.
-    if (path === '')
-      return reply
-        .headers({ 'cache-control': 'no-cache', link: discoveryLinks })
-        .type(rendered.type)
-        .send(rendered.text)
-    return sendPage(request, reply, rendered, 'no-cache')
+    if (path === '') return reply.header('link', discoveryLinks).type(rendered.type).send(rendered.text)
+    return sendTagged(request, reply, { ...rendered, body: () => rendered.text })
   }
   http.get(documentationPath, show)
   http.get(`${documentationPath}/*`, show)
-}
-
-function sendPage(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { type, text }: Rendered,
-  caching: string,
-): FastifyReply {
-  const etag = textTag(text)
-  reply.headers({ etag, 'cache-control': caching })
-  const known = request.headers['if-none-match']
-  if (known !== undefined && matches(known, etag)) return reply.code(304).send()
-  return reply.type(type).send(text)
 }
 
 /**

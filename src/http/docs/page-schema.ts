@@ -1,41 +1,13 @@
 // Rewrites schemas of OpenAPI 3.1 as schemas of OpenAPI 3.0, and makes example values. Swagger UI
 // resolves and draws a document of 3.0 many times faster than one of 3.1.
+import type { ServedComponents, ServedSchema } from './served-document.ts'
 
-export interface PageSchema {
-  $ref?: string
-  type?: string | string[]
-  nullable?: boolean
-  format?: string
-  description?: string
-  enum?: unknown[]
-  const?: unknown
-  example?: unknown
-  examples?: unknown[]
-  minimum?: number
-  exclusiveMinimum?: number | boolean
-  items?: PageSchema
-  required?: string[]
-  properties?: Record<string, PageSchema>
-  additionalProperties?: boolean | PageSchema
-  anyOf?: PageSchema[]
-  oneOf?: PageSchema[]
-  allOf?: PageSchema[]
-  [key: string]: unknown
-}
-
-/** The parts of a document that references point to. */
-export interface PageComponents {
-  schemas: Record<string, PageSchema>
-  parameters: Record<string, unknown>
-  responses: Record<string, unknown>
-}
-
-const isNull = ({ type }: PageSchema): boolean => type === 'null'
+const isNull = ({ type }: ServedSchema): boolean => type === 'null'
 
 /** Returns a schema of OpenAPI 3.0 that accepts the same values. Our own `x-` keys are left out. */
-export function downLevel(schema: PageSchema): PageSchema {
+export function downLevel(schema: ServedSchema): ServedSchema {
   const { $ref, type, const: constant, examples, exclusiveMinimum, ...others } = schema
-  const made: PageSchema = Object.fromEntries(Object.entries(others).filter(([key]) => !key.startsWith('x-')))
+  const made: ServedSchema = Object.fromEntries(Object.entries(others).filter(([key]) => !key.startsWith('x-')))
   if (examples?.[0] !== undefined) made.example = examples[0]
   if (constant !== undefined) made.enum = [constant]
   if (typeof exclusiveMinimum === 'number') Object.assign(made, { minimum: exclusiveMinimum, exclusiveMinimum: true })
@@ -52,7 +24,7 @@ export function downLevel(schema: PageSchema): PageSchema {
   return Object.keys(made).length === 0 ? { $ref } : { ...made, allOf: [{ $ref }] }
 }
 
-function addType(made: PageSchema, type: PageSchema['type']): void {
+function addType(made: ServedSchema, type: ServedSchema['type']): void {
   const types = [type ?? []].flat()
   const others = types.filter((each) => each !== 'null')
   if (others.length < types.length) made.nullable = true
@@ -60,7 +32,7 @@ function addType(made: PageSchema, type: PageSchema['type']): void {
   if (others.length > 1) made.anyOf = others.map((each) => ({ type: each }))
 }
 
-function addAlternatives(made: PageSchema, word: 'anyOf' | 'oneOf', all: PageSchema[]): void {
+function addAlternatives(made: ServedSchema, word: 'anyOf' | 'oneOf', all: ServedSchema[]): void {
   const others = all.filter((each) => !isNull(each)).map(downLevel)
   delete made[word]
   if (others.length < all.length) made.nullable = true
@@ -80,7 +52,7 @@ const byFormat: Readonly<Record<string, string>> = {
 }
 
 /** Returns the value that a schema of the contract gives as its example, or composes one. */
-export function exampleOf(schema: PageSchema, components: PageComponents, depth = 0): unknown {
+export function exampleOf(schema: ServedSchema, components: ServedComponents, depth = 0): unknown {
   const { $ref, examples, enum: values, const: constant, properties, items } = schema
   if (examples?.[0] !== undefined) return examples[0]
   if (constant !== undefined) return constant
@@ -100,25 +72,11 @@ export function exampleOf(schema: PageSchema, components: PageComponents, depth 
   return plainExample(schema)
 }
 
-function plainExample({ type, format, minimum, description }: PageSchema): unknown {
+function plainExample({ type, format, minimum, description }: ServedSchema): unknown {
   const [first] = [type ?? []].flat()
   if (first === 'string') return byFormat[format ?? ''] ?? description ?? 'text'
   if (first === 'integer' || first === 'number') return minimum ?? 1
   if (first === 'boolean') return true
   if (first === 'array') return []
   return first === 'object' ? {} : null
-}
-
-/** Adds the names of all schemas that a value refers to, directly or not, to `found`. */
-export function collectSchemas(value: unknown, components: PageComponents, found: Set<string>): void {
-  if (typeof value !== 'object' || value === null) return
-  const { $ref } = value as PageSchema
-  if (typeof $ref === 'string') {
-    const name = $ref.slice($ref.lastIndexOf('/') + 1)
-    if (!found.has(name)) {
-      found.add(name)
-      collectSchemas(components.schemas[name], components, found)
-    }
-  }
-  for (const each of Object.values(value)) collectSchemas(each, components, found)
 }

@@ -24,16 +24,35 @@ export interface SentDocument {
   type: string
 }
 
-export async function sendDocument(
+export function sendDocument(
   request: FastifyRequest,
   reply: FastifyReply,
   { bytes, etag, type, isOwn = false }: SentDocument,
 ): Promise<FastifyReply> {
-  reply.headers({ etag, ...(!isOwn && { 'cache-control': 'no-cache' }) })
+  if (!isOwn) reply.header('cache-control', 'no-cache')
+  return sendTagged(request, reply, { etag, type, headers: { link: discoveryLinks }, body: bytes })
+}
+
+export interface Tagged {
+  etag: string
+  /** The value of Content-Type. */
+  type: string
+  /** Further headers of a reply with a body. */
+  headers?: Record<string, string>
+  body: () => string | Buffer | Promise<Buffer>
+}
+
+/** Sends a body with its ETag, or 304 to a client that has it. */
+export async function sendTagged(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { etag, type, headers = {}, body }: Tagged,
+): Promise<FastifyReply> {
+  reply.header('etag', etag)
   const known = request.headers['if-none-match']
   if (known !== undefined && matches(known, etag)) return reply.code(304).send()
   return reply
-    .header('link', discoveryLinks)
+    .headers(headers)
     .type(type)
-    .send(await bytes())
+    .send(await body())
 }

@@ -3,11 +3,11 @@
 import type { Config } from '../../config/config.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
-import { mark } from '../docs/assets.ts'
+import { mark, pageColors } from '../docs/assets.ts'
 import { links } from './links.ts'
 
 const style = `
-:root{color-scheme:light dark;font:16px/1.55 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--line:light-dark(#d5dee5,#34424d);--soft:light-dark(#f4f7f9,#1a2228);--quiet:light-dark(#4a5a66,#a9b8c3);--page:light-dark(#fff,#11171b)}
+:root{color-scheme:light dark;font:16px/1.55 system-ui,sans-serif;${pageColors}}
 body{margin:0;background:var(--page);color:light-dark(#16222b,#e6edf2)}
 main{box-sizing:border-box;max-width:50rem;margin:0 auto;padding:clamp(1.5rem,6vw,4rem) 1.25rem}
 header{display:flex;align-items:center;gap:.9rem}header svg{width:2.75rem;height:2.75rem;flex:none}
