@@ -43,6 +43,9 @@ export interface PoolOptions {
   onLost?: (error: Error) => void
 }
 
+/** Asks a server whether it is a standby. */
+export const roleQuery = 'select pg_is_in_recovery() as "isStandby"'
+
 const defaultConnections = 8
 export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
@@ -125,7 +128,7 @@ function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
       try {
         await super.connect()
         if (!hosts.mustAcceptWrites) return this
-        const { rows } = await this.query<{ isStandby: boolean | number }>('select pg_is_in_recovery() as "isStandby"')
+        const { rows } = await this.query<{ isStandby: boolean | number }>(roleQuery)
         if (rows[0]?.isStandby) throw new StandbyError()
         return this
       } catch (error) {

@@ -19,7 +19,7 @@ import {
 } from 'kysely'
 import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
-import type { Pools } from './connection.ts'
+import { type Pools, roleQuery } from './connection.ts'
 import {
   asLost,
   endsConnection,
@@ -91,7 +91,7 @@ async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise
 export const assertPrimary = (pools: Pools): Promise<void> =>
   withReader(pools, async (client) => {
     const { rows } = await run<{ isStandby: 0 | 1 }>(client, {
-      sql: 'select pg_is_in_recovery() as "isStandby"',
+      sql: roleQuery,
       parameters: [],
     })
     if (rows[0]?.isStandby) throw new StandbyError()

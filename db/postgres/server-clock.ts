@@ -3,6 +3,7 @@
 // jobs of another one.
 
 import type { Pools } from './connection.ts'
+import { readOnce } from './driver.ts'
 
 export interface ServerClock {
   /** The milliseconds by which the server's clock is ahead of the clock of this process. */
@@ -16,6 +17,8 @@ const intervalMs = 10_000
 /** A slower answer says too little about the moment at which the server read its clock. */
 const maxRoundTripMs = 2_000
 
+const currentTime = { sql: 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms', parameters: [] }
+
 export function createServerClock(pools: Pools): ServerClock {
   let offsetMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -23,9 +26,7 @@ export function createServerClock(pools: Pools): ServerClock {
 
   async function ask(): Promise<void> {
     const before = Date.now()
-    const { rows } = await pools.read.query<{ ms: number }>(
-      'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms',
-    )
+    const { rows } = await readOnce<{ ms: number }>(pools, currentTime)
     const roundTripMs = Date.now() - before
     // The clock of this process may have been set meanwhile.
     if (rows[0] === undefined || roundTripMs < 0 || roundTripMs > maxRoundTripMs) return

@@ -20,8 +20,6 @@ interface Place {
   startedAt: number
   /** Whether the present process serves. */
   isServing: boolean
-  /** Whether any process of this place has served. */
-  hasServed: boolean
   /** How often the process has ended soon after its start. */
   failures: number
   timer?: NodeJS.Timeout
@@ -43,6 +41,8 @@ class Supervisor {
   readonly #count: number
   readonly #places: Place[] = []
   readonly #metrics = new AggregatorRegistry()
+  /** Whether any process has served. */
+  #hasServed = false
   #isClosing = false
   #exitCode = 0
 
@@ -65,7 +65,7 @@ class Supervisor {
   }
 
   #newPlace(number: number): Place {
-    const state = { isServing: false, hasServed: false, failures: 0 }
+    const state = { isServing: false, failures: 0 }
     return { number, worker: startProcess(number), startedAt: systemClock.now().getTime(), ...state }
   }
 
@@ -87,7 +87,7 @@ class Supervisor {
 
   #onServing(place: Place): void {
     place.isServing = true
-    place.hasServed = true
+    this.#hasServed = true
     this.#log.info(
       { process: place.number, of: this.#count, process_pid: place.worker.process.pid },
       'A process serves.',
@@ -108,7 +108,7 @@ class Supervisor {
       return
     }
     // The process has printed why it cannot serve. When none has served yet, none can.
-    if (!this.#places.some(({ hasServed }) => hasServed)) {
+    if (!this.#hasServed) {
       this.#close(code || 1)
       return
     }
