@@ -2,29 +2,20 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { type Running, startServer } from '../../src/server.ts'
 import { start } from '../support/app.ts'
-import { file, form } from '../support/form.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
-import { readStream } from '../support/sse.ts'
 import { until } from '../support/until.ts'
+import { isReady, passesEventsAndFiles, sendThrough } from './passing.ts'
 
 const hasCaddy = spawnSync('caddy', ['version']).status === 0
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo
-      probe.close(() => resolve(port))
-    })
-  })
 
 const hostOf = ({ app }: Running): string => `127.0.0.1:${(app.http.server.address() as AddressInfo).port}`
 
@@ -61,13 +52,8 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
       env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
       stdio: 'ignore',
     })
-    const isReady = () =>
-      fetch(`${url}/readyz`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
     // A busy machine takes long to start a process.
-    await until(isReady, 60_000)
+    await until(() => isReady(url), 60_000)
   }, 120_000)
   afterAll(async () => {
     const ended = once(caddy, 'exit')
@@ -77,20 +63,12 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Sends a request, and repeats it while the servers, which share this thread, are too busy. */
-  async function send(method: string, path: string, body: BodyInit | null = null, more: Record<string, string> = {}) {
-    const headers = { authorization: `Bearer ${token}`, accept: 'application/json', ...more }
-    let reply = await fetch(`${url}/api/admin${path}`, { method, body, headers })
-    for (let tries = 0; reply.status === 503 && tries < 10; tries++) {
-      await setTimeout(1_000)
-      reply = await fetch(`${url}/api/admin${path}`, { method, body, headers })
-    }
-    return reply
-  }
+  const send = (method: string, path: string, more: Record<string, string> = {}) =>
+    sendThrough({ url, token }, method, path, null, more)
 
   it('both servers get requests, and request ids stay', async () => {
     for (let index = 0; index < 10; index++) {
-      const reply = await send('GET', '/tags', null, { 'x-request-id': `through-${index}` })
+      const reply = await send('GET', '/tags', { 'x-request-id': `through-${index}` })
       expect(reply.headers.get('x-request-id')).toBe(`through-${index}`)
     }
     const hasServed = async ({ app }: Running): Promise<boolean> =>
@@ -102,23 +80,7 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
     expect((await fetch(`${url}/metrics`)).status).toBe(401)
   })
 
-  it('each event of the change feed passes at once', async () => {
-    const reader = await readStream(`${url}/api/admin/events`, token)
-    expect(reader.status).toBe(200)
-    await send('POST', '/tags', JSON.stringify({ name: 'Hot' }), { 'content-type': 'application/json' })
-    expect((await reader.until(1)).map(({ event }) => event)).toContain('settings.tag.create.after')
-    reader.cut()
-  })
-
-  it('the largest allowed file passes, and the refusal of a larger one', async () => {
-    const upload = async (size: number): Promise<Response> => {
-      const { body, headers } = await form({ file: file('figures.bin', new Uint8Array(size)) })
-      return send('POST', '/files', new Uint8Array(body), headers)
-    }
-    expect((await upload(25 * 1024 * 1024)).status).toBe(201)
-    const refused = await upload(25 * 1024 * 1024 + 1)
-    expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([413, 'payload_too_large'])
-  })
+  passesEventsAndFiles(() => ({ url, token }))
 
   it('the other server answers everything while one is stopped', async () => {
     await two.close()

@@ -2,30 +2,21 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
-import { file, form } from '../support/form.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
-import { readStream } from '../support/sse.ts'
 import { until } from '../support/until.ts'
+import { isReady, passesEventsAndFiles, sendThrough } from './passing.ts'
 
 const run = promisify(execFile)
 const program = '/usr/sbin/nginx'
 const site = readFileSync('deploy/nginx/accord.conf', 'utf8')
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as AddressInfo
-      probe.close(() => resolve(port))
-    })
-  })
 
 /** Writes a main configuration that includes the site, with all files in the folder. */
 function writeConfiguration(folder: string, text: string): string {
@@ -77,12 +68,7 @@ describe.skipIf(!existsSync(program))('behind nginx', () => {
     nginx = spawn(program, ['-c', writeConfiguration(folder, plain), '-p', folder], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
-    await until(() =>
-      fetch(`${url}/healthz`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    )
+    await until(() => isReady(url))
   })
   afterAll(async () => {
     const ended = once(nginx, 'exit')
@@ -91,20 +77,7 @@ describe.skipIf(!existsSync(program))('behind nginx', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  /** Sends a request, and repeats it while the server, which shares this thread, is too busy. */
-  async function send(method: string, path: string, body: Uint8Array | string, headers: Record<string, string>) {
-    const sent = {
-      method,
-      body: body as BodyInit,
-      headers: { authorization: `Bearer ${token}`, accept: 'application/json', ...headers },
-    }
-    let reply = await fetch(`${url}/api/admin${path}`, sent)
-    for (let tries = 0; reply.status === 503 && tries < 10; tries++) {
-      await setTimeout(1_000)
-      reply = await fetch(`${url}/api/admin${path}`, sent)
-    }
-    return reply
-  }
+  passesEventsAndFiles(() => ({ url, token }))
 
   it('accepts the whole file, with TLS and the redirect from http', async () => {
     const [certificate, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
@@ -123,28 +96,12 @@ describe.skipIf(!existsSync(program))('behind nginx', () => {
       'x-forwarded-proto': 'http',
     }
     const body = JSON.stringify({ title: 'Behind a proxy', lead_value: 1 })
-    const reply = await send('POST', '/leads', body, { 'content-type': 'application/json', ...claimed })
+    const reply = await sendThrough({ url, token }, 'POST', '/leads', body, {
+      'content-type': 'application/json',
+      ...claimed,
+    })
     expect(reply.status).toBe(201)
     expect(reply.headers.get('location')).toMatch(/^https:\/\/crm\.example\.com\/api\/admin\/leads\/\d+$/)
     expect(reply.headers.get('strict-transport-security')).toBe('max-age=31536000')
-  })
-
-  it('passes each event of the change feed at once', async () => {
-    const reader = await readStream(`${url}/api/admin/events`, token)
-    expect(reader.status).toBe(200)
-    await send('POST', '/tags', JSON.stringify({ name: 'Hot' }), { 'content-type': 'application/json' })
-    expect((await reader.until(1)).map(({ event }) => event)).toContain('settings.tag.create.after')
-    reader.cut()
-  })
-
-  it('passes the largest allowed file, and the refusal of a larger one', async () => {
-    const mebibyte = 1024 * 1024
-    const upload = async (size: number) => {
-      const { body, headers } = await form({ file: file('figures.bin', new Uint8Array(size)) })
-      return send('POST', '/files', body, headers)
-    }
-    expect((await upload(25 * mebibyte)).status).toBe(201)
-    const refused = await upload(25 * mebibyte + 1)
-    expect([refused.status, ((await refused.json()) as { code: string }).code]).toEqual([413, 'payload_too_large'])
   })
 })
