@@ -2,7 +2,7 @@
 import type { components } from '../../src/contract/schema.gen.ts'
 
 type Problem = components['schemas']['Problem']
-/** What went wrong, for programs; `/api/admin/documentation/errors` lists all codes. */
+/** The problem code of an error. `/api/admin/documentation/errors` lists all codes. */
 export type AccordProblemCode = Problem['code']
 
 /** A reply with an error status. */

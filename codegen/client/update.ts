@@ -1,7 +1,7 @@
 // Changes a record without losing the change of another client (If-Match, DOMAIN 4).
 import { AccordProblem } from './problem.ts'
 
-/** What a call of the client resolves to. */
+/** The result of a call of the client. */
 export interface ReadReply<Data> {
   data?: Data
   error?: unknown
@@ -13,7 +13,7 @@ const maxTries = 5
 /**
  * Reads a record, lets `save` change it, and begins again when another client has changed it in the
  * meantime. `save` gets the record and its ETag and must send that as `If-Match`. Returns the reply
- * of `save`. Throws AccordProblem for any other error, and after five tries.
+ * of `save`. Throws AccordProblem for any other error, and when the fifth try gets 412.
  */
 export async function updateIfUnchanged<Current, Saved>(
   read: () => Promise<ReadReply<Current>>,

@@ -67,7 +67,7 @@ export async function backupCommand(config: Config, options: BackupOptions): Pro
     `Backed up to ${path}`,
     `${rows} rows of ${tables} tables (${megabytes(manifest.database.size)}) and ${files.length} files (${megabytes(bytes)}), in ${(elapsedMs() / 1000).toFixed(1)} s; the copy is verified.`,
     secretSentence(manifest),
-    ...(removed > 0 ? [`Removed ${removed} older ${removed === 1 ? 'backup' : 'backups'}.`] : []),
+    ...(removed > 0 ? [`Removed ${counted(removed, 'older backup')}.`] : []),
     ...(others > 0 ? [`Kept ${counted(others, 'backup')} of other installations in ${folder}.`] : []),
     `To test a restore, run: accord restore ${path} --verify`,
   ])

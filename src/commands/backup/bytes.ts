@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../../db/disk.ts'
-import type { Source } from '../../kernel/files/download.ts'
+import { readAll } from '../../kernel/files/download.ts'
 import { type FileStore, placeOf } from '../../kernel/files/file-store.ts'
 import type { FileChecksum } from './manifest.ts'
 
@@ -70,7 +70,7 @@ export function collect(files: Pick<FileStore, 'find'>, to: string): Collection 
         mkdirSync(dirname(place), { recursive: true, mode: 0o700 })
         try {
           const source = await files.find(sha256)
-          const found = source && (await writeCopy(bytesOf(source), place))
+          const found = source && (await writeCopy(readAll(source), place))
           if (found?.sha256 === sha256) {
             taken.set(sha256, found.size)
             continue
@@ -92,9 +92,6 @@ export function collect(files: Pick<FileStore, 'find'>, to: string): Collection 
     sizes: () => Object.fromEntries([...taken].sort(([a], [b]) => (a < b ? -1 : 1))),
   }
 }
-
-/** No byte can be read from an empty file. */
-const bytesOf = ({ size, read }: Source): Readable => (size === 0 ? Readable.from([]) : read(0, size - 1))
 
 /** Syncs a folder and all folders in it, so that their entries survive a power cut. */
 export function syncFolders(folder: string): void {

@@ -1,7 +1,7 @@
 // Renders the pages of the catchers of `accord demo`. The pages load nothing and run no script; the
 // HTML of an e-mail is shown in a frame without any rights.
 import type { IncomingHttpHeaders } from 'node:http'
-import { mark } from '../../http/docs/assets.ts'
+import { mark, pageColors } from '../../http/docs/assets.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 
 export interface Page {
@@ -30,7 +30,7 @@ export interface CaughtWebhook {
 }
 
 const style = `
-:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;--accent:light-dark(#0b6fa8,#7cc4ee);--line:light-dark(#d5dee5,#34424d);--soft:light-dark(#f4f7f9,#1a2228);--quiet:light-dark(#4a5a66,#a9b8c3);--page:light-dark(#fff,#11171b)}
+:root{color-scheme:light dark;font:16px/1.5 system-ui,sans-serif;${pageColors}}
 body{margin:0;background:var(--page);color:light-dark(#16222b,#e6edf2)}
 main{box-sizing:border-box;max-width:64rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.6rem 1.25rem;padding-bottom:1rem;border-bottom:1px solid var(--line)}

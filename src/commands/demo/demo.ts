@@ -17,10 +17,10 @@ import { CommandError } from '../command-error.ts'
 import { install } from '../install/install.ts'
 import { type Catcher, startCatcher } from './catcher.ts'
 import { tellStory } from './story.ts'
+import { dayMs, storyDays } from './story-values.ts'
 
 const host = '127.0.0.1'
 const admin = { email: 'admin@example.com', password: 'accord-demo' }
-const storyMs = 90 * 24 * 60 * 60_000
 /** The exit code of a program that Ctrl-C has ended. */
 const interrupted = 130
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -36,7 +36,7 @@ export async function demoCommand(options: { port: string }): Promise<void> {
   const port = portIn(options.port)
   const end = (): never => process.exit(interrupted)
   for (const signal of endings) process.once(signal, end)
-  console.log('Inventing a company with 90 days of sales…')
+  console.log(`Inventing a company with ${storyDays} days of sales…`)
   const demo = await startDemo(port)
   for (const signal of endings) process.off(signal, end)
   closeOnSignals(demo)
@@ -74,7 +74,7 @@ export async function startDemo(port: number, changes: Partial<Config> = {}): Pr
     catcher = await startCatcher({ host, port: port === 0 ? 0 : port + 1, mails })
     const config = { ...demoConfig(folder, mails, port), ...changes }
     const store = await openData(config)
-    await install(config, store, { folder, at: new Date(now.getTime() - storyMs) })
+    await install(config, store, { folder, at: new Date(now.getTime() - storyDays * dayMs) })
     await fill(config, store, catcher, now)
     const running = await startServer(config, store)
     const close = async (): Promise<void> => {

@@ -2,6 +2,8 @@
 
 export const dayMs = 24 * 60 * 60_000
 export const hourMs = 60 * 60_000
+/** The length of the story in days. */
+export const storyDays = 90
 
 /** Returns the name for an e-mail address: `Jonas Weber` is `jonas.weber`. */
 export const asciiName = (name: string): string =>

@@ -6,10 +6,8 @@ import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
 import { type Api, postMail, signIn, submitForm } from './api.ts'
 import { demoOrganizations, demoProducts, demoTags, lostReasons, notes, questions, sellers } from './company.ts'
-import { asciiName, dateOf, dayMs, hourMs, pick, workingHour } from './story-values.ts'
+import { asciiName, dateOf, dayMs, hourMs, pick, storyDays, workingHour } from './story-values.ts'
 
-/** The length of the story in days. */
-const days = 90
 const leadCount = 36
 
 /** The seeded stages of the default pipeline. */
@@ -51,7 +49,7 @@ interface Cast extends StorySetting {
 }
 
 export async function tellStory(setting: StorySetting): Promise<void> {
-  const beginning = setting.now.getTime() - days * dayMs
+  const beginning = setting.now.getTime() - storyDays * dayMs
   setting.clock.set(new Date(beginning))
   const cast = await openShop(setting)
   for (const [index] of Array.from({ length: leadCount }).entries()) planLead(cast, index, beginning)
@@ -164,7 +162,7 @@ function planLead(cast: Cast, index: number, beginning: number): void {
   const value = lines.reduce((sum, { quantity, price }) => sum + quantity * price, 0)
   const main = demoProducts[lines[0]?.index ?? 0]
   const title = `${lines[0]?.quantity} × ${main?.name} for ${contact.organization}`
-  const first = beginning + (1 + (index * (days - 3)) / leadCount) * dayMs
+  const first = beginning + (1 + (index * (storyDays - 3)) / leadCount) * dayMs
   const plan = (day: number, run: () => Promise<unknown>): void =>
     void cast.steps.push({ at: workingHour(first + day * dayMs, index), run })
   let lead = 0

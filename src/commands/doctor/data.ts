@@ -28,7 +28,7 @@ import { checkEncryptedValues } from '../../installation/encrypted-values.ts'
 import { backupsFolder, lastBackup } from '../../installation/installation.ts'
 import { openBucket, openFiles } from '../../installation/open-files.ts'
 import { secretProblem } from '../../installation/secret.ts'
-import type { Source } from '../../kernel/files/download.ts'
+import { readAll, type Source } from '../../kernel/files/download.ts'
 import { trashOf } from '../../kernel/files/file-store.ts'
 import { FileStorageError } from '../../kernel/files/s3-client.ts'
 import { daysMs, systemClock } from '../../kernel/runtime/clock.ts'
@@ -161,10 +161,10 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
 }
 
 /** Returns whether the bytes have another hash; false for a file that was removed meanwhile. */
-async function isChanged({ size, read }: Source, sha256: string): Promise<boolean> {
+async function isChanged(source: Source, sha256: string): Promise<boolean> {
   const hash = createHash('sha256')
   try {
-    if (size > 0) for await (const chunk of read(0, size - 1)) hash.update(chunk as Buffer)
+    for await (const chunk of readAll(source)) hash.update(chunk as Buffer)
   } catch (cause) {
     if (isMissing(cause)) return false
     throw cause

@@ -17,7 +17,7 @@ import { hashPassword } from '../../kernel/auth/passwords.ts'
 import { weaknessOf } from '../../kernel/auth/weak-passwords.ts'
 import { stamp, systemClock } from '../../kernel/runtime/clock.ts'
 import { rebuildSearch } from '../rebuild-search.ts'
-import { type ReportOptions, report } from '../report.ts'
+import { counted, type ReportOptions, report } from '../report.ts'
 import { moveInstallationAside } from './new-installation.ts'
 
 export interface Installed {
@@ -88,8 +88,7 @@ export async function install(
   const migrated = await migrateData(config, store, rebuildSearch)
   const { isNew } = await ensureSecret(config, store, { accept: acceptSecret })
   if (isNew) done.push(`Generated the secret in ${config.dataDir}. Back it up: without it encrypted values are lost.`)
-  if (migrated.length > 0)
-    done.push(`Applied ${migrated.length} ${migrated.length === 1 ? 'migration' : 'migrations'}.`)
+  if (migrated.length > 0) done.push(`Applied ${counted(migrated.length, 'migration')}.`)
   const admin = await seedOnce(config, store, at)
   if (admin) done.push('Created the administrator, the default pipeline, sources, types and attributes.')
   if (publishContract(config)) done.push('Published the contract for the documentation.')

@@ -16,7 +16,7 @@ import { copyFile, isMissing, sizeOf, syncFolders } from '../backup/bytes.ts'
 import { examine, secretCheck } from '../backup/examine.ts'
 import { backupEntries, backupName, databaseEntry, type Manifest, readManifest } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
-import { type ReportOptions, report, tellPhase } from '../report.ts'
+import { counted, type ReportOptions, report, tellPhase } from '../report.ts'
 import { exchangeData, exchangeFile } from './exchange.ts'
 import { assertServerNotOpen, assertUsable, endSessions, exchangeOnServer } from './server.ts'
 
@@ -78,8 +78,7 @@ function describe({ created_at, version, tables, files, database, last_migration
 
 function remarks(config: Config, from: string, manifest: Manifest, due: readonly string[]): string[] {
   const found: string[] = []
-  if (due.length > 0)
-    found.push(`It is older than this program by ${due.length} ${due.length === 1 ? 'migration' : 'migrations'}.`)
+  if (due.length > 0) found.push(`It is older than this program by ${counted(due.length, 'migration')}.`)
   if (secretFor(config, from, manifest) === null && manifest.sealed.values > 0)
     found.push(
       `No secret decrypts its ${manifest.sealed.values} encrypted values. Before you start, put the secret it was made with into ${secretFile(config)}, or set ACCORD_SECRET.`,

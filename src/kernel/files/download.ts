@@ -80,6 +80,9 @@ function sourceOf(body: DownloadParts['body']): Source | undefined {
   return isSource(body) ? body : undefined
 }
 
+/** Returns all bytes of a source. No byte can be read from an empty one. */
+export const readAll = ({ size, read }: Source): Readable => (size === 0 ? Readable.from([]) : read(0, size - 1))
+
 function streamOf(body: DownloadParts['body']): Answered['body'] {
   if (typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable) return body
   if (!isSource(body)) return Readable.from(body, { objectMode: false })

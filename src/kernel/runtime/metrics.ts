@@ -41,8 +41,8 @@ export interface Metrics {
   text(): Promise<string>
   /**
    * Makes this process one of several (processes/member.ts). Every series gets the label `process`,
-   * so that the counters of a restarted process begin anew and no sum falls. `gather` returns the
-   * text of all processes; null when they do not answer, and then `text` is that of this process.
+   * because the counters of a restarted process begin at zero, and a sum would fall. `gather`
+   * returns the text of all processes. When it returns null, `text` returns that of this process.
    */
   shareWith(process: number, gather: () => Promise<string | null>): Registry[]
 }

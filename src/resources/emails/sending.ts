@@ -1,12 +1,12 @@
 // Sends a queued e-mail (DOMAIN 14.2). Its status goes from queued to sending to sent or failed,
 // and back to queued between attempts. Each status change is an `email.update` in a separate
 // transaction. After a crash, the e-mail may be sent twice with the same Message-ID.
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import { BuryJob, type JobRun } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
-import type { Source } from '../../kernel/files/download.ts'
+import { readAll, type Source } from '../../kernel/files/download.ts'
 import { stamp } from '../../kernel/runtime/clock.ts'
 import { withRemotes } from '../../kernel/values/html.ts'
 import { isOfListener, transaction } from '../../kernel/write/write.ts'
@@ -201,7 +201,7 @@ async function filesOf(ctx: Context, id: number): Promise<File[]> {
 
 function streamOf(source: Source | null, name: string): Readable {
   if (!source) throw new MailDeferred(`The bytes of the attachment ${name} are gone.`)
-  return source.size === 0 ? Readable.from([]) : source.read(0, source.size - 1)
+  return readAll(source)
 }
 
 async function readTextStream(stream: Readable): Promise<string> {
