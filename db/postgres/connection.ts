@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream'
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
 import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyError } from './errors.ts'
 import { Hosts } from './hosts.ts'
+import { StatementNames } from './statement-names.ts'
 
 /** Connections that only read, and connections that write. */
 export interface Pools {
@@ -36,7 +37,8 @@ export interface PoolOptions {
   accepts?: 'writes' | 'any'
   /**
    * The server is behind a pooler in transaction mode, such as PgBouncer. Such a pooler refuses
-   * settings of a connection, so the timeouts below must be settings of the database role.
+   * settings of a connection, so the timeouts below must be settings of the database role. No
+   * statement is prepared, because the next transaction may run on another connection.
    */
   isPooled?: boolean
   /** Called when an idle connection is lost. */
@@ -53,6 +55,8 @@ const statementTimeoutMs = 60_000
  * An idle connection asks after this time whether the other end is there. It gives up 10 s later.
  */
 const keepAliveMs = 10_000
+/** A new connection prepares the statements that are frequent by then. */
+const maxLifetimeSeconds = 1_800
 /** A transaction that waits for its process this long is rolled back, because it blocks others. */
 const idleInTransactionMs = 30_000
 
@@ -92,14 +96,21 @@ interface HostClient extends Client {
   readonly generation: number
   /** Closes the connection without telling the server. */
   destroy(): void
+  /** Counts a use of a statement. Returns the name to prepare it under, if any. */
+  nameOf(text: string): string | undefined
 }
 
+/** Returns the name under which a connection of a pool prepares the statement, if any. */
+export const statementName = (client: PoolClient, text: string): string | undefined =>
+  (client as unknown as Partial<HostClient>).nameOf?.(text)
+
 /** Returns the class of connections to the hosts, in the form that a pool takes. */
-function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
+function hostClients(hosts: Hosts, names: StatementNames | null): new (config: ClientConfig) => HostClient {
   return class extends driver().Client implements HostClient {
     readonly generation = hosts.generation
     // Private, because the log may show an error with its connection, and the URL has a password.
     readonly #url = hosts.url
+    readonly #prepared = new Set<string>()
 
     constructor(config: ClientConfig) {
       super({ ...config, connectionString: hosts.url })
@@ -109,6 +120,10 @@ function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
 
     get url(): string {
       return this.#url
+    }
+
+    nameOf(text: string): string | undefined {
+      return names?.use(text, this.#prepared)
     }
 
     destroy(): void {
@@ -143,11 +158,11 @@ function hostClients(hosts: Hosts): new (config: ClientConfig) => HostClient {
 /** Calls `connect` again after a failure that made the next host the present one. */
 async function onSomeHost<T>(hosts: Hosts, connect: () => Promise<T>): Promise<T> {
   for (let left = hosts.count - 1; ; left--) {
-    const { generation } = hosts
+    const { url } = hosts
     try {
       return await connect()
     } catch (error) {
-      if (left <= 0 || hosts.generation === generation) throw error
+      if (left <= 0 || hosts.url === url) throw error
     }
   }
 }
@@ -157,7 +172,7 @@ export async function connectAlone(
   config: ClientConfig & { connectionString: string },
   hosts = new Hosts(config.connectionString),
 ): Promise<Client> {
-  const Connection = hostClients(hosts)
+  const Connection = hostClients(hosts, null)
   return onSomeHost(hosts, () => new Connection(config).connect())
 }
 
@@ -171,8 +186,9 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   const hosts = new Hosts(url, accepts)
   const common: PoolConfig & { connectionString: string } = {
     connectionString: url,
-    Client: hostClients(hosts) as unknown as new () => HostClient,
+    Client: hostClients(hosts, isPooled ? null : new StatementNames()) as unknown as new () => HostClient,
     max,
+    maxLifetimeSeconds,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'accord',
     keepAlive: true,
@@ -207,7 +223,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     pool.on('remove', (client) => open.delete(client as unknown as HostClient))
   }
 
-  /** Closes connections of the pool that were opened before the host changed. */
+  /** Closes connections of the pool that are of an earlier generation. */
   async function takeCurrent(pool: Pool): Promise<PoolClient> {
     for (;;) {
       const client = await pool.connect()

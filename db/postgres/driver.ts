@@ -19,10 +19,11 @@ import {
 } from 'kysely'
 import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
-import { type Pools, roleQuery } from './connection.ts'
+import { type Pools, roleQuery, statementName } from './connection.ts'
 import {
   asLost,
   endsConnection,
+  isStalePlan,
   leavesCommitUnknown,
   mustRunAgain,
   StandbyError,
@@ -61,7 +62,9 @@ async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): 
   let result: PgResult
   try {
     // Only a query without parameters may hold several statements.
-    result = await (parameters.length === 0 ? client.query(text) : client.query(text, parameters.map(storable)))
+    result = await (parameters.length === 0
+      ? client.query(text)
+      : client.query({ name: statementName(client, text), text, values: parameters.map(storable) }))
   } catch (error) {
     throw asLost(error)
   }
@@ -71,8 +74,14 @@ async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): 
 }
 
 /** Runs one read on a connection of the pool that only reads. */
-export const readOnce = <R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> =>
-  withReader(pools, (client) => run<R>(client, query))
+export async function readOnce<R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> {
+  try {
+    return await withReader(pools, (client) => run<R>(client, query))
+  } catch (error) {
+    if (!isStalePlan(error)) throw error
+    return withReader(pools, (client) => run<R>(client, query))
+  }
+}
 
 async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pools.take('read')

@@ -51,8 +51,16 @@ export function sqlStateOf(error: unknown): string {
 export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505'
 export const isForeignKeyViolation = (error: unknown): boolean => ['23503', '23001'].includes(sqlStateOf(error))
 
-/** A serialization failure or a deadlock: the same transaction can succeed when it runs again. */
-export const mustRunAgain = (error: unknown): boolean => ['40001', '40P01'].includes(sqlStateOf(error))
+/** A migration has changed the columns of a prepared statement since its connection planned it. */
+export const isStalePlan = (error: unknown): boolean =>
+  sqlStateOf(error) === unsupportedFeature && (error as { routine?: string }).routine === 'RevalidateCachedQuery'
+
+/**
+ * A serialization failure, a deadlock or a stale plan: the same transaction can succeed when it
+ * runs again.
+ */
+export const mustRunAgain = (error: unknown): boolean =>
+  ['40001', '40P01'].includes(sqlStateOf(error)) || isStalePlan(error)
 
 /** Classes of SQLSTATE, or whole states, and their meaning for a caller. */
 const faults: readonly [RegExp, StorageFault][] = [
@@ -81,9 +89,12 @@ export const leavesCommitUnknown = (error: unknown): boolean => {
   return state === '' || lostStates.test(state)
 }
 
-/** The connection must not return to its pool: it is lost, or its server is a standby. */
+/**
+ * The connection must not return to its pool: it is lost, its server is a standby, or its prepared
+ * statements are stale.
+ */
 export const endsConnection = (error: unknown): boolean =>
-  leavesCommitUnknown(error) || ['25P03', '25006'].includes(sqlStateOf(error))
+  leavesCommitUnknown(error) || ['25P03', '25006'].includes(sqlStateOf(error)) || isStalePlan(error)
 
 /**
  * Turns an error without an SQLSTATE into `ConnectionLostError`. RangeError and TypeError come from

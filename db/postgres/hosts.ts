@@ -24,8 +24,8 @@ export const withRole = (url: string): string =>
     : `${url}${url.includes('?') ? '&' : '?'}target_session_attrs=read-write`
 
 /**
- * The hosts of a URL in their order. Connections go to one of them until it fails; then the next
- * one is tried, and the first one after the last.
+ * The hosts of a URL in their order. New connections go to one of them until it fails; then the
+ * next one is tried, and the first one after the last.
  */
 export class Hosts {
   readonly #urls: readonly string[]
@@ -59,14 +59,15 @@ export class Hosts {
     return this.#generation
   }
 
-  /** Called when a connection to the URL failed. */
+  /**
+   * Called when a new connection to the URL failed. Connections that are open stay in use, because
+   * one slow connection says little about them.
+   */
   leave(url: string): void {
-    if (this.count === 1 || url !== this.url) return
-    this.#index = (this.#index + 1) % this.count
-    this.renew()
+    if (url === this.url) this.#index = (this.#index + 1) % this.count
   }
 
-  /** Called when the server turned out to be a standby: its other connections are of no use. */
+  /** Called when the server is a standby or no longer answers: its connections are of no use. */
   renew(): void {
     this.#generation += 1
   }

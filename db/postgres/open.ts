@@ -159,8 +159,8 @@ class PostgresStore implements Store {
   }
 
   snapshot = async ({ onReplica = false }: SnapshotOptions = {}): Promise<DatabaseSnapshot> => {
-    const replica = onReplica ? await this.#replica?.connect() : null
-    const snapshot = await openPostgresSnapshot(replica ?? (await this.#pools.connect()))
+    const ofReplica = onReplica ? await this.#snapshotOfReplica() : null
+    const snapshot = ofReplica ?? (await openPostgresSnapshot(await this.#pools.connect()))
     const tracked = {
       ...snapshot,
       close: () => {
@@ -170,6 +170,18 @@ class PostgresStore implements Store {
     }
     this.#snapshots.add(tracked)
     return tracked
+  }
+
+  /** Returns null when the replica is behind or fails. */
+  async #snapshotOfReplica(): Promise<DatabaseSnapshot | null> {
+    const client = await this.#replica?.connect()
+    if (!client) return null
+    try {
+      return await openPostgresSnapshot(client)
+    } catch (error) {
+      if (postgresStorageFault(error) === null) throw error
+      return null
+    }
   }
 
   close = async (): Promise<void> => {

@@ -8,7 +8,7 @@ import type { ReplicaState } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
 import { openPools, type PoolOptions, type Pools } from './connection.ts'
 import { kyselyOnClient, readOnce } from './driver.ts'
-import { mustRunAgain, postgresStorageFault } from './errors.ts'
+import { mustRunAgain, postgresStorageFault, StandbyError } from './errors.ts'
 import { endClient } from './snapshot.ts'
 
 /** A read waits this long for the replica, and then goes to the primary. */
@@ -20,7 +20,11 @@ const maxSilenceMs = 1_000
 const restMs = 5_000
 
 /** Counts commits that are not yet on the disk too, because their callers may have an answer. */
-const positionOfPrimary = { sql: 'select pg_current_wal_insert_lsn()::text as position', parameters: [] }
+const positionOfPrimary = {
+  // The function fails on a standby.
+  sql: 'select case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end as position',
+  parameters: [],
+}
 /** A server that was promoted has commits that the primary lacks, so it is never current. */
 const currentQuery = `
   select coalesce(pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $1::pg_lsn, false) as "isCurrent"`
@@ -87,8 +91,10 @@ export class Replica {
 
   async #take(source: Source): Promise<{ client: PoolClient | null; state: ReplicaState }> {
     if (performance.now() < this.#restsUntil) return { client: null, state: 'unreachable' }
-    const { rows } = await readOnce<{ position: string }>(this.#primary, positionOfPrimary)
-    const taking = this.#takeAt(source, rows[0]?.position ?? '')
+    const { rows } = await readOnce<{ position: string | null }>(this.#primary, positionOfPrimary)
+    const position = rows[0]?.position ?? null
+    if (position === null) throw new StandbyError()
+    const taking = this.#takeAt(source, position)
     const taken = await Promise.race([taking, sleep(maxSilenceMs, null, { ref: false })])
     if (taken !== null) return taken
     // A connection that answers later goes back unused.

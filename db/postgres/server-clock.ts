@@ -16,11 +16,17 @@ export interface ServerClock {
 const intervalMs = 10_000
 /** A slower answer says too little about the moment at which the server read its clock. */
 const maxRoundTripMs = 2_000
+/** A larger difference between the two clocks of this process means that one was set. */
+const minStepMs = 100
+
+/** Changes only when the clock of this process is set. */
+const startOfProcessMs = (): number => Date.now() - performance.now()
 
 const currentTime = { sql: 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms', parameters: [] }
 
 export function createServerClock(pools: Pools): ServerClock {
   let offsetMs = 0
+  let localStartMs = startOfProcessMs()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
@@ -32,7 +38,15 @@ export function createServerClock(pools: Pools): ServerClock {
     if (rows[0] === undefined || roundTripMs < 0 || roundTripMs > maxRoundTripMs) return
     const found = Math.round(rows[0].ms - before - roundTripMs / 2)
     // A smaller difference may be an error of the measurement.
-    if (Math.abs(found - offsetMs) > roundTripMs + 1) offsetMs = found
+    if (Math.abs(found - currentOffsetMs()) <= roundTripMs + 1) return
+    offsetMs = found
+    localStartMs = startOfProcessMs()
+  }
+
+  /** The clock of this process may have been set since the server was asked. */
+  function currentOffsetMs(): number {
+    const stepMs = Math.round(startOfProcessMs() - localStartMs)
+    return Math.abs(stepMs) < minStepMs ? offsetMs : offsetMs - stepMs
   }
 
   async function synchronize(): Promise<void> {
@@ -43,7 +57,7 @@ export function createServerClock(pools: Pools): ServerClock {
   }
 
   return {
-    offsetMs: () => offsetMs,
+    offsetMs: currentOffsetMs,
     synchronize,
     close: () => {
       isClosed = true

@@ -1,4 +1,4 @@
-// Retries background work while the database is locked or its disk is full or failing. Such a
+// Retries background work while the database or the storage of files cannot be used. Such a
 // storage fault does not count as a failed attempt and is logged at most once a minute.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { storageFaultOf } from '../../db/storage-errors.ts'
@@ -35,7 +35,7 @@ export function createStorageRetry({ log, clock }: Services, isOver: () => boole
       (now - loggedAt >= logIntervalMs || now < loggedAt)
     ) {
       loggedAt = now
-      log.error({ err: error, fault }, 'The database cannot be written at the moment; background work waits.')
+      log.error({ err: error, fault }, 'Storage cannot be used at the moment; background work waits.')
     }
     // Damage does not pass. A job that meets damage must fail, so that it does not block all other
     // jobs.

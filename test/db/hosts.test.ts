@@ -14,13 +14,20 @@ describe('the hosts of a URL', () => {
       'postgres://crm:a%2Cb@[::1]/crm?sslmode=require',
     ]
     expect([hosts.count, hosts.mustAcceptWrites, hosts.url]).toEqual([2, true, first])
-    const { generation } = hosts
     hosts.leave(first)
     hosts.leave(first)
     expect(hosts.url).toBe(second)
-    expect(hosts.generation).not.toBe(generation)
     hosts.leave(second)
     expect(hosts.url).toBe(first)
+  })
+
+  it('keep their open connections when a new one fails', () => {
+    const hosts = new Hosts(two)
+    const { generation } = hosts
+    hosts.leave(hosts.url)
+    expect(hosts.generation).toBe(generation)
+    hosts.renew()
+    expect(hosts.generation).not.toBe(generation)
   })
 
   it('must tell their role if there are several, or if the URL says so', () => {

@@ -77,8 +77,14 @@ const measured = /("duration_ms":)\d+/g
  * before depends on the turns of the event loop. Request ids of requests are compared as headers.
  */
 const requestIds = /("request_?[iI]d":)"[^"]*"/g
+/**
+ * The use of a token is written beside the request. A list of tokens shows the use by its own
+ * request or does not, depending on the turns of the event loop.
+ */
+const uses = /("last_used_(?:at|ip)":)(?:null|"[^"]*")/g
 /** Masks what depends on the machine. */
-export const comparable = (text: string): string => text.replaceAll(measured, '$1').replaceAll(requestIds, '$1')
+export const comparable = (text: string): string =>
+  text.replaceAll(measured, '$1').replaceAll(requestIds, '$1').replaceAll(uses, '$1')
 
 function bodyOf(operation: string | null, wanted: Wanted, { headers, bytes }: Reply): unknown {
   // The figures of a process: connections, statements, the size of the database.

@@ -38,7 +38,7 @@ async function process(
   ms: number,
   isSynchronized = true,
 ): Promise<{ clock: Clock; context: () => ReturnType<typeof systemContext> }> {
-  const store = openStore(server.store.url, { postgres: { max: 2 } })
+  const store = await ahead(ms, () => openStore(server.store.url, { postgres: { max: 2 } }))
   others.push(store)
   store.beforeGroupCommit(async () => undefined)
   if (isSynchronized) await ahead(ms, () => store.synchronizeClock())
@@ -58,6 +58,12 @@ const stateOf = async (): Promise<string | undefined> =>
 describe('a process whose clock is wrong', () => {
   it.each([-90_000, 61_000, 3_600_000])('by %s ms has the time of the database server', async (ms) => {
     const { clock } = await process(ms)
+    const [there, here] = [await ahead(ms, () => clock.now().getTime()), realNow()]
+    expect(Math.abs(there - here)).toBeLessThan(10_000)
+  })
+
+  it.each([-90_000, 90_000])('keeps that time when its own clock is set by %s ms', async (ms) => {
+    const { clock } = await process(0)
     const [there, here] = [await ahead(ms, () => clock.now().getTime()), realNow()]
     expect(Math.abs(there - here)).toBeLessThan(10_000)
   })

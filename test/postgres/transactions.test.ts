@@ -1,5 +1,6 @@
 // Transactions on PostgreSQL: conflicts run again and leave no trace, and lost connections are
 // answered with 503 until the server is back.
+import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
@@ -151,4 +152,33 @@ async function query(text: string) {
   } finally {
     await client.end()
   }
+}
+
+describe('a table that a migration changes while the server has prepared statements', () => {
+  it('is read and written on, with the answers of before', async () => {
+    const { body: created } = await createSource('First')
+    const id = (created as { data: { id: number } }).data.id
+    const rename = (name: string) => server.admin.put(`/sources/${id}`, { name })
+    const show = () => server.admin.get(`/sources/${id}`)
+    for (let times = 0; times < 5; times++) {
+      expect((await rename(`Before ${times}`)).status).toBe(200)
+      expect((await show()).status).toBe(200)
+    }
+    await sql`alter table lead_sources add column colour text`.execute(server.store.db)
+    for (let times = 0; times < 5; times++) {
+      const renamed = await rename(`After ${times}`)
+      expect(renamed.status, renamed.text).toBe(200)
+      const shown = await show()
+      expect([shown.status, (shown.body as { data: { name: string } }).data.name]).toEqual([200, `After ${times}`])
+    }
+    expect(await statementCount()).toBeGreaterThan(0)
+  })
+})
+
+/** The number of prepared statements of one connection. */
+async function statementCount(): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*) as count from pg_prepared_statements`.execute(
+    server.store.db,
+  )
+  return rows[0]?.count ?? 0
 }

@@ -36,6 +36,7 @@ const drafts = (): Promise<string[]> =>
   readdir(join(server.app.services.config.dataDir, 'files', 'tmp')).catch(() => [])
 const hashOf = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex')
 const keyOf = (bytes: string | Buffer): string => `crm/${hashOf(bytes).slice(0, 2)}/${hashOf(bytes)}`
+const trashKeyOf = (bytes: string): string => `crm/trash/${hashOf(bytes)}`
 const keys = (): string[] => [...s3.objects.keys()].sort()
 
 async function upload(name: string, content: string | Buffer, headers: Record<string, string> = {}) {
@@ -62,21 +63,21 @@ describe('an upload', () => {
     expect(s3.requests).toEqual([`PUT ${keyOf('the plan')}`, `HEAD ${keyOf('the plan')}`])
   })
 
-  it('leaves nothing when the request is refused, tried, or vetoed', async () => {
+  it('leaves nothing but trash when the request is refused, tried, or vetoed', async () => {
     expect((await upload('empty.txt', '')).status).toBe(422)
     expect((await upload('try.txt', 'tried', { 'accord-dry-run': 'true' })).status).toBe(200)
     server.app.services.config.uploadUserLimitMb = 0
     expect((await upload('more.txt', 'over the quota')).status).toBe(413)
     server.app.services.config.uploadUserLimitMb = 100
-    expect(keys()).toEqual([])
+    expect(keys().filter((key) => !key.startsWith('crm/trash/'))).toEqual([])
   })
 
-  it('shares bytes with others, and removes them with the last file', async () => {
+  it('shares bytes with others, and moves them to the trash with the last file', async () => {
     const [one, other] = [await upload('one.txt', 'shared'), await upload('other.txt', 'shared')]
     await server.admin.delete(`/files/${one.body.data.id}`)
     expect(keys()).toEqual([keyOf('shared')])
     await server.admin.delete(`/files/${other.body.data.id}`)
-    expect(keys()).toEqual([])
+    expect(keys()).toEqual([trashKeyOf('shared')])
   })
 
   it('on one server can be read on another server', async () => {

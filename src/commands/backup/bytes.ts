@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../../db/disk.ts'
 import { readAll } from '../../kernel/files/download.ts'
 import { type FileStore, placeOf } from '../../kernel/files/file-store.ts'
+import { FileStorageError } from '../../kernel/files/s3-client.ts'
 import type { FileChecksum } from './manifest.ts'
 
 export const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.code === 'ENOENT'
@@ -76,7 +77,8 @@ export function collect(files: Pick<FileStore, 'find'>, to: string): Collection 
             continue
           }
         } catch (error) {
-          if (!isMissing(error)) throw error
+          // The clean-up may move a file to the trash after `find`.
+          if (!isMissing(error) && !(error instanceof FileStorageError && error.isMissing)) throw error
         }
         rmSync(place, { force: true })
         missing.push(sha256)

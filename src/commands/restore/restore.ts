@@ -46,6 +46,11 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   report(options, { ...factsOf(from, manifest), restored: true, aside, pending_migrations: due, remarks: found }, [
     `${describe(manifest)}\nRestored into ${config.dataDir}${config.filesUrl === null ? '' : ` and ${openFiles(config).place}`} in ${(elapsedMs() / 1000).toFixed(1)} s.`,
     ...(aside === null ? [] : [`The former data are in ${aside}; delete them when you no longer need them.`]),
+    ...(config.filesUrl === null
+      ? []
+      : [
+          'The files of the former data stay in the bucket. A week after the server has started, its clean-up deletes those without a record. Copy the bucket first if you may go back.',
+        ]),
     ...found,
     ...consequences,
     due.length > 0 ? 'Then run: accord migrate, and: accord start' : 'Serve it with: accord start',

@@ -52,9 +52,8 @@ const operation = (channel: string, summary: string): object => ({
   summary,
 })
 
-/** Returns the AsyncAPI document of a served contract. `baseUrl` is the address of this server. */
-export function asyncApiOf(document: ServedDocument, baseUrl: string): object {
-  const { protocol, host } = new URL(baseUrl)
+/** Returns the AsyncAPI document of a served contract. */
+export function asyncApiOf(document: ServedDocument, { host, protocol }: { host: string; protocol: string }): object {
   const [hooks, entries] = [webhookMessages(document), feedMessages(document)]
   return {
     asyncapi: '3.0.0',
@@ -69,7 +68,7 @@ export function asyncApiOf(document: ServedDocument, baseUrl: string): object {
     },
     defaultContentType: 'application/json',
     servers: {
-      api: { host, protocol: protocol.replace(':', ''), description: 'This server. Clients open streams here.' },
+      api: { host, protocol, description: 'This server. Clients open streams here.' },
       receiver: {
         host: '{host}',
         protocol: 'https',

@@ -21,8 +21,15 @@ const maxCachedBytes = 4 * 1024 * 1024
 
 const linksetType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 
+/**
+ * They stand for the address of this server in a rendered document. Rendering it for each address
+ * that clients send in `Host` would let a stranger keep the server busy. Brackets make YAML quote
+ * them, and so the address.
+ */
+const marks = { baseUrl: '[base-url]', host: '[host]', protocol: '[protocol]' }
+
 interface Rendered {
-  bytes: Buffer
+  text: string
   etag: string
 }
 
@@ -32,9 +39,8 @@ export function registerDiscovery(
 ): void {
   const cache = new LRUCache<string, Rendered>({
     maxSize: maxCachedBytes,
-    sizeCalculation: ({ bytes }) => bytes.length + 1,
+    sizeCalculation: ({ text }) => text.length + 1,
   })
-  const baseUrl = (request: FastifyRequest): string => baseUrlOf(config, request)
 
   // A reader asks for many pages in a row. The parsed contract takes ten times the memory of its
   // text, so it stays only until the next collection of garbage.
@@ -55,9 +61,8 @@ export function registerDiscovery(
     const key = `${contract.etag} ${name}`
     const known = cache.get(key)
     if (known) return known
-    const made = await render(parse(contract))
-    const bytes = Buffer.from(made)
-    const fresh = { bytes, etag: textTag(bytes.toString()) }
+    const text = String(await render(parse(contract)))
+    const fresh = { text, etag: textTag(text) }
     cache.set(key, fresh)
     return fresh
   }
@@ -70,27 +75,17 @@ export function registerDiscovery(
   ): void => {
     http.get(routeOf({ path, ...fact }), async (request, reply) => {
       const contract = await served(request)
-      const { bytes, etag } = await rendered(contract, nameOf(request), (document) => render(document, request))
-      return sendDocument(request, reply, { bytes: async () => bytes, etag, type })
+      const found = await rendered(contract, nameOf(request), (document) => render(document, request))
+      const text = withBaseUrl(found.text, baseUrlOf(config, request))
+      const etag = text === found.text ? found.etag : textTag(text)
+      return sendDocument(request, reply, { bytes: async () => Buffer.from(text), etag, type })
     })
   }
 
-  const asyncApi = (document: ServedDocument, request: FastifyRequest): string =>
-    JSON.stringify(asyncApiOf(document, baseUrl(request)))
-  const perHost = (request: FastifyRequest): string => `${request.routeOptions.url} ${baseUrl(request)}`
-  serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi, perHost)
-  serve(
-    operations.getAsyncapiYaml,
-    'application/yaml; charset=utf-8',
-    (document, request) => toYamlInWorker(asyncApi(document, request)),
-    perHost,
-  )
-  serve(
-    operations.getApiCatalog,
-    linksetType,
-    (_document, request) => JSON.stringify(catalogOf(baseUrl(request))),
-    perHost,
-  )
+  const asyncApi = (document: ServedDocument): string => JSON.stringify(asyncApiOf(document, marks))
+  serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi)
+  serve(operations.getAsyncapiYaml, 'application/yaml; charset=utf-8', (document) => toYamlInWorker(asyncApi(document)))
+  serve(operations.getApiCatalog, linksetType, () => JSON.stringify(catalogOf(marks.baseUrl)))
   serve(operations.getLlmsText, 'text/plain; charset=utf-8', llmsText)
   const idOf = ({ params }: FastifyRequest): string => (params as { operationId: string }).operationId
   serve(
@@ -103,6 +98,15 @@ export function registerDiscovery(
     },
     idOf,
   )
+}
+
+/** Replaces the marks by the address of this server. */
+function withBaseUrl(text: string, baseUrl: string): string {
+  const { host, protocol } = new URL(baseUrl)
+  return text
+    .replaceAll(marks.baseUrl, baseUrl)
+    .replaceAll(marks.host, host)
+    .replaceAll(marks.protocol, protocol.slice(0, -1))
 }
 
 /** Returns the API catalog as a linkset (RFC 9264). */

@@ -52,8 +52,11 @@ export interface FileStore {
   discard(upload: Upload): Promise<void>
   /** Returns the bytes with this hash, or null when they are not stored. Looks in the trash too. */
   find(sha256: string): Promise<StoredFile | null>
-  /** Must run in a transaction that runs alone, because another one may just keep equal bytes. */
-  remove(sha256: string): Promise<void>
+  /**
+   * Must run in a transaction that runs alone, because another one may just keep equal bytes. Null
+   * for a bucket: it may apply a deletion late, and no transaction may wait for a network.
+   */
+  readonly remove: ((sha256: string) => Promise<void>) | null
   /** Returns the number of stored files. */
   count(): Promise<number>
   /**

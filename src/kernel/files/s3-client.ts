@@ -52,6 +52,13 @@ export interface ObjectStorage {
 export class FileStorageError extends Error {
   /** `storageFaultOf` recognizes the code. */
   readonly code = 'ERR_FILE_STORAGE'
+  /** Whether the storage has no such object. */
+  readonly isMissing: boolean
+
+  constructor(message: string, isMissing = false) {
+    super(message)
+    this.isMissing = isMissing
+  }
 }
 
 const connectMs = 3_000
@@ -216,9 +223,11 @@ class Bucket implements ObjectStorage {
 /** Returns null when there is no such object. A missing bucket is an error, where S3 says so. */
 const unlessMissing = <T>(work: () => Promise<T>): Promise<T | null> =>
   work().catch((error: unknown) => {
-    if (/^(NotFound|NoSuchKey)$/.test((error as Error).name)) return null
+    if (isMissingObject(error)) return null
     throw error
   })
+
+const isMissingObject = (error: unknown): boolean => /^(NotFound|NoSuchKey)$/.test((error as Error).name)
 
 async function open({
   endpoint,
@@ -264,5 +273,6 @@ function asStorageError(url: string, error: unknown): FileStorageError {
   const status = $metadata?.httpStatusCode
   // The name of a network error says less than its code.
   const what = name === 'Error' && code !== undefined ? code : name === 'AbortError' ? 'TimeoutError' : name
-  return new FileStorageError(`The file storage ${url} failed: ${what}${status === undefined ? '' : ` (${status})`}`)
+  const text = `The file storage ${url} failed: ${what}${status === undefined ? '' : ` (${status})`}`
+  return new FileStorageError(text, isMissingObject(error))
 }

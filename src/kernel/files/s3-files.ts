@@ -60,7 +60,7 @@ export function s3Files(objects: ObjectStorage, folder: string, assertPlace = ()
       return trashed && { size: trashed.size, isInTrash: true, read: read(trashKeyOf(sha256)) }
     },
 
-    remove: (sha256) => objects.remove(keyOf(sha256)),
+    remove: null,
 
     async count() {
       let count = 0

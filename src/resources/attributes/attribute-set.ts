@@ -3,7 +3,7 @@
 import { runCompiled } from '../../../db/compiled-queries.ts'
 import type { Db, Store } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
-import { oncePerBatch, untilNextCommit } from '../../kernel/query/statement-cache.ts'
+import { untilNextCommit } from '../../kernel/query/statement-cache.ts'
 import type { UnitOfWork } from '../../kernel/write/write.ts'
 import type { LookupType } from './lookups.ts'
 
@@ -67,6 +67,8 @@ const cachedSets = new WeakMap<Db, AttributeSet>()
  * not be cached.
  */
 const changingUnits = new WeakSet<UnitOfWork>()
+/** The sets that transactions have read. No other writer changes what a transaction reads. */
+const setsOfUnits = new WeakMap<UnitOfWork, Promise<AttributeSet>>()
 
 /**
  * Marks the transaction as one that changes attributes. Every write of an attribute must call this
@@ -83,9 +85,12 @@ export async function attributeSet(ctx: Context): Promise<AttributeSet> {
     return db === store.db
       ? untilNextCommit(store, store, 'attributes', () => committedAttributeSet(store))
       : committedAttributeSet(store, db)
-  return changingUnits.has(unit)
-    ? load(db, '')
-    : oncePerBatch(ctx, 'attributes', () => committedAttributeSet(store, db))
+  if (changingUnits.has(unit)) return load(db, '')
+  const known = setsOfUnits.get(unit)
+  if (known) return known
+  const set = committedAttributeSet(store, db)
+  setsOfUnits.set(unit, set)
+  return set
 }
 
 /** Returns the committed attribute set. Uses the cached set if its mark is current. */

@@ -159,30 +159,29 @@ async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
 /**
  * Removes the bytes to which no file row refers. Returns the number of removed files. The function
  * uses its own transaction, alone, so that no row can be added meanwhile. A rollback of the
- * caller's transaction could restore a deleted row, but not the removed bytes.
+ * caller's transaction could restore a deleted row, but not the removed bytes. Bytes in a bucket
+ * are moved to its trash.
  */
-export const sweepFiles = (ctx: Context, sha256s: readonly string[]): Promise<number> =>
-  forUnused(ctx, sha256s, ctx.services.files.remove, { isAlone: true })
+export async function sweepFiles(ctx: Context, sha256s: readonly string[]): Promise<number> {
+  const { remove } = ctx.services.files
+  if (remove === null || sha256s.length === 0) return trashUnused(ctx, sha256s)
+  const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, keyed: null }
+  const sweep = async ({ db }: Context): Promise<number> => {
+    const unused = await filterUnused(db, sha256s)
+    await Promise.all(unused.map(remove))
+    return unused.length
+  }
+  return longTransaction(own, sweep, { isAlone: true })
+}
 
 /**
  * Moves the bytes to which no file row refers to the trash. Other writers may run meanwhile: `find`
  * looks in the trash too, and the next clean-up restores bytes that got a row.
  */
-const trashUnused = (ctx: Context, sha256s: readonly string[]): Promise<number> =>
-  forUnused(ctx, sha256s, (sha256) => ctx.services.files.moveToTrash(sha256, ctx.time), {})
-
-async function forUnused(
-  ctx: Context,
-  sha256s: readonly string[],
-  work: (sha256: string) => Promise<void>,
-  options: { isAlone?: boolean },
-): Promise<number> {
-  if (sha256s.length === 0) return 0
-  const own = { ...ctx, db: ctx.services.store.db, unit: null, dryRun: false, keyed: null }
-  const remove = async ({ db }: Context): Promise<number> => {
-    const unused = await filterUnused(db, sha256s)
-    await Promise.all(unused.map(work))
-    return unused.length
-  }
-  return longTransaction(own, remove, options)
+async function trashUnused({ services, time }: Context, sha256s: readonly string[]): Promise<number> {
+  const unused = await filterUnused(services.store.db, sha256s)
+  // All moves end before the first error is thrown, so that none goes on unseen.
+  const moves = await Promise.allSettled(unused.map((sha256) => services.files.moveToTrash(sha256, time)))
+  for (const move of moves) if (move.status === 'rejected') throw move.reason
+  return unused.length
 }

@@ -4,6 +4,8 @@
 import { byId, copy } from './dom.js'
 
 const tokenKey = 'accord-token'
+/** Set while the token is one that this page has created, and not one that was pasted. */
+const createdKey = 'accord-token-created'
 const cookieKey = 'accord-cookie-of'
 
 export const token = () => sessionStorage.getItem(tokenKey)
@@ -36,9 +38,10 @@ export function prepareRequest(request) {
   return request
 }
 
-/** @param {string} method @param {string} path @param {object} [body] */
-async function call(method, path, body) {
-  const headers = { accept: 'application/json', 'content-type': 'application/json', 'x-xsrf-token': csrfToken() }
+/** @param {string} method @param {string} path @param {object} [body] @param {string} [bearer] */
+async function call(method, path, body, bearer) {
+  const identity = bearer === undefined ? { 'x-xsrf-token': csrfToken() } : { authorization: `Bearer ${bearer}` }
+  const headers = { accept: 'application/json', 'content-type': 'application/json', ...identity }
   const response = await fetch(path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
   const reply = response.status === 204 ? {} : await response.json()
   if (!response.ok) throw new Error(reply.detail ?? reply.message)
@@ -76,6 +79,7 @@ async function signIn(email, password, kind) {
   if (kind === 'token') {
     const { data } = await call('POST', '/api/admin/login', { email, password, device_name: 'Documentation' })
     sessionStorage.setItem(tokenKey, data.token)
+    sessionStorage.setItem(createdKey, 'yes')
     sessionStorage.removeItem(cookieKey)
     return
   }
@@ -84,12 +88,16 @@ async function signIn(email, password, kind) {
   sessionStorage.setItem(cookieKey, data.name)
 }
 
-/** Ends the session. A token stays valid, because it may have been pasted from another program. */
+/**
+ * Ends the session, and revokes a token that this page has created. A pasted token stays valid,
+ * because another program may use it.
+ */
 async function signOut() {
-  const wasByCookie = isByCookie()
-  sessionStorage.removeItem(tokenKey)
-  sessionStorage.removeItem(cookieKey)
+  const [wasByCookie, ofToken] = [isByCookie(), token()]
+  const wasCreated = sessionStorage.getItem(createdKey) !== null
+  for (const key of [tokenKey, createdKey, cookieKey]) sessionStorage.removeItem(key)
   if (wasByCookie) await call('DELETE', '/api/admin/session')
+  else if (wasCreated && ofToken !== null) await call('POST', '/api/admin/logout', undefined, ofToken)
 }
 
 /** Runs the work of a form, and shows its error. @param {() => unknown} work */
@@ -123,6 +131,7 @@ export function startSession() {
   byId('token-form').addEventListener('submit', (/** @type {SubmitEvent} */ event) => {
     event.preventDefault()
     sessionStorage.setItem(tokenKey, byId('token').value.trim())
+    sessionStorage.removeItem(createdKey)
     byId('token').value = ''
     update()
     dialog.close()
