@@ -11,6 +11,8 @@ import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { type LogSink, logging, requestId, type TrackRequest, trackRequests } from './http/access-log.ts'
+import { registerCompatV1 } from './http/compat-v1/compat-v1.ts'
+import type { CustomTypes } from './http/compat-v1/values.ts'
 import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
 import { registerDocs } from './http/docs/docs.ts'
@@ -40,7 +42,7 @@ import { createEmitter, type Emitter } from './kernel/write/events.ts'
 import { deleteHooks, registerListeners } from './listeners.ts'
 import { createMailer, type Mailer } from './mail/outbound.ts'
 import { examiners, handlers, publicGuards, recordGuards, resources, searchIndex, sights } from './operations.ts'
-import { committedAttributeSet } from './resources/attributes/attribute-set.ts'
+import { committedAttributeSet, type EntityType } from './resources/attributes/attribute-set.ts'
 import { fieldLabels } from './resources/attributes/field-labels.ts'
 import { withCustomAttributes } from './resources/attributes/served-contract.ts'
 import { endStreams } from './resources/events/streams.ts'
@@ -130,6 +132,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   await compressReplies(http)
   registerRoutes(http, backend)
+  if (config.compatV1)
+    await registerCompatV1(http, { backend, services, customTypes: () => customTypes(options.store) })
   http.setNotFoundHandler(refuseUnknownPath)
   registerHome(http, config)
   await registerDocs(http, { config, services, published: options.published, served: servedContract(options) })
@@ -220,6 +224,18 @@ const servedContract = ({ published, store }: AppOptions): ReturnType<typeof ser
     const set = await committedAttributeSet(store)
     return { revision: set.mark, to: (document) => withCustomAttributes(document, set) }
   })
+
+/** Returns the types of the custom attributes that hold values. */
+async function customTypes(store: Store): Promise<CustomTypes> {
+  const { own } = await committedAttributeSet(store)
+  const known = new Map<string, ReadonlyMap<string, string>>()
+  return (entity) => {
+    const attributes = (own.get(entity as EntityType) ?? []).filter(({ type }) => type !== 'subheading')
+    const types = known.get(entity) ?? new Map(attributes.map(({ code, type }) => [code, type]))
+    known.set(entity, types)
+    return types
+  }
+}
 
 function portOf(http: FastifyInstance): number | undefined {
   const address = http.server.address()

@@ -318,6 +318,12 @@ const program = {
     meaning: 'off ignores unknown query parameters and body keys instead of refusing them.',
     parse: parsers.onOff,
   },
+  compatV1: {
+    name: 'ACCORD_COMPAT_V1',
+    default: 'off',
+    meaning: 'on also serves /api/v1 for clients of the REST API of Krayin CRM; src/http/compat-v1 says how.',
+    parse: parsers.onOff,
+  },
   worker: {
     name: 'ACCORD_WORKER',
     default: 'on',

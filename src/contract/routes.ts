@@ -52,7 +52,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       // The handler returns no promise. For a promise, Fastify would watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
-          .then((answer) => send(reply, answer))
+          .then((answer) => sendAnswer(reply, answer))
           .catch((error) => reply.send(error instanceof Error ? error : new Error(String(error)))),
     })
   }
@@ -104,13 +104,12 @@ async function answered(
   request: FastifyRequest,
   ageMs: number,
 ): Promise<Answered> {
-  const [path = '', query = ''] = split(request.url)
-  if (query.length > maxQueryLength) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
+  const { path, query } = queryOf(request.url)
   const call: Call = {
     operation: id,
     fact,
     method: request.method,
-    path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path,
+    path,
     headers: request.raw.headers,
     params: request.params as Record<string, string>,
     query,
@@ -121,6 +120,11 @@ async function answered(
   }
   if (call.stream && Number(request.raw.headers['content-length'] ?? 0) > (fact.maxFormBytes ?? 0))
     throw new Problem('payload_too_large')
+  return answerOf(backend, call)
+}
+
+/** Runs a call to its end. */
+export async function answerOf(backend: Backend, call: Call): Promise<Answered> {
   let answer: Answered | undefined
   try {
     answer = (await backend.handle(call)) as Answered
@@ -130,14 +134,20 @@ async function answered(
   }
 }
 
-function send(reply: FastifyReply, answer: Answered): void {
+export function sendAnswer(reply: FastifyReply, answer: Answered): void {
   reply.code(answer.status).headers(answer.headers)
   if (answer.cookies) reply.header('set-cookie', answer.cookies)
   if (answer.body === undefined) reply.send()
   else reply.type(answer.mediaType).send(answer.body)
 }
 
-function split(url: string): [string, string] {
+/**
+ * Splits a URL into its path, without a slash at the end, and its query. Throws 400 for a query
+ * that is too long.
+ */
+export function queryOf(url: string): { path: string; query: string } {
   const at = url.indexOf('?')
-  return at < 0 ? [url, ''] : [url.slice(0, at), url.slice(at + 1)]
+  const [path, query] = at < 0 ? [url, ''] : [url.slice(0, at), url.slice(at + 1)]
+  if (query.length > maxQueryLength) throw new Problem('malformed_request', 'The query string is longer than 8 KiB.')
+  return { path: path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path, query }
 }

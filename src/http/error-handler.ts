@@ -11,14 +11,28 @@ import { isValidHost } from './host-header.ts'
 
 export type AnswerError = (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) => void
 
+export interface ErrorReply {
+  status: number
+  headers?: Record<string, string>
+  type: string
+  body: string
+}
+
+/** Chooses the response to a problem. */
+export type PresentProblem = (problem: Problem, request: FastifyRequest) => ErrorReply
+
 /** Sends the detail of the problem to the caller, and logs its cause. */
-export function createErrorHandler(config: Config, clock: Clock): AnswerError {
+export function createErrorHandler(
+  config: Config,
+  clock: Clock,
+  present: PresentProblem = (problem, request) => problemReply(config, problem, request),
+): AnswerError {
   const isSaid = loggedRecently(clock)
   return (error, request, reply) => {
     const problem = toProblem(error)
     request.refusal = problem.code
     if (!isSaid(problem)) logCause(problem, request)
-    sendProblem(config, problem, request, reply)
+    sendProblem(present(problem, request), problem, request, reply)
   }
 }
 
@@ -27,7 +41,12 @@ export function refuseUnknownPath(): never {
   throw new Problem('not_found', 'There is nothing at this path.', { headers: { link: discoveryLinks } })
 }
 
-function sendProblem(config: Config, problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
+function sendProblem(
+  { status, headers = {}, type, body }: ErrorReply,
+  { more }: Problem,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   // A download that fails before its first byte has already set its headers. They do not fit the
   // problem document.
   for (const name of downloadHeaders) {
@@ -35,14 +54,18 @@ function sendProblem(config: Config, problem: Problem, request: FastifyRequest, 
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
   }
   reply
-    .code(problem.status)
-    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
-  if (wantsLoginPage(problem, request)) {
-    const page = loginPage(config)
-    reply.headers(page.headers).type('text/html; charset=utf-8').send(page.html)
-    return
-  }
-  reply.type(problemType).send(problemText(config, problem, request))
+    .code(status)
+    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...more.headers, ...headers })
+    .type(type)
+    .send(body)
+}
+
+function problemReply(config: Config, problem: Problem, request: FastifyRequest): ErrorReply {
+  const { status } = problem
+  if (!wantsLoginPage(problem, request))
+    return { status, type: problemType, body: problemText(config, problem, request) }
+  const { headers, html } = loginPage(config)
+  return { status, headers, type: 'text/html; charset=utf-8', body: html }
 }
 
 export const problemType = 'application/problem+json; charset=utf-8'

@@ -12,12 +12,23 @@ type Node = Map<string, Node | string>
 
 /** Throws 400 for a form that is too large, or that uses one field as both a value and a list. */
 export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
-  const fields = [...new URLSearchParams(text)]
+  return nestFields([...new URLSearchParams(text)], false)
+}
+
+/**
+ * Nests the fields of a form by their names. `keepsGaps` tells whether numeric keys with gaps stay
+ * keys of an object, because they may be ids; otherwise the gaps are closed. Throws like
+ * `readNested`.
+ */
+export function nestFields(
+  fields: readonly (readonly [name: string, value: string])[],
+  keepsGaps: boolean,
+): { value: Record<string, unknown>; found: Finding[] } {
   if (fields.length > maxFields) throw new Problem('malformed_request', `A form can have ${maxFields} fields at most.`)
   const root: Node = new Map()
   const found: Finding[] = []
   for (const [name, value] of fields) put(root, pathOf(name), value, found)
-  return { value: objectOf(root), found }
+  return { value: objectOf(root, keepsGaps), found }
 }
 
 /**
@@ -53,22 +64,29 @@ function put(root: Node, path: readonly string[], value: string, found: Finding[
   }
 }
 
-const readNode = (node: Node | string): unknown => {
+function readNode(node: Node | string, keepsGaps: boolean): unknown {
   if (typeof node === 'string') return node
   const keys = [...node.keys()]
-  if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node)
+  if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node, keepsGaps)
+  const sorted = keys.sort((one, other) => Number(one) - Number(other))
+  if (keepsGaps && sorted.some((key, index) => key !== String(index))) return objectOf(node, keepsGaps)
   // Entries are sorted by position. A web page that removes rows leaves gaps, which are closed
   // here.
-  return keys.sort((one, other) => Number(one) - Number(other)).map((key) => readNode(node.get(key) ?? ''))
+  return sorted.map((key) => readNode(node.get(key) ?? '', keepsGaps))
 }
 
 /**
  * Returns the node as an object. `__proto__` stays an ordinary key, so that the validator refuses
  * it.
  */
-function objectOf(node: Node): Record<string, unknown> {
+function objectOf(node: Node, keepsGaps: boolean): Record<string, unknown> {
   const object: Record<string, unknown> = {}
   for (const [key, each] of node)
-    Object.defineProperty(object, key, { value: readNode(each), enumerable: true, configurable: true, writable: true })
+    Object.defineProperty(object, key, {
+      value: readNode(each, keepsGaps),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
   return object
 }

@@ -1,0 +1,122 @@
+// The query of a list: paging, sorting, searches and filters of version 1 become those of the
+// contract. An unknown filter is ignored, and a filter that no record can pass gives an empty list.
+import type { OperationFact } from '../../contract/operations.gen.ts'
+import type { Row } from './rows.ts'
+import { type Fields, isFields, textOfField, type Vocabulary } from './values.ts'
+
+/** The largest page of the contract. `pagination=0` asks for one of this size. */
+const maxPageSize = 100
+const usualPageSize = 10
+
+/** Parameters of the contract that are not filters; version 1 has its own words for them. */
+const notFilters = 'page per_page sort cursor count include fields q custom_attributes'.split(' ')
+/** The parameters of version 1 that are not filters. */
+const listWords = 'limit pagination order search searchFields searchJoin orderBy sortedBy query with filter'.split(' ')
+const reserved = new Set([...notFilters, ...listWords])
+
+/** The name of a filter for an address or a number, in any spelling. */
+const address = /(?:^|[._])(?:(e-?mails?)|phones?|mobiles?|(?:contact|phone)_numbers?)(?:$|[._[])/i
+
+/** An id that no record has. */
+const unusedId = String(Number.MAX_SAFE_INTEGER)
+
+/** Returns whether the reply to a list has no links and no meta. */
+export const isUnpaged = (row: Row, sent: Fields): boolean =>
+  row.list === 'bare' || (row.list === 'page' && textOfField(sent.pagination) === '0')
+
+export function listQuery(row: Row, fact: OperationFact, sent: Fields, vocabulary: Vocabulary): URLSearchParams {
+  const { schemas } = vocabulary
+  const known = schemas.parameters(fact)
+  const query = new URLSearchParams(row.include === undefined ? {} : { include: row.include })
+  const isWhole = row.list === 'page' && isUnpaged(row, sent)
+  query.set('per_page', isWhole ? String(maxPageSize) : sizeOf(sent.limit, row.limit))
+  query.set('page', isWhole ? '1' : pageOf(sent.page))
+  const sort = sortOf(sent, schemas.sortKeys(fact))
+  if (sort !== undefined) query.set('sort', sort)
+  const { words, filters } = searchOf(sent, (name) => parameterOf(name, fact, vocabulary) !== undefined)
+  if (words.length > 0 && known.has('q')) query.set('q', words.join(' '))
+  for (const [name, value] of [...filtersOf(sent), ...filters]) {
+    const parameter = parameterOf(name, fact, vocabulary)
+    if (parameter === undefined && !address.test(name)) continue
+    if (parameter === undefined || value === '') return emptyListQuery(query, known)
+    query.set(parameter, value)
+  }
+  return query
+}
+
+/** Returns the query of a list without records; the same query when the list has no filter by id. */
+export function emptyListQuery(query: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
+  if (!known.has('id')) return query
+  const kept = [...query].filter(([name]) => name === 'page' || name === 'per_page')
+  return new URLSearchParams([...kept, ['id', unusedId]])
+}
+
+function sizeOf(limit: unknown, usual = usualPageSize): string {
+  const text = textOfField(limit)
+  return /^[1-9]\d{0,8}$/.test(text) ? String(Math.min(Number(text), maxPageSize)) : String(usual)
+}
+
+function pageOf(page: unknown): string {
+  const text = textOfField(page)
+  return /^[1-9]\d{0,8}$/.test(text) ? text : '1'
+}
+
+/** `sort` and `order` belong to lists, `orderBy` and `sortedBy` to searches. */
+function sortOf(sent: Fields, keys: ReadonlySet<string>): string | undefined {
+  const [sort, orderBy] = [textOfField(sent.sort), textOfField(sent.orderBy)]
+  const key = sort || orderBy
+  const direction = (sort ? textOfField(sent.order) || 'desc' : textOfField(sent.sortedBy) || 'asc').toLowerCase()
+  if (!keys.has(key)) return undefined
+  return direction === 'desc' ? `-${key}` : key
+}
+
+/** Returns the filters as text. A list of values becomes a comma list. */
+const filtersOf = (sent: Fields): [name: string, value: string][] =>
+  Object.entries(sent)
+    .flatMap(([name, value]): [string, unknown][] =>
+      isFields(value) ? Object.entries(value).map(([key, each]) => [`${name}[${key}]`, each]) : [[name, value]],
+    )
+    .filter(([name]) => !reserved.has(name))
+    .map(([name, value]) => [name, [value].flat().map(textOfField).join(',')])
+
+/** Returns the parameter of the contract for a filter; undefined when the list has no such filter. */
+function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }: Vocabulary): string | undefined {
+  const known = schemas.parameters(fact)
+  if (known.has(name)) return name
+  const entity = schemas.customEntity(fact)
+  if (entity !== undefined && customTypes(entity).has(name)) return `custom_attributes[${name}]`
+  const [found, mail] = address.exec(name) ?? []
+  const other = mail === undefined ? 'phone' : 'email'
+  return found !== undefined && known.has(other) ? other : undefined
+}
+
+/**
+ * Returns the words and filters of a search, such as `search=name:Ada;email:ada@example.com` with
+ * `searchFields=name:like;email:=`. A field without a filter, and a field with `like`, is searched
+ * for as words.
+ */
+function searchOf(sent: Fields, isFilter: (name: string) => boolean) {
+  const text = textOfField(sent.search) || textOfField(sent.query)
+  const operators = new Map(
+    partsOf(textOfField(sent.searchFields)).map((part): [string, string] => {
+      const [name = '', operator = '='] = part.split(':')
+      return [name, operator.toLowerCase()]
+    }),
+  )
+  const words = new Set<string>()
+  const filters: [name: string, value: string][] = []
+  for (const part of partsOf(text)) {
+    const [, own, rest] = /^([a-z_.]+):(.*)$/is.exec(part) ?? []
+    const name = own ?? (operators.size === 1 ? [...operators.keys()][0] : undefined)
+    const value = (rest ?? part).trim()
+    if (name !== undefined && (operators.get(name) ?? '=') === '=' && isFilter(name)) filters.push([name, value])
+    else if (value !== '') words.add(value)
+  }
+  return { words: [...words], filters }
+}
+
+const partsOf = (text: string): string[] =>
+  text
+    .split(';')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')

@@ -1,0 +1,108 @@
+// Rewrites canonical replies into the shapes of version 1: pages, records and errors.
+import type { OperationFact } from '../../contract/operations.gen.ts'
+import type { Problem, problemDocument } from '../../contract/output/problems.ts'
+import { isUnpaged } from './lists.ts'
+import type { Row } from './rows.ts'
+import { type Fields, isFields, toVersion1, type Vocabulary } from './values.ts'
+
+/** The facts that a reply depends on. */
+export interface Answering {
+  row: Row
+  /** The operation whose reply is rewritten: the last one of the row. */
+  fact: OperationFact
+  sent: Fields
+  /** The path and the query of the request of version 1. */
+  path: string
+  query: string
+  /** The reply of the row's first operation. */
+  first: Fields
+}
+
+/** Returns the body of a reply for the body of a canonical reply. */
+export function version1Body(reply: Fields, answering: Answering, vocabulary: Vocabulary): unknown {
+  const { row, fact, sent, first } = answering
+  const schema = vocabulary.schemas.reply(fact)
+  const converted = (schema ? toVersion1(reply, schema, vocabulary) : reply) as Fields
+  const listed = row.list ? pageOrList(converted, isUnpaged(row, sent), answering) : converted
+  const presented = row.present ? row.present(listed, first) : listed
+  // Version 1 has both places for the message of a reply without data.
+  const isMessage = isFields(presented) && presented.data === undefined && typeof presented.message === 'string'
+  return isMessage ? { data: { message: presented.message }, message: presented.message } : presented
+}
+
+interface Meta {
+  current_page: number
+  from: number | null
+  last_page: number
+  path: string
+  per_page: number
+  to: number | null
+  total: number
+}
+
+function pageOrList(page: Fields, isList: boolean, { fact, path, query }: Answering): Fields {
+  if (isList) return { data: page.data }
+  const { current_page, from, last_page, per_page, to, total, path: url } = page.meta as Meta
+  const base = url.slice(0, url.length - fact.path.length) + path
+  const urlOf = (number: number): string => {
+    const parameters = new URLSearchParams(query)
+    parameters.set('page', String(number))
+    return `${base}?${parameters}`
+  }
+  const prev = current_page > 1 ? urlOf(current_page - 1) : null
+  const next = current_page < last_page ? urlOf(current_page + 1) : null
+  const numbered = pagesShown(current_page, last_page).map((number) =>
+    number === null
+      ? { url: null, label: '...', active: false }
+      : { url: urlOf(number), label: String(number), active: number === current_page },
+  )
+  const links = [
+    { url: prev, label: '&laquo; Previous', active: false },
+    ...numbered,
+    { url: next, label: 'Next &raquo;', active: false },
+  ]
+  return {
+    data: page.data,
+    links: { first: urlOf(1), last: urlOf(last_page), prev, next },
+    meta: { current_page, from, last_page, links, path: base, per_page, to, total },
+  }
+}
+
+/** The number of pages that are shown on each side of the current one. */
+const onEachSide = 3
+
+/**
+ * Returns the numbers of the pages in `meta.links`, with null for a gap: all pages up to 13, else
+ * the first two, those around the current one, and the last two.
+ */
+export function pagesShown(current: number, last: number): (number | null)[] {
+  const span = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  if (last < onEachSide * 2 + 8) return span(1, last)
+  const edge = onEachSide + 4
+  const [start, end] = [span(1, 2), span(last - 1, last)]
+  if (current <= edge) return [...span(1, edge + onEachSide), null, ...end]
+  if (current > last - edge) return [...start, null, ...span(last - (edge + onEachSide - 1), last)]
+  return [...start, null, ...span(current - onEachSide, current + onEachSide), null, ...end]
+}
+
+/**
+ * Returns the status of an error. Version 1 answers a wrong password and a value that is taken with
+ * 422, and any other conflict with 400. A request whose idempotency key is in use stays a 409.
+ */
+export function version1Status({ code, status }: Problem): number {
+  if (code === 'invalid_credentials' || code === 'unique_violation') return 422
+  return status === 409 && code !== 'idempotency_in_flight' ? 400 : status
+}
+
+/** Returns the body of an error: its message and errors, with the code and the id for reports. */
+export function version1Error({
+  type: _type,
+  title: _title,
+  status: _status,
+  detail: _detail,
+  instance: _instance,
+  message,
+  ...others
+}: ReturnType<typeof problemDocument>): Fields {
+  return { message, ...others }
+}

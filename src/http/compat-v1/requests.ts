@@ -1,0 +1,94 @@
+// Rewrites a request of version 1 into the parts of a canonical request: path parameters, query
+// and body. uploads.ts reads the fields of a multipart form.
+import { parseJson } from '../../contract/input/body.ts'
+import { nestFields } from '../../contract/input/form-fields.ts'
+import type { OperationFact } from '../../contract/operations.gen.ts'
+import { Problem } from '../../contract/output/problems.ts'
+import { listQuery } from './lists.ts'
+import type { Row } from './rows.ts'
+import { type Fields, isFields, setField, textOfField, toCanonical, type Vocabulary } from './values.ts'
+
+export interface CanonicalParts {
+  params: Record<string, string>
+  query: string
+  body: Buffer | undefined
+  /** The path parameters that the request lacks, by their names in version 1. */
+  missing: string[]
+}
+
+/** Returns the fields of a query string. */
+export const queryFields = (query: string): Fields => nestFields([...new URLSearchParams(query)], true).value
+
+/**
+ * Returns the fields of a body that is not a multipart form. Throws 400 for an unreadable body, 422
+ * for a number that cannot be stored exactly, and 415 for another media type.
+ */
+export function bodyFields(body: Buffer | undefined, mediaType: string): Fields {
+  if (body === undefined || body.length === 0) return {}
+  const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
+  if (!isJson && mediaType !== 'application/x-www-form-urlencoded')
+    throw new Problem('unsupported_media_type', 'Send the body as JSON or as a form.')
+  const text = textOf(body)
+  if (!isJson) return nestFields([...new URLSearchParams(text)], true).value
+  const { value, inexact } = parseJson(text)
+  if (!isFields(value)) throw new Problem('malformed_json')
+  if (inexact.length === 0) return value
+  const errors = inexact.map((path) => [path.join('.'), ['Must be a number with at most 15 significant digits.']])
+  throw new Problem('validation_failed', undefined, { errors: Object.fromEntries(errors) })
+}
+
+function textOf(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch (cause) {
+    throw new Problem('malformed_json', 'The body is not valid UTF-8.', { cause })
+  }
+}
+
+/** Returns the canonical parts of a request. `sent` has the fields of path, query and body. */
+export function canonicalParts(row: Row, fact: OperationFact, sent: Fields, vocabulary: Vocabulary): CanonicalParts {
+  const fields = named(row, row.arrange?.(sent) ?? sent)
+  const params: Record<string, string> = {}
+  const missing: string[] = []
+  for (const [, name = ''] of fact.path.matchAll(/\{(\w+)\}/g)) {
+    const field = row.params?.[name] ?? name
+    const text = textOfField(fields[field])
+    if (text === '') missing.push(field)
+    params[name] = text
+  }
+  const query = row.list ? listQuery(row, fact, fields, vocabulary) : otherQuery(row, fact, fields, vocabulary)
+  const schema = vocabulary.schemas.body(fact)
+  const body = schema && Buffer.from(JSON.stringify(toCanonical(fields, schema, vocabulary) ?? {}))
+  return { params, query: query.toString(), body, missing }
+}
+
+/** Gives the fields of the body their canonical names. */
+function named({ rename = {}, files = {} }: Row, sent: Fields): Fields {
+  const fields: Fields = {}
+  for (const [key, value] of Object.entries(sent)) {
+    const file = Object.hasOwn(files, key) ? files[key] : undefined
+    const [first, ...others] = file === undefined ? [] : idsOfFiles(value)
+    if (file === undefined) setField(fields, (Object.hasOwn(rename, key) ? rename[key] : undefined) ?? key, value)
+    else if (first !== undefined) setField(fields, file, file.endsWith('_ids') ? [first, ...others] : first)
+  }
+  return fields
+}
+
+/**
+ * Returns the ids of files in a field. The field has the id of an upload, the object of a reply, or
+ * a list of them. The path of a file, which replies have, says nothing and is left out.
+ */
+const idsOfFiles = (value: unknown): number[] =>
+  [value]
+    .flat()
+    .map((each) => Number(isFields(each) ? each.id : each))
+    .filter((id) => Number.isSafeInteger(id) && id > 0)
+
+/** Returns the query of a request that is not for a list. */
+function otherQuery(row: Row, fact: OperationFact, fields: Fields, { schemas }: Vocabulary): URLSearchParams {
+  const query = new URLSearchParams(row.include === undefined ? {} : { include: row.include })
+  const known = schemas.parameters(fact)
+  for (const [name, field] of Object.entries(row.params ?? {}))
+    if (known.has(name)) query.set(name, textOfField(fields[field]))
+  return query
+}

@@ -1,0 +1,363 @@
+// The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row names
+// the canonical operation, and says where the parts of its request and reply come from.
+import type { OperationId } from '../../contract/types.ts'
+import { type Fields, isFields } from './values.ts'
+
+export type V1Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** A canonical request that follows the first one. */
+export interface FollowUp {
+  operation: OperationId
+  params?: Readonly<Record<string, unknown>>
+  query?: string
+  /** The reply of the first request is enough when the caller may not make this one. */
+  isOptional?: true
+  /** The bearer token of the request; that of the caller by default. */
+  token?: string
+  /** The request is repeated until its reply passes this test, at most for ten seconds. */
+  until?: (reply: Fields) => boolean
+}
+
+export interface Row {
+  readonly method: V1Method
+  /** The path below the base, such as `/leads/{id}`. A last `{name?}` may be absent. */
+  readonly path: string
+  readonly operation: OperationId
+  /**
+   * The canonical parameters of path and query whose field has another name in version 1. Any
+   * other path parameter is read from the field with its own name, in the path, query or body.
+   */
+  readonly params?: Readonly<Record<string, string>>
+  /** `page`: a list with links and meta. `bare`: a list without them. */
+  readonly list?: 'page' | 'bare'
+  /** The number of records without `limit`; 10 by default. */
+  readonly limit?: number
+  /** The records that replace their references in the reply. */
+  readonly include?: string | undefined
+  /** The canonical names of fields of the body. */
+  readonly rename?: Readonly<Record<string, string>>
+  /** The canonical names of fields with uploads, which become the ids of files. */
+  readonly files?: Readonly<Record<string, string>>
+  /** Arranges the fields of the request, where names alone do not say it. */
+  readonly arrange?: (sent: Fields) => Fields
+  readonly next?: (sent: Fields, reply: Fields) => FollowUp | undefined
+  /** Arranges the converted reply. `first` is the reply of the first request, as it is stored. */
+  readonly present?: ((reply: Fields, first: Fields) => unknown) | undefined
+}
+
+type More = Omit<Row, 'method' | 'path' | 'operation'>
+
+const row =
+  (method: V1Method) =>
+  (path: string, operation: string, more: More = {}): Row => ({
+    method,
+    path,
+    operation: operation as OperationId,
+    ...more,
+  })
+const [get, post, put, del] = [row('GET'), row('POST'), row('PUT'), row('DELETE')] as const
+
+interface Names extends Pick<Row, 'rename' | 'files'> {
+  many?: string
+  include?: string
+  /** Arranges a record of a reply. */
+  present?: (record: Fields) => Fields
+}
+
+/** The message of a write belongs to the reply, also when the record was read afterwards. */
+const withMessage = (reply: Fields, { message }: Fields): Fields => ({ ...reply, message })
+
+/**
+ * Reads the record that was written, because the reply to a write has short references. The
+ * message is that of the write.
+ */
+const thenShown = (operation: string, include: string): More => ({
+  next: (_sent, { data }) => ({
+    operation: operation as OperationId,
+    params: { id: (data as Fields).id },
+    query: `include=${include}`,
+    isOptional: true,
+  }),
+  present: withMessage,
+})
+
+/** The five routes of a kind of record. */
+function records(path: string, one: string, { many = `${one}s`, include, present, ...body }: Names = {}): Row[] {
+  const presentPage = present && ((page: Fields) => ({ ...page, data: recordsOf(page).map(present) }))
+  const presentOne = present && ((reply: Fields) => ({ ...reply, data: present(reply.data as Fields) }))
+  const shown = include === undefined ? {} : thenShown(`get${one}`, include)
+  const written: More = {
+    ...body,
+    ...shown,
+    present: (reply, first) => presentOne?.(withMessage(reply, first)) ?? withMessage(reply, first),
+  }
+  return [
+    get(path, `list${many}`, { list: 'page', include, present: presentPage }),
+    get(`${path}/{id}`, `get${one}`, { include, present: presentOne }),
+    post(path, `create${one}`, written),
+    put(`${path}/{id}`, `update${one}`, written),
+    del(`${path}/{id}`, `delete${one}`),
+  ]
+}
+
+const recordsOf = ({ data }: Fields): Fields[] => (Array.isArray(data) ? data : []) as Fields[]
+
+const search = (path: string, operation: string, more: More = {}): Row =>
+  get(`${path}/search`, operation, { list: 'bare', ...more })
+const timeline = (path: string, one: string): Row =>
+  get(`${path}/{id}/activities`, `list${one}Activities`, { list: 'bare', limit: 100 })
+const massDestroy = (path: string, many: string, more: More = {}): Row =>
+  post(`${path}/mass-destroy`, `massDestroy${many}`, more)
+const massUpdate = (path: string, many: string, more: More = {}): Row =>
+  post(`${path}/mass-update`, `massUpdate${many}`, more)
+/** Attaches and detaches a tag. Both have the tag in the body. */
+const tagLinks = (path: string, one: string): Row[] => [
+  post(`${path}/{id}/tags`, `attach${one}Tag`),
+  del(`${path}/{id}/tags`, `detach${one}Tag`),
+]
+
+const userNames = { rename: { confirm_password: 'password_confirmation', groups: 'group_ids' } }
+const userImage = { files: { image: 'image_file_id' } }
+
+/** `remove_image` removes the picture, unless a new one was sent. */
+const withoutImage = ({ remove_image: removes, ...sent }: Fields): Fields =>
+  isOn(removes) ? { image_file_id: null, ...sent } : sent
+
+/** Returns whether a form would count the value as true. */
+const isOn = (value: unknown): boolean =>
+  ![undefined, null, '', '0', 0, false, 'false', 'off', 'no'].includes(value as string)
+
+const account: Row[] = [
+  post('/login', 'login', {
+    next: (_sent, { data }) => ({ operation: 'getAccount', token: String((data as Fields).token) }),
+    present: ({ data }, first) => ({ data, message: first.message, token: (first.data as Fields).token }),
+  }),
+  post('/forgot-password', 'forgotPassword'),
+  del('/logout', 'logout'),
+  post('/logout', 'logout'),
+  get('/get', 'getAccount'),
+  put('/update', 'updateAccount', { ...userImage, arrange: withoutImage }),
+]
+
+/** The lookup type of each column that the search box of the board knows. */
+const boardColumns: Readonly<Record<string, string>> = {
+  user_id: 'users',
+  'person.id': 'persons',
+  lead_type_id: 'lead_types',
+  lead_source_id: 'lead_sources',
+}
+
+const leads: Row[] = [
+  ...records('/leads', 'Lead', { include: 'user,person' }),
+  massUpdate('/leads', 'Leads'),
+  massDestroy('/leads', 'Leads'),
+  put('/leads/attributes/edit/{id}', 'updateLead', thenShown('getLead', 'user,person')),
+  put('/leads/stage/edit/{id}', 'moveLead', thenShown('getLead', 'user,person')),
+  put('/leads/product/{lead_id}', 'attachLeadProduct', { params: { id: 'lead_id' } }),
+  del('/leads/product/{lead_id}', 'detachLeadProduct', { params: { id: 'lead_id' } }),
+  search('/leads', 'listLeads', { include: 'user,person' }),
+  get('/leads/get/{pipeline_id?}', 'kanbanLeads', { list: 'bare' }),
+  get('/leads/kanban/look-up', 'lookupAttributeValues', {
+    list: 'bare',
+    limit: 100,
+    arrange: ({ column, ...sent }) => ({ ...sent, lookup_type: boardColumns[String(column)] ?? 'unknown' }),
+    present: (reply) => recordsOf(reply).map(({ id, name }) => ({ label: name, value: id })),
+  }),
+  ...tagLinks('/leads', 'Lead'),
+  timeline('/leads', 'Lead'),
+  post('/leads/{id}/emails', 'createEmail', {
+    files: { attachments: 'attachment_ids' },
+    arrange: ({ id, ...sent }) => ({ ...sent, lead_id: id }),
+    present: ({ data, message }) => ({ data: mailAsActivity(data as Fields), message }),
+  }),
+  del('/leads/{id}/emails', 'detachLeadEmail'),
+  del('/leads/{id}/quotes/{quote_id?}', 'detachLeadQuote'),
+]
+
+const contacts: Row[] = [
+  ...records('/contacts/persons', 'Person', { include: 'organization,user' }),
+  search('/contacts/persons', 'listPersons', { include: 'organization,user' }),
+  massDestroy('/contacts/persons', 'Persons'),
+  ...tagLinks('/contacts/persons', 'Person'),
+  timeline('/contacts/persons', 'Person'),
+  ...records('/contacts/organizations', 'Organization'),
+  massDestroy('/contacts/organizations', 'Organizations'),
+]
+
+const catalog: Row[] = [
+  ...records('/products', 'Product'),
+  search('/products', 'listProducts'),
+  massDestroy('/products', 'Products'),
+  get('/products/{id}/warehouses', 'listProductWarehouses', { present: ({ data }) => data }),
+  post('/products/{id}/inventories/{warehouse_id?}', 'updateProductInventories'),
+  ...records('/quotes', 'Quote', { include: 'user,person' }),
+  search('/quotes', 'listQuotes', { include: 'user,person' }),
+  massDestroy('/quotes', 'Quotes'),
+]
+
+const activities: Row[] = [
+  ...records('/activities', 'Activity', {
+    many: 'Activities',
+    include: 'user,participants',
+    files: { file: 'file_ids' },
+  }),
+  get('/activities/file-download/{id}', 'downloadFile'),
+  massUpdate('/activities', 'Activities'),
+  massDestroy('/activities', 'Activities'),
+]
+
+/** An attachment is known by its file, so that `attachment-download` needs no mail. */
+const withFileIds = (mail: Fields): Fields => ({
+  ...mail,
+  attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
+})
+
+/** Returns a mail in the shape of an entry of a timeline. */
+const mailAsActivity = (mail: Fields): Fields => ({
+  id: mail.id,
+  parent_id: mail.parent_id,
+  title: mail.subject,
+  type: 'email',
+  is_done: 1,
+  comment: mail.reply,
+  schedule_from: null,
+  schedule_to: null,
+  user: mail.user,
+  participants: [],
+  location: null,
+  additional: { folders: mail.folders, from: mail.from, to: mail.reply_to, cc: mail.cc, bcc: mail.bcc },
+  files: withFileIds(mail).attachments,
+  created_at: mail.created_at,
+  updated_at: mail.updated_at,
+})
+
+/** Mails are deleted for good, unless the request asks for the trash. */
+const deletedForGood = (sent: Fields): Fields => ({ ...sent, type: sent.type === 'trash' ? 'trash' : 'delete' })
+
+const mailFiles = { files: { attachments: 'attachment_ids' } }
+const [listMails, showMail, createMail, changeMail, deleteMail] = records('/mails', 'Email', {
+  include: 'person,lead,parent',
+  present: withFileIds,
+  ...mailFiles,
+}) as [Row, Row, Row, Row, Row]
+const mails: Row[] = [
+  listMails,
+  showMail,
+  createMail,
+  {
+    ...changeMail,
+    next: ({ is_draft: isDraft }, { data }) =>
+      (data as Fields).status === 'draft' && !isOn(isDraft)
+        ? { operation: 'sendEmail', params: { id: (data as Fields).id } }
+        : undefined,
+  },
+  { ...deleteMail, params: { type: 'type' }, arrange: deletedForGood },
+  massUpdate('/mails', 'Emails', { arrange: ({ value: _value, ...sent }) => sent }),
+  massDestroy('/mails', 'Emails', { arrange: deletedForGood }),
+  get('/mails/attachment-download/{id}', 'downloadFile'),
+  ...tagLinks('/mails', 'Email'),
+]
+
+const lookup = { params: { lookup_type: 'lookup' }, list: 'bare', limit: 100 } as const
+
+const vocabulary: Row[] = [
+  ...records('/settings/attributes', 'Attribute'),
+  massUpdate('/settings/attributes', 'Attributes'),
+  massDestroy('/settings/attributes', 'Attributes'),
+  get('/settings/attributes/lookup/{lookup}', 'lookupAttributeValues', lookup),
+  get('/settings/attributes/lookup-entity/{lookup}', 'lookupAttributeValues', {
+    ...lookup,
+    // The parameter `query` has the id of the record.
+    arrange: ({ query, ...sent }) => ({ ...sent, id: query ?? '' }),
+    present: (reply) => recordsOf(reply)[0] ?? {},
+  }),
+  ...records('/settings/tags', 'Tag', { include: 'user' }),
+  search('/settings/tags', 'listTags', { include: 'user' }),
+  massDestroy('/settings/tags', 'Tags'),
+  ...records('/settings/sources', 'Source'),
+  ...records('/settings/types', 'Type'),
+  ...records('/settings/pipelines', 'Pipeline'),
+]
+
+const administration: Row[] = [
+  ...records('/settings/groups', 'Group'),
+  ...records('/settings/roles', 'Role'),
+  ...records('/settings/users', 'User', { include: 'role', ...userNames, ...userImage }),
+  search('/settings/users', 'listUsers', { include: 'role' }),
+  massUpdate('/settings/users', 'Users'),
+  massDestroy('/settings/users', 'Users'),
+  post('/configuration/{slug?}', 'saveConfiguration', { arrange: (sent) => ({ values: dotted(sent) }) }),
+]
+
+/** Writes nested settings with the dotted codes of the configuration. */
+function dotted(nested: Fields, prefix = ''): Fields {
+  const codes = Object.entries(nested).map(
+    ([key, value]): Fields => (isFields(value) ? dotted(value, `${prefix}${key}.`) : { [prefix + key]: value }),
+  )
+  return Object.assign({}, ...codes)
+}
+
+const automation: Row[] = [
+  ...records('/settings/email-templates', 'EmailTemplate'),
+  ...records('/settings/workflows', 'Workflow'),
+  ...records('/settings/webhooks', 'Webhook'),
+  ...records('/settings/web-forms', 'WebForm'),
+  ...records('/settings/marketing/events', 'MarketingEvent'),
+  massDestroy('/settings/marketing/events', 'MarketingEvents'),
+  ...records('/settings/marketing/campaigns', 'Campaign', { include: 'event,template' }),
+  massDestroy('/settings/marketing/campaigns', 'Campaigns'),
+]
+
+/** The locations of a warehouse are also listed as `location`. */
+const withLocation = (warehouse: Fields): Fields => ({ ...warehouse, location: warehouse.locations })
+const warehouseInclude = 'locations,activities'
+const presentWarehouse = ({ data, ...reply }: Fields): Fields => ({ ...reply, data: withLocation(data as Fields) })
+
+const inventory: Row[] = [
+  ...records('/settings/warehouses', 'Warehouse', { include: warehouseInclude, present: withLocation }).filter(
+    ({ operation }) => operation !== 'getWarehouse',
+  ),
+  get('/settings/warehouses/view/{id}', 'getWarehouse', { include: warehouseInclude, present: presentWarehouse }),
+  search('/settings/warehouses', 'listWarehouses', { present: (reply) => recordsOf(reply).map(withLocation) }),
+  ...tagLinks('/settings/warehouses', 'Warehouse'),
+  timeline('/settings/warehouses', 'Warehouse'),
+  ...records('/settings/locations', 'Location').filter(({ method }) => method !== 'GET'),
+  search('/settings/locations', 'listLocations'),
+]
+
+const importsPath = '/settings/data-transfer/imports'
+/** A form leaves the box out when the rows are not to be imported in the background. */
+const inQueueIfSent = (sent: Fields): Fields => ({ ...sent, process_in_queue: isOn(sent.process_in_queue) })
+const stateOf = ({ data }: Fields): unknown => (data as Fields).state
+
+const dataTransfer: Row[] = [
+  ...records(importsPath, 'Import', { files: { file: 'file_id' } }).map(
+    (each): Row => (/^(POST|PUT)$/.test(each.method) ? { ...each, arrange: inQueueIfSent } : each),
+  ),
+  get(`${importsPath}/validate/{id}`, 'validateImport', {
+    next: ({ id }) => ({ operation: 'getImport', params: { id }, until: (reply) => stateOf(reply) !== 'validating' }),
+    present: (reply) => ({ is_valid: stateOf(reply) === 'validated', import: reply.data }),
+  }),
+  get(`${importsPath}/start/{id}`, 'startImport', {
+    next: ({ id }) => ({ operation: 'getImportStats', params: { id } }),
+    present: ({ data }) => data,
+  }),
+  get(`${importsPath}/stats/{id}/{state?}`, 'getImportStats', { present: ({ data }) => data }),
+  get(`${importsPath}/download-sample/{sample}`, 'downloadImportSample', { params: { type: 'sample' } }),
+  get(`${importsPath}/download-error-report/{id}`, 'downloadImportErrorReport'),
+]
+
+/** Every route of version 1. */
+export const rows: readonly Row[] = [
+  ...account,
+  ...leads,
+  ...contacts,
+  ...catalog,
+  ...activities,
+  ...mails,
+  ...vocabulary,
+  ...administration,
+  ...automation,
+  ...inventory,
+  ...dataTransfer,
+]

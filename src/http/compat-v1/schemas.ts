@@ -1,0 +1,92 @@
+// The schemas of the contract that the compatibility layer reads: which fields a canonical body
+// and reply have, of which type, and which parameters a list knows.
+import { componentOf } from '../../contract/input/open-schema.ts'
+import type { OperationFact } from '../../contract/operations.gen.ts'
+
+/** A schema of the contract, with its references. */
+export interface ContractSchema {
+  $ref?: string
+  type?: string | string[]
+  format?: string
+  'x-value'?: string
+  /** The entity whose custom attributes the object has. */
+  'x-entity'?: string
+  properties?: Record<string, ContractSchema>
+  required?: string[]
+  items?: ContractSchema
+  enum?: readonly unknown[]
+  anyOf?: ContractSchema[]
+  oneOf?: ContractSchema[]
+}
+
+interface ContractParameter {
+  $ref?: string
+  name: string
+  in: string
+  schema?: ContractSchema
+}
+
+interface ContractOperation {
+  parameters?: ContractParameter[]
+  requestBody?: { content: Record<string, { schema?: ContractSchema }> }
+  responses: Record<string, { content?: Record<string, { schema?: ContractSchema }> }>
+}
+
+export interface ContractSchemas {
+  /** Returns the schema of the JSON body; undefined when the operation takes no JSON. */
+  body(fact: OperationFact): ContractSchema | undefined
+  /** Returns the schema of the successful JSON reply; undefined for a download. */
+  reply(fact: OperationFact): ContractSchema | undefined
+  /** Returns the names of the query parameters. */
+  parameters(fact: OperationFact): ReadonlySet<string>
+  /** Returns the fields by which a list sorts; empty when the operation has no `sort`. */
+  sortKeys(fact: OperationFact): ReadonlySet<string>
+  /** Returns the entity whose custom attributes are filters of a list. */
+  customEntity(fact: OperationFact): string | undefined
+  /** Returns the branches of a union without references; the schema itself when it is no union. */
+  branches(schema: ContractSchema): readonly ContractSchema[]
+}
+
+const json = 'application/json'
+
+export function contractSchemas(document: object): ContractSchemas {
+  const { paths } = document as { paths: Record<string, Record<string, ContractOperation>> }
+  const operationOf = ({ path, method }: OperationFact): ContractOperation => paths[path]?.[method] ?? { responses: {} }
+  const follow = <Part extends { $ref?: string }>(part: Part): Part =>
+    part.$ref === undefined ? part : follow(componentOf(document, part.$ref) as Part)
+  const unions = new WeakMap<ContractSchema, readonly ContractSchema[]>()
+  const known = new WeakMap<OperationFact, ReadonlyMap<string, ContractSchema>>()
+
+  function branches(schema: ContractSchema): readonly ContractSchema[] {
+    const found = unions.get(schema)
+    if (found) return found
+    const { anyOf, oneOf } = follow(schema)
+    const made = (anyOf ?? oneOf)?.flatMap(branches) ?? [follow(schema)]
+    unions.set(schema, made)
+    return made
+  }
+
+  /** Returns the schemas of the query parameters, by name. */
+  function queryOf(fact: OperationFact): ReadonlyMap<string, ContractSchema> {
+    const found = known.get(fact)
+    if (found) return found
+    const sent = (operationOf(fact).parameters ?? []).map(follow).filter((each) => each.in === 'query')
+    const made = new Map(sent.map(({ name, schema = {} }) => [name, schema]))
+    known.set(fact, made)
+    return made
+  }
+
+  return {
+    branches,
+    body: (fact) => operationOf(fact).requestBody?.content[json]?.schema,
+    reply: (fact) => operationOf(fact).responses[String(fact.status)]?.content?.[json]?.schema,
+    parameters: (fact) => new Set(queryOf(fact).keys()),
+    sortKeys(fact) {
+      const keys = branches(queryOf(fact).get('sort')?.items ?? {}).flatMap((each) => each.enum ?? [])
+      return new Set(keys.map((key) => String(key).replace(/^-/, '')))
+    },
+    customEntity: (fact) => queryOf(fact).get('custom_attributes')?.['x-entity'],
+  }
+}
+
+export const typesOfSchema = ({ type = [] }: ContractSchema): readonly string[] => [type].flat()

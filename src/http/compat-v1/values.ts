@@ -1,0 +1,212 @@
+// Converts values between the spellings of version 1 and those of the contract, in both directions.
+// The schema of a value says what it is; the type of a custom attribute says the same.
+import { decimalText } from '../../contract/input/formats.ts'
+import { isExactNumber } from '../../contract/input/unsafe-numbers.ts'
+import { type ContractSchema, type ContractSchemas, typesOfSchema } from './schemas.ts'
+
+/** Returns the types of the custom attributes of an entity, by code. */
+export type CustomTypes = (entity: string) => ReadonlyMap<string, string>
+
+/** The facts that a conversion needs. */
+export interface Vocabulary {
+  schemas: ContractSchemas
+  customTypes: CustomTypes
+}
+
+export type Fields = Record<string, unknown>
+
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Returns a plain value as text; an empty text for a list and for no value. */
+export const textOfField = (value: unknown): string =>
+  typeof value === 'object' || value === undefined ? '' : String(value).trim()
+
+/** Sets a key of any name. Plain assignment would set the prototype for `__proto__`. */
+export const setField = (fields: Fields, key: string, value: unknown): void =>
+  void Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true })
+
+const kindOfSchema = ({ format, 'x-value': value }: ContractSchema): string | undefined => value ?? format
+const isPassword = ({ format }: ContractSchema): boolean => format === 'password'
+
+/**
+ * Returns a value of a request in the form that the contract describes. Returns undefined for a
+ * value that counts as not sent. An invalid value stays as it is, so that the validator refuses it.
+ */
+export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: Vocabulary): unknown {
+  const branches = vocabulary.schemas.branches(schema)
+  const types = new Set(branches.flatMap(typesOfSchema))
+  const value = sent === '' && (types.has('null') || !types.has('string')) ? null : sent
+  if (value === null || (value === '' && branches.some(isPassword))) return withoutValue(types, branches)
+  const list = branches.find(({ items }) => items)
+  const record = branches.find(({ properties }) => properties)
+  if (
+    record &&
+    isFields(value) &&
+    (!list || Object.keys(value).some((key) => Object.hasOwn(record.properties ?? {}, key)))
+  )
+    return recordOf(value, record, vocabulary)
+  if (list?.items && (typeof value !== 'string' || !types.has('string')))
+    return entriesOf(value, list.items, vocabulary)
+  // PHP writes an empty map as an empty list.
+  if (record && Array.isArray(value) && value.length === 0) return undefined
+  return scalarOf(value, types, branches)
+}
+
+/** Null where the contract allows it. A field of another type than text counts as not sent. */
+function withoutValue(types: ReadonlySet<string>, branches: readonly ContractSchema[]): null | undefined {
+  if (types.has('null')) return null
+  return types.has('string') && !branches.some(isPassword) ? null : undefined
+}
+
+function recordOf(sent: Fields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): Fields {
+  const own = properties.custom_attributes
+  const entity = own && vocabulary.schemas.branches(own).find((each) => each['x-entity'])?.['x-entity']
+  const types = entity === undefined ? undefined : vocabulary.customTypes(entity)
+  const record: Fields = {}
+  const custom: Fields = {}
+  const nested = isFields(sent.custom_attributes) ? Object.entries(sent.custom_attributes) : []
+  for (const [key, each] of [...Object.entries(sent), ...(types ? nested : [])]) {
+    const type = types?.get(key)
+    if (type !== undefined) setField(custom, key, customToCanonical(each, type))
+    else if (types && key === 'custom_attributes') continue
+    else if (Object.hasOwn(properties, key) && properties[key]) {
+      const value = toCanonical(each, properties[key], vocabulary)
+      if (value !== undefined) record[key] = value
+    }
+  }
+  if (Object.keys(custom).length > 0) record.custom_attributes = custom
+  return record
+}
+
+const isTrue = (value: unknown): boolean => value === true || value === 'true' || value === 1 || value === '1'
+
+/**
+ * Returns the entries of a list, which may be a map. A numeric key of a map is the id of an
+ * existing row (`{"12": {…}}`), any other key stands for a new row (`{"product_0": {…}}`).
+ */
+function entriesOf(sent: unknown, items: ContractSchema, vocabulary: Vocabulary): unknown {
+  const entries = isFields(sent) ? Object.entries(sent).map(withId) : listOf(sent, items, vocabulary)
+  const isPhone = vocabulary.schemas
+    .branches(items)
+    .some(({ properties }) => properties?.value && kindOfSchema(properties.value) === 'phone')
+  return entries
+    .filter((each) => !isFields(each) || !(isTrue(each.isDelete) || (isPhone && isEmpty(each.value))))
+    .map((each) => toCanonical(each, items, vocabulary))
+    .filter((each) => each !== undefined)
+}
+
+const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === ''
+
+function withId([key, each]: [string, unknown]): unknown {
+  const isNew = !isFields(each) || !/^[1-9]\d*$/.test(key) || !isEmpty(each.id) || isTrue(each.isNew)
+  return isNew ? each : { ...each, id: Number(key) }
+}
+
+function listOf(sent: unknown, items: ContractSchema, { schemas }: Vocabulary): readonly unknown[] {
+  if (Array.isArray(sent)) return sent
+  const isOfIds = schemas.branches(items).some((each) => typesOfSchema(each).includes('integer'))
+  return typeof sent === 'string' && isOfIds ? sent.split(',') : [sent]
+}
+
+const yesNo = new Map<unknown, boolean>([
+  ['on', true],
+  ['yes', true],
+  ['off', false],
+  ['no', false],
+])
+
+function scalarOf(value: unknown, types: ReadonlySet<string>, branches: readonly ContractSchema[]): unknown {
+  if (types.has('boolean')) return yesNo.get(value) ?? value
+  if (types.has('string')) {
+    if (typeof value === 'number') return String(value)
+    const isDate = branches.some((each) => kindOfSchema(each) === 'date')
+    return isDate && typeof value === 'string' ? value.replace(midnight, '') : value
+  }
+  return types.has('integer') || types.has('number') ? numberOf(value) : value
+}
+
+/** Replies write a date as the start of its day in UTC, whatever the time zone is. */
+const midnight = /[T ]00:00:00(\.0+)?Z?$/
+
+const numberOf = (value: unknown): unknown => {
+  const text = typeof value === 'string' ? value.trim() : ''
+  return decimalText.test(text) && isExactNumber(text) ? Number(text) : value
+}
+
+const idsOf = (value: unknown): unknown =>
+  (isFields(value) ? Object.values(value) : Array.isArray(value) ? value : String(value).split(','))
+    .filter((each) => !isEmpty(each))
+    .map(numberOf)
+
+function customToCanonical(value: unknown, type: string): unknown {
+  if (isEmpty(value)) return null
+  if (type === 'boolean') return yesNo.get(value) ?? value
+  if (/^(price|select|lookup|image|file)$/.test(type)) return numberOf(value)
+  if (/^(multiselect|checkbox)$/.test(type)) return idsOf(value)
+  if (/^(email|phone)$/.test(type))
+    return isFields(value) ? Object.values(value) : typeof value === 'string' ? [{ value }] : value
+  return typeof value === 'number' ? String(value) : value
+}
+
+/** The schemas whose numbers are amounts of money. */
+const amounts = new Set(['Money', 'SignedMoney', 'MoneySum'].map((name) => `#/components/schemas/${name}`))
+/** The dates that version 1 writes as a timestamp. */
+const stampedDates = new Set(['expected_close_date', 'expired_at'])
+
+const inMicroseconds = (value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/\.(\d{3})Z$/, '.$1000Z') : value
+
+/** Returns an amount of money with four decimals, as text. */
+const amountText = (value: unknown): unknown => (typeof value === 'number' ? value.toFixed(4) : value)
+
+/** Returns a value of a reply as version 1 writes it. `key` is the name of its field. */
+export function toVersion1(value: unknown, schema: ContractSchema, vocabulary: Vocabulary, key = ''): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (value === null || value === undefined) return value
+  const branches = vocabulary.schemas.branches(schema)
+  if (Array.isArray(value)) {
+    const items = branches.find((each) => each.items)?.items
+    return items ? value.map((each) => toVersion1(each, items, vocabulary)) : value
+  }
+  if (isFields(value)) return fieldsToVersion1(value, branchOf(value, branches), vocabulary)
+  if (typeof value === 'number') return amounts.has(schema.$ref ?? '') ? amountText(value) : value
+  const format = branches.find((each) => each.format)?.format
+  if (format === 'date') return stampedDates.has(key) ? `${value}T00:00:00.000000Z` : value
+  return format === 'date-time' ? inMicroseconds(value) : value
+}
+
+/** Returns the branch with the most properties of those whose required properties are all present. */
+function branchOf(value: Fields, branches: readonly ContractSchema[]): ContractSchema {
+  const sizeOf = ({ properties = {} }: ContractSchema): number => Object.keys(properties).length
+  return (
+    branches
+      .filter(({ properties, required = [] }) => properties && required.every((key) => Object.hasOwn(value, key)))
+      .sort((one, other) => sizeOf(other) - sizeOf(one))[0] ?? {}
+  )
+}
+
+function fieldsToVersion1(value: Fields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): Fields {
+  const fields: Fields = {}
+  for (const [key, each] of Object.entries(value)) {
+    const schema = properties[key]
+    const entity =
+      key === 'custom_attributes' && schema
+        ? vocabulary.schemas.branches(schema).find((branch) => branch['x-entity'])?.['x-entity']
+        : undefined
+    if (entity === undefined || !isFields(each)) {
+      setField(fields, key, schema ? toVersion1(each, schema, vocabulary, key) : each)
+      continue
+    }
+    const types = vocabulary.customTypes(entity)
+    for (const [code, inner] of Object.entries(each))
+      if (!Object.hasOwn(fields, code)) setField(fields, code, customToVersion1(inner, types.get(code)))
+  }
+  return fields
+}
+
+function customToVersion1(value: unknown, type: string | undefined): unknown {
+  if (typeof value === 'boolean') return Number(value)
+  if (type === 'price') return amountText(value)
+  return type === 'datetime' ? inMicroseconds(value) : value
+}
