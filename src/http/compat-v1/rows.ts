@@ -1,7 +1,7 @@
 // The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row names
 // the canonical operation, and says where the parts of its request and reply come from.
 import type { OperationId } from '../../contract/types.ts'
-import { type Fields, isFields } from './values.ts'
+import { type Fields, isFields, valueOfType } from './values.ts'
 
 export type V1Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -57,7 +57,7 @@ const row =
   })
 const [get, post, put, del] = [row('GET'), row('POST'), row('PUT'), row('DELETE')] as const
 
-interface Names extends Pick<Row, 'rename' | 'files'> {
+interface Names extends Pick<Row, 'rename' | 'files' | 'arrange'> {
   many?: string
   include?: string
   /** Arranges a record of a reply. */
@@ -297,9 +297,29 @@ function dotted(nested: Fields, prefix = ''): Fields {
   return Object.assign({}, ...codes)
 }
 
+const mailActions = /^(send_email_|trigger_webhook$)/
+
+/** The values of conditions and actions have no schema; their `attribute_type` says what they are. */
+function typedValue(rule: unknown): unknown {
+  if (!isFields(rule)) return rule
+  const { id, value, attribute_type: type } = rule
+  const as = (each: unknown): unknown =>
+    mailActions.test(String(id)) ? valueOfType(each, 'lookup') : valueOfType(each, String(type))
+  if (typeof type !== 'string' && !mailActions.test(String(id))) return rule
+  return { ...rule, value: Array.isArray(value) ? value.map(as) : as(value) }
+}
+
+const withTypedValues = (sent: Fields): Fields => {
+  const lists = Object.entries(sent).filter(([key, list]) => /^(conditions|actions)$/.test(key) && list)
+  return {
+    ...sent,
+    ...Object.fromEntries(lists.map(([key, list]) => [key, Object.values(list as object).map(typedValue)])),
+  }
+}
+
 const automation: Row[] = [
   ...records('/settings/email-templates', 'EmailTemplate'),
-  ...records('/settings/workflows', 'Workflow'),
+  ...records('/settings/workflows', 'Workflow', { arrange: withTypedValues }),
   ...records('/settings/webhooks', 'Webhook'),
   ...records('/settings/web-forms', 'WebForm'),
   ...records('/settings/marketing/events', 'MarketingEvent'),

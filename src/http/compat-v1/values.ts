@@ -36,6 +36,7 @@ const isPassword = ({ format }: ContractSchema): boolean => format === 'password
 export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: Vocabulary): unknown {
   const branches = vocabulary.schemas.branches(schema)
   const types = new Set(branches.flatMap(typesOfSchema))
+  if (types.size === 0) return sent
   const value = sent === '' && (types.has('null') || !types.has('string')) ? null : sent
   if (value === null || (value === '' && branches.some(isPassword))) return withoutValue(types, branches)
   const list = branches.find(({ items }) => items)
@@ -68,7 +69,7 @@ function recordOf(sent: Fields, { properties = {} }: ContractSchema, vocabulary:
   const nested = isFields(sent.custom_attributes) ? Object.entries(sent.custom_attributes) : []
   for (const [key, each] of [...Object.entries(sent), ...(types ? nested : [])]) {
     const type = types?.get(key)
-    if (type !== undefined) setField(custom, key, customToCanonical(each, type))
+    if (type !== undefined) setField(custom, key, valueOfType(each, type))
     else if (types && key === 'custom_attributes') continue
     else if (Object.hasOwn(properties, key) && properties[key]) {
       const value = toCanonical(each, properties[key], vocabulary)
@@ -139,7 +140,8 @@ const idsOf = (value: unknown): unknown =>
     .filter((each) => !isEmpty(each))
     .map(numberOf)
 
-function customToCanonical(value: unknown, type: string): unknown {
+/** Returns a value in the form that attributes of a type have. */
+export function valueOfType(value: unknown, type: string): unknown {
   if (isEmpty(value)) return null
   if (type === 'boolean') return yesNo.get(value) ?? value
   if (/^(price|select|lookup|image|file)$/.test(type)) return numberOf(value)
