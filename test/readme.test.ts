@@ -15,6 +15,7 @@ const guides = [
   'deploy/postgresql.md',
   'src/commands/README.md',
   'src/config/README.md',
+  'src/http/compat-v1/README.md',
   'codegen/client/README.md',
   'README.md',
   'src/README.md',

@@ -77,7 +77,7 @@ const rules: Rule[] = [
   {
     name: 'a route',
     pattern: /['"`]\/(api|healthz|readyz)\b/,
-    home: /^src\/(http\/(docs|home)\/|compat\/|commands\/|resources\/authentication\/login-page\.ts)/,
+    home: /^src\/(http\/(docs|home|compat-v1)\/|commands\/|resources\/authentication\/login-page\.ts)/,
     sentence: 'Paths are in openapi.yaml; read them from the operation facts.',
   },
   {

@@ -75,7 +75,7 @@ export function routesOf(table: readonly Row[]): ReadonlyMap<string, RowsByMetho
   return routes
 }
 
-const everyMethod = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+const everyMethod = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
 function registerUrl(
   v1: FastifyInstance,
@@ -86,6 +86,9 @@ function registerUrl(
   // A POST may stand for any other method that changes something (`_method`).
   const methods = new Set(byMethod.keys())
   if (methods.has('PUT') || methods.has('DELETE')) methods.add('POST')
+  const read = byMethod.get('GET')
+  // A HEAD must change nothing, so a GET that stands for a change has none.
+  const hasHead = read !== undefined && factOf(read.operation).method === 'get'
   for (const method of methods) {
     const row = byMethod.get(method) ?? [...byMethod.values()][0]
     if (row === undefined) continue
@@ -93,8 +96,7 @@ function registerUrl(
     v1.route({
       method,
       url,
-      // A HEAD must change nothing, so a GET that stands for a change has none.
-      exposeHeadRoute: method === 'GET' && fact.method === 'get',
+      exposeHeadRoute: method === 'GET' && hasHead,
       config: {
         operation: row.operation,
         isPublic: fact.public,
@@ -106,7 +108,8 @@ function registerUrl(
           .catch((error) => reply.send(error instanceof Error ? error : new Error(String(error)))),
     })
   }
-  const allow = [...methods, ...(methods.has('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
+  if (hasHead) methods.add('HEAD')
+  const allow = [...methods, 'OPTIONS'].join(', ')
   const others = everyMethod.filter((method) => !methods.has(method))
   const config: RouteFacts = { methods: allow }
   v1.route({ method: others, url, config, handler: (_request, reply) => reply.callNotFound() })

@@ -94,7 +94,10 @@ export function version1Status({ code, status }: Problem): number {
   return status === 409 && code !== 'idempotency_in_flight' ? 400 : status
 }
 
-/** Returns the body of an error: its message and errors, with the code and the id for reports. */
+/**
+ * Returns the body of an error: its message and errors, with the code and the id for reports.
+ * Custom attributes have the names that the request gave them.
+ */
 export function version1Error({
   type: _type,
   title: _title,
@@ -102,7 +105,12 @@ export function version1Error({
   detail: _detail,
   instance: _instance,
   message,
+  errors,
   ...others
 }: ReturnType<typeof problemDocument>): Fields {
-  return { message, ...others }
+  const named = Object.entries(errors ?? {}).map(([field, sentences]) => [
+    field.replace(/(^|\.)custom_attributes\./, '$1'),
+    sentences,
+  ])
+  return { message, ...(errors && { errors: Object.fromEntries(named) }), ...others }
 }
