@@ -51,8 +51,11 @@ export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: V
     return entriesOf(value, list.items, vocabulary)
   // PHP writes an empty map as an empty list.
   if (record && Array.isArray(value) && value.length === 0) return undefined
-  return scalarOf(value, types, branches)
+  return scalarOf(alone(value), types, branches)
 }
+
+/** Returns the entry of a list of one: version 1 accepts `[6]` for the id 6. */
+const alone = (value: unknown): unknown => (Array.isArray(value) && value.length === 1 ? value[0] : value)
 
 /** Null where the contract allows it. A field of another type than text counts as not sent. */
 function withoutValue(types: ReadonlySet<string>, branches: readonly ContractSchema[]): null | undefined {
@@ -144,7 +147,7 @@ const idsOf = (value: unknown): unknown =>
 export function valueOfType(value: unknown, type: string): unknown {
   if (isEmpty(value)) return null
   if (type === 'boolean') return yesNo.get(value) ?? value
-  if (/^(price|select|lookup|image|file)$/.test(type)) return numberOf(value)
+  if (/^(price|select|lookup|image|file)$/.test(type)) return numberOf(alone(value))
   if (/^(multiselect|checkbox)$/.test(type)) return idsOf(value)
   if (/^(email|phone)$/.test(type))
     return isFields(value) ? Object.values(value) : typeof value === 'string' ? [{ value }] : value
