@@ -11,7 +11,6 @@ import { Problem } from './contract/output/problems.ts'
 import { createReplyChecker } from './contract/output/reply-check.ts'
 import { registerRoutes } from './contract/routes.ts'
 import { type LogSink, logging, requestId, type TrackRequest, trackRequests } from './http/access-log.ts'
-import { registerCompatV1 } from './http/compat-v1/compat-v1.ts'
 import type { CustomTypes } from './http/compat-v1/values.ts'
 import { compressReplies } from './http/compression.ts'
 import { limitConnections, sockets } from './http/connection-limits.ts'
@@ -132,8 +131,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
   http.setErrorHandler((error: FastifyError | Problem, request, reply) => answerError(error, request, reply))
   await compressReplies(http)
   registerRoutes(http, backend)
-  if (config.compatV1)
+  if (config.compatV1) {
+    const { registerCompatV1 } = await import('./http/compat-v1/compat-v1.ts')
     await registerCompatV1(http, { backend, services, customTypes: () => customTypes(options.store) })
+  }
   http.setNotFoundHandler(refuseUnknownPath)
   registerHome(http, config)
   await registerDocs(http, { config, services, published: options.published, served: servedContract(options) })

@@ -45,10 +45,11 @@ const sqliteOnly = [
 /** What `npm test` runs on PostgreSQL. With ACCORD_TEST_FULL it is every test of the database. */
 const onPostgres =
   process.env.ACCORD_TEST_FULL === '1'
-    ? ['test/{differential,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
+    ? ['test/{differential,http/compat-v1,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
     : [
         'test/{differential,jobs,postgres}/**/*.test.ts',
         'test/properties/unstorable-texts.test.ts',
+        'test/http/compat-v1/routes.test.ts',
         `test/resources/{${[
           ...['activities', 'attributes', 'data-transfer.runs', 'files.bucket', 'leads', 'locations', 'marketing'],
           ...[

@@ -1,11 +1,11 @@
 // A client of version 1 of the API (DOMAIN 27) for tests. It remembers the rows of the table that
 // have answered it with success.
-import { type Row, rows } from '../../src/http/compat-v1/rows.ts'
+import { type RewriteRow, rows } from '../../src/http/compat-v1/rows.ts'
 import type { Reply, TestServer } from './app.ts'
 import { type Form, form } from './form.ts'
 
 const base = '/api/v1'
-const nameOf = ({ method, path }: Row): string => `${method} ${path}`
+const nameOf = ({ method, path }: RewriteRow): string => `${method} ${path}`
 
 /** The rows with a pattern of their paths; fixed words come before parameters. */
 const patterns = rows
@@ -32,7 +32,7 @@ export interface Version1 {
   form(path: string, parts: Parameters<typeof form>[0]): Promise<Reply>
 }
 
-/** Returns a client that has the token. `answered` gets the rows that have answered with success. */
+/** Returns a client with the token. `answered` gets the rows that have answered with success. */
 export function version1(server: TestServer, token: string | null, answered = new Set<string>()): Version1 {
   async function send(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',

@@ -1,8 +1,8 @@
 // The query of a list: paging, sorting, searches and filters of version 1 become those of the
 // contract. An unknown filter is ignored, and a filter that no record can pass gives an empty list.
 import type { OperationFact } from '../../contract/operations.gen.ts'
-import type { Row } from './rows.ts'
-import { type Fields, isFields, textOfField, type Vocabulary } from './values.ts'
+import type { RewriteRow } from './rows.ts'
+import { isFields, type JsonFields, textOfField, type Vocabulary } from './values.ts'
 
 /** The largest page of the contract. `pagination=0` asks for one of this size. */
 const maxPageSize = 100
@@ -21,10 +21,15 @@ const address = /(?:^|[._])(?:(e-?mails?)|phones?|mobiles?|(?:contact|phone)_num
 const unusedId = String(Number.MAX_SAFE_INTEGER)
 
 /** Returns whether the reply to a list has no links and no meta. */
-export const isUnpaged = (row: Row, sent: Fields): boolean =>
+export const isUnpaged = (row: RewriteRow, sent: JsonFields): boolean =>
   row.list === 'bare' || (row.list === 'page' && textOfField(sent.pagination) === '0')
 
-export function listQuery(row: Row, fact: OperationFact, sent: Fields, vocabulary: Vocabulary): URLSearchParams {
+export function listQuery(
+  row: RewriteRow,
+  fact: OperationFact,
+  sent: JsonFields,
+  vocabulary: Vocabulary,
+): URLSearchParams {
   const { schemas } = vocabulary
   const known = schemas.parameters(fact)
   const query = new URLSearchParams(row.include === undefined ? {} : { include: row.include })
@@ -44,7 +49,10 @@ export function listQuery(row: Row, fact: OperationFact, sent: Fields, vocabular
   return query
 }
 
-/** Returns the query of a list without records; the same query when the list has no filter by id. */
+/**
+ * Returns the query of a list without records. Returns the same query when the list has no filter
+ * by id.
+ */
 export function emptyListQuery(query: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
   if (!known.has('id')) return query
   const kept = [...query].filter(([name]) => name === 'page' || name === 'per_page')
@@ -62,7 +70,7 @@ function pageOf(page: unknown): string {
 }
 
 /** `sort` and `order` belong to lists, `orderBy` and `sortedBy` to searches. */
-function sortOf(sent: Fields, keys: ReadonlySet<string>): string | undefined {
+function sortOf(sent: JsonFields, keys: ReadonlySet<string>): string | undefined {
   const [sort, orderBy] = [textOfField(sent.sort), textOfField(sent.orderBy)]
   const key = sort || orderBy
   const direction = (sort ? textOfField(sent.order) || 'desc' : textOfField(sent.sortedBy) || 'asc').toLowerCase()
@@ -71,7 +79,7 @@ function sortOf(sent: Fields, keys: ReadonlySet<string>): string | undefined {
 }
 
 /** Returns the filters as text. A list of values becomes a comma list. */
-const filtersOf = (sent: Fields): [name: string, value: string][] =>
+const filtersOf = (sent: JsonFields): [name: string, value: string][] =>
   Object.entries(sent)
     .flatMap(([name, value]): [string, unknown][] =>
       isFields(value) ? Object.entries(value).map(([key, each]) => [`${name}[${key}]`, each]) : [[name, value]],
@@ -79,7 +87,10 @@ const filtersOf = (sent: Fields): [name: string, value: string][] =>
     .filter(([name]) => !reserved.has(name))
     .map(([name, value]) => [name, [value].flat().map(textOfField).join(',')])
 
-/** Returns the parameter of the contract for a filter; undefined when the list has no such filter. */
+/**
+ * Returns the parameter of the contract for a filter. Returns undefined when the list has no such
+ * filter.
+ */
 function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }: Vocabulary): string | undefined {
   const known = schemas.parameters(fact)
   if (known.has(name)) return name
@@ -95,7 +106,7 @@ function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }
  * `searchFields=name:like;email:=`. A field without a filter, and a field with `like`, is searched
  * for as words.
  */
-function searchOf(sent: Fields, isFilter: (name: string) => boolean) {
+function searchOf(sent: JsonFields, isFilter: (name: string) => boolean) {
   const text = textOfField(sent.search) || textOfField(sent.query)
   const operators = new Map(
     partsOf(textOfField(sent.searchFields)).map((part): [string, string] => {

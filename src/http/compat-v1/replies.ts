@@ -2,27 +2,27 @@
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import type { Problem, problemDocument } from '../../contract/output/problems.ts'
 import { isUnpaged } from './lists.ts'
-import type { Row } from './rows.ts'
-import { type Fields, isFields, toVersion1, type Vocabulary } from './values.ts'
+import type { RewriteRow } from './rows.ts'
+import { isFields, type JsonFields, toVersion1, type Vocabulary } from './values.ts'
 
 /** The facts that a reply depends on. */
 export interface Answering {
-  row: Row
+  row: RewriteRow
   /** The operation whose reply is rewritten: the last one of the row. */
   fact: OperationFact
-  sent: Fields
+  sent: JsonFields
   /** The path and the query of the request of version 1. */
   path: string
   query: string
   /** The reply of the row's first operation. */
-  first: Fields
+  first: JsonFields
 }
 
 /** Returns the body of a reply for the body of a canonical reply. */
-export function version1Body(reply: Fields, answering: Answering, vocabulary: Vocabulary): unknown {
+export function version1Body(reply: JsonFields, answering: Answering, vocabulary: Vocabulary): unknown {
   const { row, fact, sent, first } = answering
   const schema = vocabulary.schemas.reply(fact)
-  const converted = (schema ? toVersion1(reply, schema, vocabulary) : reply) as Fields
+  const converted = (schema ? toVersion1(reply, schema, vocabulary) : reply) as JsonFields
   const listed = row.list ? pageOrList(converted, isUnpaged(row, sent), answering) : converted
   const presented = row.present ? row.present(listed, first) : listed
   // Version 1 has both places for the message of a reply without data.
@@ -40,7 +40,7 @@ interface Meta {
   total: number
 }
 
-function pageOrList(page: Fields, isList: boolean, { fact, path, query }: Answering): Fields {
+function pageOrList(page: JsonFields, isList: boolean, { fact, path, query }: Answering): JsonFields {
   if (isList) return { data: page.data }
   const { current_page, from, last_page, per_page, to, total, path: url } = page.meta as Meta
   const base = url.slice(0, url.length - fact.path.length) + path
@@ -107,7 +107,7 @@ export function version1Error({
   message,
   errors,
   ...others
-}: ReturnType<typeof problemDocument>): Fields {
+}: ReturnType<typeof problemDocument>): JsonFields {
   const named = Object.entries(errors ?? {}).map(([field, sentences]) => [
     field.replace(/(^|\.)custom_attributes\./, '$1'),
     sentences,

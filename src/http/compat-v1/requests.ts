@@ -5,8 +5,8 @@ import { nestFields } from '../../contract/input/form-fields.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import { Problem } from '../../contract/output/problems.ts'
 import { listQuery } from './lists.ts'
-import type { Row } from './rows.ts'
-import { type Fields, isFields, setField, textOfField, toCanonical, type Vocabulary } from './values.ts'
+import type { RewriteRow } from './rows.ts'
+import { isFields, type JsonFields, setField, textOfField, toCanonical, type Vocabulary } from './values.ts'
 
 export interface CanonicalParts {
   params: Record<string, string>
@@ -17,13 +17,13 @@ export interface CanonicalParts {
 }
 
 /** Returns the fields of a query string. */
-export const queryFields = (query: string): Fields => nestFields([...new URLSearchParams(query)], true).value
+export const queryFields = (query: string): JsonFields => nestFields([...new URLSearchParams(query)], true).value
 
 /**
  * Returns the fields of a body that is not a multipart form. Throws 400 for an unreadable body, 422
  * for a number that cannot be stored exactly, and 415 for another media type.
  */
-export function bodyFields(body: Buffer | undefined, mediaType: string): Fields {
+export function bodyFields(body: Buffer | undefined, mediaType: string): JsonFields {
   if (body === undefined || body.length === 0) return {}
   const isJson = mediaType === 'application/json' || mediaType.endsWith('+json')
   if (!isJson && mediaType !== 'application/x-www-form-urlencoded')
@@ -46,7 +46,12 @@ function textOf(body: Buffer): string {
 }
 
 /** Returns the canonical parts of a request. `sent` has the fields of path, query and body. */
-export function canonicalParts(row: Row, fact: OperationFact, sent: Fields, vocabulary: Vocabulary): CanonicalParts {
+export function canonicalParts(
+  row: RewriteRow,
+  fact: OperationFact,
+  sent: JsonFields,
+  vocabulary: Vocabulary,
+): CanonicalParts {
   const fields = named(row, row.arrange?.(sent) ?? sent)
   const params: Record<string, string> = {}
   const missing: string[] = []
@@ -63,8 +68,8 @@ export function canonicalParts(row: Row, fact: OperationFact, sent: Fields, voca
 }
 
 /** Gives the fields of the body their canonical names. */
-function named({ rename = {}, files = {} }: Row, sent: Fields): Fields {
-  const fields: Fields = {}
+function named({ rename = {}, files = {} }: RewriteRow, sent: JsonFields): JsonFields {
+  const fields: JsonFields = {}
   for (const [key, value] of Object.entries(sent)) {
     const file = Object.hasOwn(files, key) ? files[key] : undefined
     const [first, ...others] = file === undefined ? [] : idsOfFiles(value)
@@ -85,7 +90,12 @@ const idsOfFiles = (value: unknown): number[] =>
     .filter((id) => Number.isSafeInteger(id) && id > 0)
 
 /** Returns the query of a request that is not for a list. */
-function otherQuery(row: Row, fact: OperationFact, fields: Fields, { schemas }: Vocabulary): URLSearchParams {
+function otherQuery(
+  row: RewriteRow,
+  fact: OperationFact,
+  fields: JsonFields,
+  { schemas }: Vocabulary,
+): URLSearchParams {
   const query = new URLSearchParams(row.include === undefined ? {} : { include: row.include })
   const known = schemas.parameters(fact)
   for (const [name, field] of Object.entries(row.params ?? {}))

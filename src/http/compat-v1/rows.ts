@@ -1,7 +1,7 @@
-// The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row names
-// the canonical operation, and says where the parts of its request and reply come from.
+// The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row
+// names the canonical operation, and says where the parts of its request and reply come from.
 import type { OperationId } from '../../contract/types.ts'
-import { type Fields, isFields, valueOfType } from './values.ts'
+import { isFields, type JsonFields, valueOfType } from './values.ts'
 
 export type V1Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -15,10 +15,10 @@ export interface FollowUp {
   /** The bearer token of the request; that of the caller by default. */
   token?: string
   /** The request is repeated until its reply passes this test, at most for ten seconds. */
-  until?: (reply: Fields) => boolean
+  until?: (reply: JsonFields) => boolean
 }
 
-export interface Row {
+export interface RewriteRow {
   readonly method: V1Method
   /** The path below the base, such as `/leads/{id}`. A last `{name?}` may be absent. */
   readonly path: string
@@ -39,17 +39,17 @@ export interface Row {
   /** The canonical names of fields with uploads, which become the ids of files. */
   readonly files?: Readonly<Record<string, string>>
   /** Arranges the fields of the request, where names alone do not say it. */
-  readonly arrange?: (sent: Fields) => Fields
-  readonly next?: (sent: Fields, reply: Fields) => FollowUp | undefined
+  readonly arrange?: (sent: JsonFields) => JsonFields
+  readonly next?: (sent: JsonFields, reply: JsonFields) => FollowUp | undefined
   /** Arranges the converted reply. `first` is the reply of the first request, as it is stored. */
-  readonly present?: ((reply: Fields, first: Fields) => unknown) | undefined
+  readonly present?: ((reply: JsonFields, first: JsonFields) => unknown) | undefined
 }
 
-type More = Omit<Row, 'method' | 'path' | 'operation'>
+type More = Omit<RewriteRow, 'method' | 'path' | 'operation'>
 
 const row =
   (method: V1Method) =>
-  (path: string, operation: string, more: More = {}): Row => ({
+  (path: string, operation: string, more: More = {}): RewriteRow => ({
     method,
     path,
     operation: operation as OperationId,
@@ -57,15 +57,15 @@ const row =
   })
 const [get, post, put, del] = [row('GET'), row('POST'), row('PUT'), row('DELETE')] as const
 
-interface Names extends Pick<Row, 'rename' | 'files' | 'arrange'> {
+interface Names extends Pick<RewriteRow, 'rename' | 'files' | 'arrange'> {
   many?: string
   include?: string
   /** Arranges a record of a reply. */
-  present?: (record: Fields) => Fields
+  present?: (record: JsonFields) => JsonFields
 }
 
 /** The message of a write belongs to the reply, also when the record was read afterwards. */
-const withMessage = (reply: Fields, { message }: Fields): Fields => ({ ...reply, message })
+const withMessage = (reply: JsonFields, { message }: JsonFields): JsonFields => ({ ...reply, message })
 
 /**
  * Reads the record that was written, because the reply to a write has short references. The
@@ -74,7 +74,7 @@ const withMessage = (reply: Fields, { message }: Fields): Fields => ({ ...reply,
 const thenShown = (operation: string, include: string): More => ({
   next: (_sent, { data }) => ({
     operation: operation as OperationId,
-    params: { id: (data as Fields).id },
+    params: { id: (data as JsonFields).id },
     query: `include=${include}`,
     isOptional: true,
   }),
@@ -82,9 +82,9 @@ const thenShown = (operation: string, include: string): More => ({
 })
 
 /** The five routes of a kind of record. */
-function records(path: string, one: string, { many = `${one}s`, include, present, ...body }: Names = {}): Row[] {
-  const presentPage = present && ((page: Fields) => ({ ...page, data: recordsOf(page).map(present) }))
-  const presentOne = present && ((reply: Fields) => ({ ...reply, data: present(reply.data as Fields) }))
+function records(path: string, one: string, { many = `${one}s`, include, present, ...body }: Names = {}): RewriteRow[] {
+  const presentPage = present && ((page: JsonFields) => ({ ...page, data: recordsOf(page).map(present) }))
+  const presentOne = present && ((reply: JsonFields) => ({ ...reply, data: present(reply.data as JsonFields) }))
   const shown = include === undefined ? {} : thenShown(`get${one}`, include)
   const written: More = {
     ...body,
@@ -100,18 +100,18 @@ function records(path: string, one: string, { many = `${one}s`, include, present
   ]
 }
 
-const recordsOf = ({ data }: Fields): Fields[] => (Array.isArray(data) ? data : []) as Fields[]
+const recordsOf = ({ data }: JsonFields): JsonFields[] => (Array.isArray(data) ? data : []) as JsonFields[]
 
-const search = (path: string, operation: string, more: More = {}): Row =>
+const search = (path: string, operation: string, more: More = {}): RewriteRow =>
   get(`${path}/search`, operation, { list: 'bare', ...more })
-const timeline = (path: string, one: string): Row =>
+const timeline = (path: string, one: string): RewriteRow =>
   get(`${path}/{id}/activities`, `list${one}Activities`, { list: 'bare', limit: 100 })
-const massDestroy = (path: string, many: string, more: More = {}): Row =>
+const massDestroy = (path: string, many: string, more: More = {}): RewriteRow =>
   post(`${path}/mass-destroy`, `massDestroy${many}`, more)
-const massUpdate = (path: string, many: string, more: More = {}): Row =>
+const massUpdate = (path: string, many: string, more: More = {}): RewriteRow =>
   post(`${path}/mass-update`, `massUpdate${many}`, more)
 /** Attaches and detaches a tag. Both have the tag in the body. */
-const tagLinks = (path: string, one: string): Row[] => [
+const tagLinks = (path: string, one: string): RewriteRow[] => [
   post(`${path}/{id}/tags`, `attach${one}Tag`),
   del(`${path}/{id}/tags`, `detach${one}Tag`),
 ]
@@ -120,17 +120,17 @@ const userNames = { rename: { confirm_password: 'password_confirmation', groups:
 const userImage = { files: { image: 'image_file_id' } }
 
 /** `remove_image` removes the picture, unless a new one was sent. */
-const withoutImage = ({ remove_image: removes, ...sent }: Fields): Fields =>
+const withoutImage = ({ remove_image: removes, ...sent }: JsonFields): JsonFields =>
   isOn(removes) ? { image_file_id: null, ...sent } : sent
 
 /** Returns whether a form would count the value as true. */
 const isOn = (value: unknown): boolean =>
   ![undefined, null, '', '0', 0, false, 'false', 'off', 'no'].includes(value as string)
 
-const account: Row[] = [
+const account: RewriteRow[] = [
   post('/login', 'login', {
-    next: (_sent, { data }) => ({ operation: 'getAccount', token: String((data as Fields).token) }),
-    present: ({ data }, first) => ({ data, message: first.message, token: (first.data as Fields).token }),
+    next: (_sent, { data }) => ({ operation: 'getAccount', token: String((data as JsonFields).token) }),
+    present: ({ data }, first) => ({ data, message: first.message, token: (first.data as JsonFields).token }),
   }),
   post('/forgot-password', 'forgotPassword'),
   del('/logout', 'logout'),
@@ -147,7 +147,7 @@ const boardColumns: Readonly<Record<string, string>> = {
   lead_source_id: 'lead_sources',
 }
 
-const leads: Row[] = [
+const leads: RewriteRow[] = [
   ...records('/leads', 'Lead', { include: 'user,person' }),
   massUpdate('/leads', 'Leads'),
   massDestroy('/leads', 'Leads'),
@@ -168,13 +168,13 @@ const leads: Row[] = [
   post('/leads/{id}/emails', 'createEmail', {
     files: { attachments: 'attachment_ids' },
     arrange: ({ id, ...sent }) => ({ ...sent, lead_id: id }),
-    present: ({ data, message }) => ({ data: mailAsActivity(data as Fields), message }),
+    present: ({ data, message }) => ({ data: mailAsActivity(data as JsonFields), message }),
   }),
   del('/leads/{id}/emails', 'detachLeadEmail'),
   del('/leads/{id}/quotes/{quote_id?}', 'detachLeadQuote'),
 ]
 
-const contacts: Row[] = [
+const contacts: RewriteRow[] = [
   ...records('/contacts/persons', 'Person', { include: 'organization,user' }),
   search('/contacts/persons', 'listPersons', { include: 'organization,user' }),
   massDestroy('/contacts/persons', 'Persons'),
@@ -184,7 +184,7 @@ const contacts: Row[] = [
   massDestroy('/contacts/organizations', 'Organizations'),
 ]
 
-const catalog: Row[] = [
+const catalog: RewriteRow[] = [
   ...records('/products', 'Product'),
   search('/products', 'listProducts'),
   massDestroy('/products', 'Products'),
@@ -195,7 +195,7 @@ const catalog: Row[] = [
   massDestroy('/quotes', 'Quotes'),
 ]
 
-const activities: Row[] = [
+const activities: RewriteRow[] = [
   ...records('/activities', 'Activity', {
     many: 'Activities',
     include: 'user,participants',
@@ -207,13 +207,13 @@ const activities: Row[] = [
 ]
 
 /** An attachment is known by its file, so that `attachment-download` needs no mail. */
-const withFileIds = (mail: Fields): Fields => ({
+const withFileIds = (mail: JsonFields): JsonFields => ({
   ...mail,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
 })
 
 /** Returns a mail in the shape of an entry of a timeline. */
-const mailAsActivity = (mail: Fields): Fields => ({
+const mailAsActivity = (mail: JsonFields): JsonFields => ({
   id: mail.id,
   parent_id: mail.parent_id,
   title: mail.subject,
@@ -232,23 +232,23 @@ const mailAsActivity = (mail: Fields): Fields => ({
 })
 
 /** Mails are deleted for good, unless the request asks for the trash. */
-const deletedForGood = (sent: Fields): Fields => ({ ...sent, type: sent.type === 'trash' ? 'trash' : 'delete' })
+const deletedForGood = (sent: JsonFields): JsonFields => ({ ...sent, type: sent.type === 'trash' ? 'trash' : 'delete' })
 
 const mailFiles = { files: { attachments: 'attachment_ids' } }
 const [listMails, showMail, createMail, changeMail, deleteMail] = records('/mails', 'Email', {
   include: 'person,lead,parent',
   present: withFileIds,
   ...mailFiles,
-}) as [Row, Row, Row, Row, Row]
-const mails: Row[] = [
+}) as [RewriteRow, RewriteRow, RewriteRow, RewriteRow, RewriteRow]
+const mails: RewriteRow[] = [
   listMails,
   showMail,
   createMail,
   {
     ...changeMail,
     next: ({ is_draft: isDraft }, { data }) =>
-      (data as Fields).status === 'draft' && !isOn(isDraft)
-        ? { operation: 'sendEmail', params: { id: (data as Fields).id } }
+      (data as JsonFields).status === 'draft' && !isOn(isDraft)
+        ? { operation: 'sendEmail', params: { id: (data as JsonFields).id } }
         : undefined,
   },
   { ...deleteMail, params: { type: 'type' }, arrange: deletedForGood },
@@ -260,7 +260,7 @@ const mails: Row[] = [
 
 const lookup = { params: { lookup_type: 'lookup' }, list: 'bare', limit: 100 } as const
 
-const vocabulary: Row[] = [
+const vocabulary: RewriteRow[] = [
   ...records('/settings/attributes', 'Attribute'),
   massUpdate('/settings/attributes', 'Attributes'),
   massDestroy('/settings/attributes', 'Attributes'),
@@ -279,7 +279,7 @@ const vocabulary: Row[] = [
   ...records('/settings/pipelines', 'Pipeline'),
 ]
 
-const administration: Row[] = [
+const administration: RewriteRow[] = [
   ...records('/settings/groups', 'Group'),
   ...records('/settings/roles', 'Role'),
   ...records('/settings/users', 'User', { include: 'role', ...userNames, ...userImage }),
@@ -290,16 +290,16 @@ const administration: Row[] = [
 ]
 
 /** Writes nested settings with the dotted codes of the configuration. */
-function dotted(nested: Fields, prefix = ''): Fields {
+function dotted(nested: JsonFields, prefix = ''): JsonFields {
   const codes = Object.entries(nested).map(
-    ([key, value]): Fields => (isFields(value) ? dotted(value, `${prefix}${key}.`) : { [prefix + key]: value }),
+    ([key, value]): JsonFields => (isFields(value) ? dotted(value, `${prefix}${key}.`) : { [prefix + key]: value }),
   )
   return Object.assign({}, ...codes)
 }
 
 const mailActions = /^(send_email_|trigger_webhook$)/
 
-/** The values of conditions and actions have no schema; their `attribute_type` says what they are. */
+/** Values of conditions and actions have no schema; `attribute_type` says what they are. */
 function typedValue(rule: unknown): unknown {
   if (!isFields(rule)) return rule
   const { id, value, attribute_type: type } = rule
@@ -309,7 +309,7 @@ function typedValue(rule: unknown): unknown {
   return { ...rule, value: Array.isArray(value) ? value.map(as) : as(value) }
 }
 
-const withTypedValues = (sent: Fields): Fields => {
+const withTypedValues = (sent: JsonFields): JsonFields => {
   const lists = Object.entries(sent).filter(([key, list]) => /^(conditions|actions)$/.test(key) && list)
   return {
     ...sent,
@@ -317,7 +317,7 @@ const withTypedValues = (sent: Fields): Fields => {
   }
 }
 
-const automation: Row[] = [
+const automation: RewriteRow[] = [
   ...records('/settings/email-templates', 'EmailTemplate'),
   ...records('/settings/workflows', 'Workflow', { arrange: withTypedValues }),
   ...records('/settings/webhooks', 'Webhook'),
@@ -329,11 +329,14 @@ const automation: Row[] = [
 ]
 
 /** The locations of a warehouse are also listed as `location`. */
-const withLocation = (warehouse: Fields): Fields => ({ ...warehouse, location: warehouse.locations })
+const withLocation = (warehouse: JsonFields): JsonFields => ({ ...warehouse, location: warehouse.locations })
 const warehouseInclude = 'locations,activities'
-const presentWarehouse = ({ data, ...reply }: Fields): Fields => ({ ...reply, data: withLocation(data as Fields) })
+const presentWarehouse = ({ data, ...reply }: JsonFields): JsonFields => ({
+  ...reply,
+  data: withLocation(data as JsonFields),
+})
 
-const inventory: Row[] = [
+const inventory: RewriteRow[] = [
   ...records('/settings/warehouses', 'Warehouse', { include: warehouseInclude, present: withLocation }).filter(
     ({ operation }) => operation !== 'getWarehouse',
   ),
@@ -347,12 +350,12 @@ const inventory: Row[] = [
 
 const importsPath = '/settings/data-transfer/imports'
 /** A form leaves the box out when the rows are not to be imported in the background. */
-const inQueueIfSent = (sent: Fields): Fields => ({ ...sent, process_in_queue: isOn(sent.process_in_queue) })
-const stateOf = ({ data }: Fields): unknown => (data as Fields).state
+const inQueueIfSent = (sent: JsonFields): JsonFields => ({ ...sent, process_in_queue: isOn(sent.process_in_queue) })
+const stateOf = ({ data }: JsonFields): unknown => (data as JsonFields).state
 
-const dataTransfer: Row[] = [
+const dataTransfer: RewriteRow[] = [
   ...records(importsPath, 'Import', { files: { file: 'file_id' } }).map(
-    (each): Row => (/^(POST|PUT)$/.test(each.method) ? { ...each, arrange: inQueueIfSent } : each),
+    (each): RewriteRow => (/^(POST|PUT)$/.test(each.method) ? { ...each, arrange: inQueueIfSent } : each),
   ),
   get(`${importsPath}/validate/{id}`, 'validateImport', {
     next: ({ id }) => ({ operation: 'getImport', params: { id }, until: (reply) => stateOf(reply) !== 'validating' }),
@@ -368,7 +371,7 @@ const dataTransfer: Row[] = [
 ]
 
 /** Every route of version 1. */
-export const rows: readonly Row[] = [
+export const rows: readonly RewriteRow[] = [
   ...account,
   ...leads,
   ...contacts,

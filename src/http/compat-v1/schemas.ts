@@ -43,7 +43,7 @@ export interface ContractSchemas {
   sortKeys(fact: OperationFact): ReadonlySet<string>
   /** Returns the entity whose custom attributes are filters of a list. */
   customEntity(fact: OperationFact): string | undefined
-  /** Returns the branches of a union without references; the schema itself when it is no union. */
+  /** Returns the branches of a union without references; otherwise the schema. */
   branches(schema: ContractSchema): readonly ContractSchema[]
 }
 

@@ -7,7 +7,7 @@ import { operations } from '../../contract/operations.gen.ts'
 import { Problem } from '../../contract/output/problems.ts'
 import { type Reservation, unlimited } from '../../kernel/files/body-memory-budget.ts'
 import { eachPart } from '../../kernel/files/multipart-parts.ts'
-import type { Fields } from './values.ts'
+import type { JsonFields } from './values.ts'
 
 /** Uploads a multipart form with one file, and returns the id of the file. */
 export type UploadForm = (form: Readable, contentType: string) => Promise<number>
@@ -21,7 +21,7 @@ export async function formFields(
   request: Readable,
   { type, length, loan }: { type: string; length: number; loan: Reservation },
   upload: UploadForm,
-): Promise<Fields> {
+): Promise<JsonFields> {
   if (length > maxFormBytes) throw new Problem('payload_too_large')
   const fields: { name: string; value: string; place: number }[] = []
   let textBytes = 0

@@ -13,9 +13,9 @@ export interface Vocabulary {
   customTypes: CustomTypes
 }
 
-export type Fields = Record<string, unknown>
+export type JsonFields = Record<string, unknown>
 
-export const isFields = (value: unknown): value is Fields =>
+export const isFields = (value: unknown): value is JsonFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns a plain value as text; an empty text for a list and for no value. */
@@ -23,7 +23,7 @@ export const textOfField = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? '' : String(value).trim()
 
 /** Sets a key of any name. Plain assignment would set the prototype for `__proto__`. */
-export const setField = (fields: Fields, key: string, value: unknown): void =>
+export const setField = (fields: JsonFields, key: string, value: unknown): void =>
   void Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true })
 
 const kindOfSchema = ({ format, 'x-value': value }: ContractSchema): string | undefined => value ?? format
@@ -63,12 +63,12 @@ function withoutValue(types: ReadonlySet<string>, branches: readonly ContractSch
   return types.has('string') && !branches.some(isPassword) ? null : undefined
 }
 
-function recordOf(sent: Fields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): Fields {
+function recordOf(sent: JsonFields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): JsonFields {
   const own = properties.custom_attributes
   const entity = own && vocabulary.schemas.branches(own).find((each) => each['x-entity'])?.['x-entity']
   const types = entity === undefined ? undefined : vocabulary.customTypes(entity)
-  const record: Fields = {}
-  const custom: Fields = {}
+  const record: JsonFields = {}
+  const custom: JsonFields = {}
   const nested = isFields(sent.custom_attributes) ? Object.entries(sent.custom_attributes) : []
   for (const [key, each] of [...Object.entries(sent), ...(types ? nested : [])]) {
     const type = types?.get(key)
@@ -181,8 +181,8 @@ export function toVersion1(value: unknown, schema: ContractSchema, vocabulary: V
   return format === 'date-time' ? inMicroseconds(value) : value
 }
 
-/** Returns the branch with the most properties of those whose required properties are all present. */
-function branchOf(value: Fields, branches: readonly ContractSchema[]): ContractSchema {
+/** Returns the largest branch whose required properties are all present. */
+function branchOf(value: JsonFields, branches: readonly ContractSchema[]): ContractSchema {
   const sizeOf = ({ properties = {} }: ContractSchema): number => Object.keys(properties).length
   return (
     branches
@@ -191,8 +191,8 @@ function branchOf(value: Fields, branches: readonly ContractSchema[]): ContractS
   )
 }
 
-function fieldsToVersion1(value: Fields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): Fields {
-  const fields: Fields = {}
+function fieldsToVersion1(value: JsonFields, { properties = {} }: ContractSchema, vocabulary: Vocabulary): JsonFields {
+  const fields: JsonFields = {}
   for (const [key, each] of Object.entries(value)) {
     const schema = properties[key]
     const entity =

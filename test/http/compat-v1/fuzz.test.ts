@@ -1,8 +1,8 @@
-// Random requests to version 1: plausible bodies in its spellings, wild ones, and damaged ones. None
-// may get a 5xx, and every error has a message.
+// Random requests to version 1: plausible bodies in its spellings, wild ones, and damaged ones. No
+// request gets a 5xx, and every error has a message.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../../src/contract/operations.gen.ts'
-import { type Row, rows } from '../../../src/http/compat-v1/rows.ts'
+import { type RewriteRow, rows } from '../../../src/http/compat-v1/rows.ts'
 import { contractSchemas } from '../../../src/http/compat-v1/schemas.ts'
 import { anything, hostileText, oddKey } from '../../fuzz/hostile.ts'
 import { type Random, randomOf } from '../../fuzz/random.ts'
@@ -51,13 +51,13 @@ const wordValues = [
 ]
 
 const idOf = (random: Random): string => random.pick(['1', '2', '3', '7', '99', '0', 'abc', '1e3', '%00', '1;2', '😀'])
-const pathOf = (random: Random, { path }: Row): string =>
+const pathOf = (random: Random, { path }: RewriteRow): string =>
   path.replaceAll(/\/\{(\w+)(\??)\}/g, (_, name: string, optional: string) => {
     if (optional !== '' && random.chance(0.5)) return ''
     return `/${encodeURIComponent(/lookup|sample/.test(name) ? random.pick(['users', 'persons', 'x']) : idOf(random))}`
   })
 
-function queryOf(random: Random, row: Row): string {
+function queryOf(random: Random, row: RewriteRow): string {
   const known = [...schemas.parameters(operations[row.operation]), 'city', 'tag_id', 'column', 'query', '_method']
   const pairs = Array.from({ length: random.few(5) }, () => [
     random.pick([random.pick(words), random.pick(known), oddKey(random)]),
@@ -80,7 +80,7 @@ function spelled(random: Random, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, spelled(random, each)]))
 }
 
-function fieldsOf(random: Random, row: Row): Record<string, unknown> {
+function fieldsOf(random: Random, row: RewriteRow): Record<string, unknown> {
   const schema = schemas.body(operations[row.operation]) as SchemaObject | undefined
   const made = schema && random.chance(0.8) ? valid(random, schema, () => random.whole(1, 4)) : anything(random, 3)
   const fields = spelled(random, made) as Record<string, unknown>
@@ -97,7 +97,12 @@ function flat(value: unknown, name = ''): [string, string][] {
   return Object.entries(value).flatMap(([key, each]) => flat(each, name === '' ? key : `${name}[${key}]`))
 }
 
-async function payloadOf(random: Random, fields: Record<string, unknown>) {
+interface Sent {
+  payload?: string | Buffer
+  headers?: Record<string, string>
+}
+
+async function payloadOf(random: Random, fields: Record<string, unknown>): Promise<Sent> {
   const kind = random.weighted({ json: 6, urlencoded: 2, multipart: 2, damaged: 1 })
   const pairs = flat(fields).slice(0, 60)
   if (kind === 'urlencoded')
@@ -132,7 +137,7 @@ describe('random requests', () => {
       if (row.operation === 'logout') continue
       const method = random.chance(0.95) ? row.method : random.pick(['GET', 'POST', 'PUT', 'DELETE', 'PATCH'] as const)
       const url = `/api/v1${pathOf(random, row)}${queryOf(random, row)}`
-      const sent = method === 'GET' ? {} : await payloadOf(random, fieldsOf(random, row))
+      const sent: Sent = method === 'GET' ? {} : await payloadOf(random, fieldsOf(random, row))
       const headers = { ...sent.headers, ...(random.chance(0.95) && { authorization: `Bearer ${server.admin.token}` }) }
       const reply = await server.inject({ method, url, ...sent, headers })
       statuses.set(reply.statusCode, (statuses.get(reply.statusCode) ?? 0) + 1)

@@ -2,7 +2,7 @@
 // canonical API says what each call has stored.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
-import { file } from '../../support/form.ts'
+import { file, form } from '../../support/form.ts'
 import { pixel } from '../../support/pictures.ts'
 import { rowNames, type Version1, version1 } from '../../support/version1.ts'
 
@@ -453,7 +453,7 @@ describe('leads', () => {
     expect((await v1.get('/leads/get/1?pipeline_stage_id=1')).body.data.map((each: any) => each.code)).toEqual(['new'])
   })
 
-  it('are looked up for a filter of the board', async () => {
+  it('have lookups for the filters of the board', async () => {
     await aPerson()
     const found = await v1.get('/leads/kanban/look-up?column=user_id&search=Kim')
     expect([found.status, found.body]).toEqual([200, [{ label: expect.stringContaining('Kim'), value: 1 }]])
@@ -639,6 +639,28 @@ describe('activities', () => {
   })
 })
 
+describe('the files of a form', () => {
+  const files = async (): Promise<number> => (await server.store.db.selectFrom('files').select('id').execute()).length
+
+  it('are removed with a request that is refused, or only tried', async () => {
+    const before = await files()
+    const refused = await v1.form('/activities', { type: 'file', lead_id: '9999', file: file('a.txt', 'unseen') })
+    expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['lead_id']])
+    const { body, headers } = await form({ type: 'file', title: 'x', file: file('b.txt', 'tried') })
+    const send = (more: Record<string, string>) =>
+      server.inject({
+        method: 'POST',
+        url: '/api/v1/activities',
+        payload: body,
+        headers: { ...headers, authorization: `Bearer ${server.admin.token}`, ...more },
+      })
+    expect((await send({ 'accord-dry-run': 'true' })).statusCode).toBe(200)
+    expect(await files()).toBe(before)
+    expect((await send({ 'idempotency-key': 'upload' })).statusCode).toBe(200)
+    expect(await files()).toBe(before + 1)
+  })
+})
+
 describe('mails', () => {
   const draft = (more: Record<string, unknown> = {}) =>
     v1.form('/mails', {
@@ -671,7 +693,7 @@ describe('mails', () => {
     expect((await v1.get(`/mails?id=${id}`)).body.data).toEqual([shownMail.body.data])
   })
 
-  it('are deleted for good, unless the trash is asked for', async () => {
+  it('are deleted for good, unless the request names the trash', async () => {
     const [one, two, three] = [(await draft()).body.data, (await draft()).body.data, (await draft()).body.data]
     expect((await v1.delete(`/mails/${one.id}`, { type: 'trash' })).status).toBe(200)
     expect((await shown(`/emails/${one.id}`)).folders).toEqual(['trash'])
