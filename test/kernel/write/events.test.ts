@@ -43,6 +43,12 @@ describe('on', () => {
     ['contact.person.create.after', 'contacts.person.create.after', true],
     ['settings.products.update.after', 'product.update.after', true],
     ['user.admin.delete.*', 'settings.user.delete.before', true],
+    ['lead.product.delete.after', 'leads.product.delete.after', true],
+    ['contact.organization.delete.before', 'contacts.organization.delete.before', true],
+    ['warehouse.tag.*.after', 'warehouses.tag.create.after', true],
+    ['mails.tag.delete.after', 'emails.tag.delete.after', true],
+    ['email.trash.after', 'email.update.after', true],
+    ['email.trash.after', 'email.delete.after', false],
   ])('%s, told of %s: %s', (pattern, name, isHeard) => {
     const { events, heard, hear } = emitter()
     events.on(pattern, hear('it'))
