@@ -11,7 +11,7 @@ import type { OperationId } from '../../contract/types.ts'
 import type { Services } from '../../kernel/context.ts'
 import { reserve } from '../../kernel/files/body-memory-budget.ts'
 import { emptyListQuery } from './lists.ts'
-import { version1Body } from './replies.ts'
+import { version1Body, withVersion1Names } from './replies.ts'
 import { bodyFields, type CanonicalParts, canonicalParts, queryFields } from './requests.ts'
 import type { FollowUp, RewriteRow } from './rows.ts'
 import { formFields } from './uploads.ts'
@@ -86,8 +86,12 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
   }
   if (fault) return refused(exchange, row, fault)
   const canonical = canonicalParts(row, factOf(row.operation), sent, vocabulary)
-  const answer = await firstAnswer(exchange, row, canonical)
-  return rewritten(exchange, row, sent, answer)
+  try {
+    const answer = await firstAnswer(exchange, row, canonical)
+    return await rewritten(exchange, row, sent, answer)
+  } catch (error) {
+    throw error instanceof Problem ? withVersion1Names(error, row) : error
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 // Rewrites canonical replies into the shapes of version 1: pages, records and errors.
 import type { OperationFact } from '../../contract/operations.gen.ts'
-import type { Problem, problemDocument } from '../../contract/output/problems.ts'
+import { Problem, type problemDocument } from '../../contract/output/problems.ts'
 import { isUnpaged } from './lists.ts'
 import type { RewriteRow } from './rows.ts'
 import { isFields, type JsonFields, toVersion1, type Vocabulary } from './values.ts'
@@ -94,10 +94,19 @@ export function version1Status({ code, status }: Problem): number {
   return status === 409 && code !== 'idempotency_in_flight' ? 400 : status
 }
 
-/**
- * Returns the body of an error: its message and errors, with the code and the id for reports.
- * Custom attributes have the names that the request gave them.
- */
+/** Returns the error with the names that fields have in version 1. */
+export function withVersion1Names(problem: Problem, { rename = {}, files = {} }: RewriteRow): Problem {
+  const { errors } = problem.more
+  if (errors === undefined) return problem
+  const sentAs = new Map(Object.entries({ ...rename, ...files }).map(([own, canonical]) => [canonical, own]))
+  const named = Object.entries(errors).map(([field, sentences]) => {
+    const [first = '', ...rest] = field.replace(/(^|\.)custom_attributes\./, '$1').split('.')
+    return [[sentAs.get(first) ?? first, ...rest].join('.'), sentences]
+  })
+  return new Problem(problem.code, problem.message, { ...problem.more, errors: Object.fromEntries(named) })
+}
+
+/** Returns the body of an error: its message and errors, with the code and the id for reports. */
 export function version1Error({
   type: _type,
   title: _title,
@@ -105,12 +114,7 @@ export function version1Error({
   detail: _detail,
   instance: _instance,
   message,
-  errors,
   ...others
 }: ReturnType<typeof problemDocument>): JsonFields {
-  const named = Object.entries(errors ?? {}).map(([field, sentences]) => [
-    field.replace(/(^|\.)custom_attributes\./, '$1'),
-    sentences,
-  ])
-  return { message, ...(errors && { errors: Object.fromEntries(named) }), ...others }
+  return { message, ...others }
 }

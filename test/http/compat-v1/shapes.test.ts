@@ -336,6 +336,12 @@ describe('an error', () => {
     expect((await v1.get('/nowhere')).body).toMatchObject({ message: expect.any(String), code: 'not_found' })
   })
 
+  it('names the fields as the request did', async () => {
+    const user = { name: 'x', email: 'x@example.com', role_id: 1, password: 'a long secret', confirm_password: 'other' }
+    const { body } = await v1.post('/settings/users', { ...user, groups: [99] })
+    expect(Object.keys(body.errors).sort()).toEqual(['confirm_password', 'groups.0'])
+  })
+
   it('is JSON for a caller without a token, also in a browser', async () => {
     const reply = await server.inject({ url: '/api/v1/leads', headers: { accept: 'text/html' } })
     expect([reply.statusCode, reply.json().message]).toEqual([401, expect.any(String)])
