@@ -61,7 +61,10 @@ export async function answerVersion1(
   }
 }
 
-/** Removes the uploads of a request that was refused or tried only. A file in use stays. */
+/**
+ * Removes the uploads of a request that was refused or tried only. A file in use stays, and the
+ * daily clean-up removes what is left.
+ */
 async function removeUploads(exchange: Exchange): Promise<void> {
   for (const id of exchange.uploads)
     await run(exchange, 'deleteFile', { params: { id: String(id) }, headers: withoutTerms }).catch(() => undefined)

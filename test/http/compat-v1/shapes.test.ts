@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pagesShown } from '../../../src/http/compat-v1/replies.ts'
 import { startServer, type TestServer } from '../../support/app.ts'
 import { file } from '../../support/form.ts'
+import { signedInPage } from '../../support/page.ts'
 import { type Version1, version1 } from '../../support/version1.ts'
 import { addUser } from '../../support/viewers.ts'
 
@@ -434,6 +435,16 @@ describe('the rules of the canonical API', () => {
     expect(stale.statusCode).toBe(412)
     await v1.post('/leads', { title: 'Deal', lead_value: 1 })
     expect(server.events()).toEqual(['lead.create.before', 'lead.create.after'])
+  })
+
+  it('hold for sessions: a GET that stands for a change needs the CSRF token', async () => {
+    const page = await signedInPage(server)
+    const v1Path = '/../v1'
+    expect((await page.get(`${v1Path}/leads`)).status).toBe(200)
+    const started = await page.get(`${v1Path}/settings/data-transfer/imports/start/1`)
+    expect([started.status, started.body.code]).toEqual([403, 'csrf_mismatch'])
+    expect((await page.post(`${v1Path}/settings/tags`, { name: 'x' }, { 'x-xsrf-token': '' })).status).toBe(403)
+    expect((await page.post(`${v1Path}/settings/tags`, { name: 'x' })).status).toBe(200)
   })
 
   it('hold for rate limits', async () => {
