@@ -19,8 +19,11 @@ export interface Worker {
   stop(graceMs?: number): Promise<void>
   /** Tells the worker that events or jobs may be due. */
   wake(): void
-  /** Dispatches events and runs jobs until nothing is due; for tests and commands. */
-  drain(): Promise<void>
+  /**
+   * Dispatches events and runs jobs, at most `atOnce` at a time, until nothing is due; for tests and
+   * commands.
+   */
+  drain(atOnce?: number): Promise<void>
 }
 
 const pollMs = 1000
@@ -92,10 +95,10 @@ class JobWorker implements Worker {
     }, wakeMs)
   }
 
-  async drain(): Promise<void> {
+  async drain(atOnce = maxClaimed): Promise<void> {
     await this.#releaseExpired(true)
     for (;;) {
-      const found = await this.#round()
+      const found = await this.#round(atOnce)
       if (this.#running.size > 0) await this.#allDone()
       else if (!found) return
     }
@@ -137,13 +140,13 @@ class JobWorker implements Worker {
   }
 
   /** Dispatches events and claims jobs once. Returns whether there was something to do. */
-  async #round(): Promise<boolean> {
+  async #round(most = maxClaimed): Promise<boolean> {
     let found = false
     if (await this.#attempt('events', () => this.#dispatcher.dispatch())) found = true
     const claimed = await this.#attempt('claim', async () => {
       await this.#releaseExpired()
       if (this.#isStopping) return []
-      return claim(this.#context(), this.#ownerId, this.#freeSlots(), maxClaimed, this.#runningIds())
+      return claim(this.#context(), this.#ownerId, this.#freeSlots(), most, this.#runningIds())
     })
     for (const row of claimed || []) this.#launch(row)
     return found || (claimed || []).length > 0

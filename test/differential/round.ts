@@ -184,6 +184,8 @@ async function startBoth({ seed, from, randomness }: RoundOptions): Promise<Side
         return store
       },
     })
+    // Jobs that run side by side end in an order that depends on the turns of the event loop.
+    world.server.work = () => world.server.app.worker.drain(1)
     randomness.restart(seed + from, -2)
     sides[engine] = { world, people: await peopleOf(world.server) }
   }

@@ -88,6 +88,11 @@ describe('createAttribute', () => {
     ['a subheading that is required', { type: 'subheading', is_required: true }, ['is_required']],
     ['a look-up without a kind', { type: 'lookup' }, ['lookup_type']],
     ['a text with a kind', { type: 'text', lookup_type: 'leads' }, ['lookup_type']],
+    [
+      'a boolean with a kind and a default',
+      { type: 'boolean', lookup_type: 'leads', default_value: true },
+      ['lookup_type'],
+    ],
     ['a date with a validation', { type: 'date', validation: 'url' }, ['validation']],
     ['a unique choice', { ...industries, is_unique: true }, ['is_unique']],
     ['a text with options', { type: 'text', options: [{ name: 'a' }] }, ['options']],

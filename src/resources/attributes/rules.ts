@@ -46,6 +46,8 @@ export async function checkCode(
     errors.invalid('entity_type', `Must not have more than ${maxAttributes} attributes of its own.`)
 }
 
+const refersToRecords = (type: Attribute['type']): boolean => type === 'lookup' || hasOptions(type)
+
 /**
  * Reports settings that do not fit the attribute's type. `attribute` has the settings after the
  * change.
@@ -54,7 +56,7 @@ export function checkAttributeSettings(attribute: Attribute, optionCount: number
   const { type, lookup, validation, isUnique, isRequired } = attribute
   const chooses = hasOptions(type)
   if (type === 'lookup' && lookup === null) errors.invalid('lookup_type', 'The field is required.')
-  if (lookup !== null && type !== 'lookup' && !chooses)
+  if (lookup !== null && !refersToRecords(type))
     errors.invalid('lookup_type', `An attribute of type ${type} refers to nothing.`)
   if (validation !== null && type !== 'text') errors.invalid('validation', 'Only a text can be validated.')
   if (isUnique && valueTypeOf(attribute)?.keys === undefined)
@@ -84,6 +86,8 @@ export async function checkDefault(
     errors.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
     return undefined
   }
+  // The lookup type is reported, and a value of another type is no id.
+  if (attribute.lookup !== null && !refersToRecords(attribute.type)) return undefined
   const { value, errors: refused } = parseValue(ctx, attribute, 'default_value', sent)
   for (const [field, sentences] of Object.entries(refused))
     for (const sentence of sentences) errors.invalid(field, sentence)
