@@ -1,9 +1,9 @@
-// `npm run dev` starts a server with a scratch data folder. The server writes e-mails into a
-// folder. Each save of openapi.yaml regenerates the generated files and restarts the server. The
-// script watches the folder of openapi.yaml, because editors replace the file when they save.
+// `npm run dev` starts a server with a data folder of its own in the checkout, `.dev`. The server
+// writes e-mails into `.dev/mailbox`. Each save of the code restarts the server, and each save of
+// openapi.yaml regenerates the generated files before. The script watches folders, because editors
+// replace a file when they save it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractFile, findRoot } from './read.ts'
 import { regenerate } from './regenerate.ts'
@@ -12,7 +12,10 @@ const settleMs = 150
 const graceMs = 5000
 
 const root = findRoot()
-const dataFolder = process.env.ACCORD_DATA_DIR ?? join(tmpdir(), 'accord-dev')
+const dataFolder = process.env.ACCORD_DATA_DIR ?? join(root, '.dev')
+const codeFolders = ['src', 'db']
+/** Whether the contract has changed since the generated files were written. */
+let isContractNew = true
 let server: ChildProcess | undefined
 let timer: NodeJS.Timeout | undefined
 let work = Promise.resolve()
@@ -48,7 +51,10 @@ async function stop(): Promise<void> {
 }
 
 async function restart(): Promise<void> {
-  if (!(await refresh())) return
+  if (isContractNew) {
+    isContractNew = false
+    if (!(await refresh())) return
+  }
   await stop()
   server = spawn(process.execPath, ['--import', 'tsx', 'src/cli.ts', 'start'], {
     cwd: root,
@@ -57,18 +63,31 @@ async function restart(): Promise<void> {
   })
 }
 
-console.log(`data in ${dataFolder}; waiting for changes of ${contractFile}`)
-const watcher = watch(root, (_event, name) => {
-  if (name !== contractFile) return
+function restartSoon(): void {
   clearTimeout(timer)
   timer = setTimeout(() => {
     work = work.then(restart)
   }, settleMs)
-})
+}
+
+console.log(`data in ${dataFolder}; waiting for changes of ${contractFile}, ${codeFolders.join(' and ')}`)
+const watchers = [
+  watch(root, (_event, name) => {
+    if (name !== contractFile) return
+    isContractNew = true
+    restartSoon()
+  }),
+  ...codeFolders.map((folder) =>
+    watch(join(root, folder), { recursive: true }, (_event, name) => {
+      // The generated files follow from the contract, whose change restarts the server by itself.
+      if (name !== null && /\.(?:ts|js|css)$/.test(name) && !name.includes('.gen.')) restartSoon()
+    }),
+  ),
+]
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
-    watcher.close()
+    for (const watcher of watchers) watcher.close()
     clearTimeout(timer)
     work = work.then(stop)
   })

@@ -20,8 +20,8 @@ export interface Worker {
   /** Tells the worker that events or jobs may be due. */
   wake(): void
   /**
-   * Dispatches events and runs jobs, at most `atOnce` at a time, until nothing is due; for tests and
-   * commands.
+   * Dispatches events and runs jobs, at most `atOnce` at a time, until nothing is due. For tests
+   * and commands.
    */
   drain(atOnce?: number): Promise<void>
 }

@@ -1,7 +1,7 @@
-// A new resource takes one command: scaffolded in a copy of the repository, it compiles, keeps the
-// house rules and works over HTTP (its generated test calls it).
+// A new resource takes one command, and a new field the steps of CONTRIBUTING. Both are made in a
+// copy of the repository, where they compile, keep the house rules and work over HTTP.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +23,91 @@ const copied = [
 ]
 const run = promisify(execFile)
 
-describe('npm run new-resource', () => {
+/** Adds the field `shelf` to locations, as "Add a stored field" in CONTRIBUTING says. */
+function addShelf(scratch: string): void {
+  const edit = (path: string, ...changes: [from: RegExp, to: string][]): void => {
+    const file = join(scratch, path)
+    let text = readFileSync(file, 'utf8')
+    for (const [from, to] of changes) {
+      expect(text, `${path} ${from}`).toMatch(from)
+      text = text.replace(from, to)
+    }
+    writeFileSync(file, text)
+  }
+  const field = (indent: string): string =>
+    ['shelf:', '  description: Where it is.', '  type: [string, "null"]', '  maxLength: 40']
+      .map((line) => `${indent}${line}\n`)
+      .join('')
+  const stored = (schema: string): [RegExp, string][] => [
+    [new RegExp(`(\\n {4}${schema}:\\n[^]*?required: \\[id, name)`), '$1, shelf'],
+    [new RegExp(`(\\n {4}${schema}:\\n[^]*?)( {8}warehouse_id:)`), `$1${field('        ')}$2`],
+    [new RegExp(`(\\n {4}${schema}:\\n[^]*?name: A-12\\n)`), '$1          shelf: top\n'],
+  ]
+  const sent = (schema: string): [RegExp, string] => [
+    new RegExp(`(\\n {4}${schema}:\\n[^]*?)( {8}warehouse_id:)`),
+    `$1${field('        ')}$2`,
+  ]
+  edit(
+    'openapi.yaml',
+    ...stored('StorageLocation'),
+    ...stored('IncludedStorageLocation'),
+    sent('LocationCreate'),
+    sent('LocationUpdate'),
+  )
+  const migration = [
+    '// Locations say on which shelf they are.',
+    '',
+    "import type { Kysely } from 'kysely'",
+    "import type { Dialect } from '../dialect.ts'",
+    "import { addColumn, nullable, text } from '../schema/columns.ts'",
+    '',
+    'export const up = (db: Kysely<unknown>, dialect: Dialect): Promise<void> =>',
+    "  addColumn(db, dialect, 'warehouse_locations', 'shelf', nullable(text()))",
+    '',
+  ]
+  writeFileSync(join(scratch, 'db/migrations/0990_location_shelf.ts'), migration.join('\n'))
+  edit('db/migrate.ts', [
+    /\n\](?=\n)/,
+    "\n  step('0990_location_shelf', () => import('./migrations/0990_location_shelf.ts')),\n]",
+  ])
+  edit(
+    'src/resources/locations/resource.ts',
+    [/async \(\{ name, /, 'async ({ name, shelf, '],
+    [/return \{ name, /, 'return { name, shelf, '],
+    [/name: row\.name,\n/, 'name: row.name,\n    shelf: row.shelf,\n'],
+  )
+}
+
+/** Step 4: set, shown, changed, null, too long. */
+const shelfTest = `// The shelf of a location.
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.close())
+
+it('is stored, shown, changed and removed', async () => {
+  const { admin } = server
+  const address = { address: '1 Way', country: 'GB', city: 'London', postcode: 'W1' }
+  const emails = [{ value: 'ann@example.com' }]
+  const warehouse = { name: 'One', contact_name: 'Ann', contact_emails: emails, contact_address: address }
+  const { body: kept } = await admin.post('/settings/warehouses', warehouse)
+  expect(kept.errors).toBeUndefined()
+  const sent = { name: 'A-1', shelf: 'top', warehouse_id: kept.data.id }
+  const { body: created } = await admin.post('/settings/locations', sent)
+  const path = '/settings/locations/' + created.data.id
+  expect((await admin.get(path)).body.data.shelf).toBe('top')
+  expect((await admin.put(path, { shelf: 'low' })).body.data.shelf).toBe('low')
+  expect((await admin.put(path, { name: 'A-2' })).body.data.shelf).toBe('low')
+  expect((await admin.put(path, { shelf: null })).body.data.shelf).toBeNull()
+  expect((await admin.put(path, { shelf: 'x'.repeat(41) })).status).toBe(422)
+})
+`
+
+describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () => {
   let scratch: string
 
   beforeAll(() => {
@@ -33,7 +117,7 @@ describe('npm run new-resource', () => {
   })
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 
-  it('scaffolds a resource that compiles, passes its own test and the house test, and is registered in one line', async () => {
+  it('compile, pass their tests and the house test, and register a resource in one line', async () => {
     const node = (...args: string[]) => run(process.execPath, args, { cwd: scratch })
     const { stdout } = await node('--import', 'tsx', 'codegen/new-resource/new-resource.ts', 'delivery-notes')
     expect(stdout).toContain('wrote src/contract/operations.gen.ts')
@@ -42,10 +126,18 @@ describe('npm run new-resource', () => {
     expect(lines('src/resources.ts', scratch).filter((line) => !known.has(line))).toEqual([
       "export { deliveryNotes } from './resources/delivery-notes/resource.ts'",
     ])
+    addShelf(scratch)
+    await node('--import', 'tsx', 'src/cli.ts', 'regenerate')
+    writeFileSync(join(scratch, 'test/resources/location-shelf.test.ts'), shelfTest)
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--project', 'inside']
     await Promise.all([
       node('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.json', '--noEmit'),
-      node(...vitest, 'test/resources/delivery-notes.test.ts', 'test/contract/house.test.ts'),
+      node(
+        ...vitest,
+        'test/resources/delivery-notes.test.ts',
+        'test/resources/location-shelf.test.ts',
+        'test/contract/house.test.ts',
+      ),
     ])
     const files = ['src/resources/delivery-notes', 'test/resources', 'test/contract', 'db/migrations']
     await node('node_modules/@biomejs/biome/bin/biome', 'check', '--vcs-enabled=false', ...files)

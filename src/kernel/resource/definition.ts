@@ -174,6 +174,7 @@ export interface Resource<Reply, Write> {
   /** The visibility rule for the record's events. */
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
+  /** Returns those records that exist and are visible to the caller, in the order of `ids`. */
   getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
   list(ctx: Context, query: QueryValues, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
   /**

@@ -55,7 +55,9 @@ export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): Re
       const wanted = [...new Set(ids)]
       if (wanted.length === 0) return new Map()
       const replies = await toReplies(ctx, await rows.byIds(ctx, wanted), [])
-      return new Map(replies.map((reply) => [reply.id as number, reply]))
+      const byId = new Map(replies.map((reply) => [reply.id as number, reply]))
+      // The engines return the rows in different orders.
+      return new Map(wanted.flatMap((id) => (byId.has(id) ? [[id, byId.get(id) as Snapshot]] : [])))
     },
 
     async list(ctx, query, narrow) {

@@ -86,7 +86,7 @@ export async function checkDefault(
     errors.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
     return undefined
   }
-  // The lookup type is reported, and a value of another type is no id.
+  // The lookup type is reported already, and such a value cannot be an id.
   if (attribute.lookup !== null && !refersToRecords(attribute.type)) return undefined
   const { value, errors: refused } = parseValue(ctx, attribute, 'default_value', sent)
   for (const [field, sentences] of Object.entries(refused))
