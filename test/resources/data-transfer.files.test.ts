@@ -185,7 +185,7 @@ async function read(text: string) {
   const source = { size: bytes.length, read: () => Readable.from([bytes]) }
   const rows: object[] = []
   try {
-    const about = { contentType: 'text/csv', separator: ',' }
+    const about = { contentType: 'text/csv', separator: ',', encoding: 'utf-8' }
     for await (const row of readRows(source as never, about)) rows.push(row)
   } catch (thrown) {
     return { rows, thrown }

@@ -7,7 +7,7 @@ import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
-import type { ImportAction, ImportType } from './columns.ts'
+import type { ImportAction, ImportType, Mapping } from './columns.ts'
 import { addressKey, type Lookups } from './lookups.ts'
 import { findRecord, laterMatchKeys, matchKeysOf } from './match-records.ts'
 import { mergeContactPoints } from './merge-contact-points.ts'
@@ -16,6 +16,7 @@ import { bodyOf, operationOf, type RowDraft, RowRefused, rowRefused, validBodyOf
 export interface ImportPlan {
   type: ImportType
   action: ImportAction
+  mapping: Mapping | null
   /**
    * Whether the row's e-mail addresses and telephone numbers replace those of a matched person. If
    * false, the row's entries are added.
@@ -144,8 +145,6 @@ async function tagOf(ctx: Context, draft: RowDraft, name: string): Promise<numbe
   const { value, errors } = bodyReader(contract, 'createTag')({ name }, reading)
   const messages = Object.values(errors).flat()
   if (messages.length > 0)
-    throw new RowRefused(
-      messages.map((message) => ({ row: draft.row, column: 'tags', code: 'validation_failed', message })),
-    )
+    throw new RowRefused(messages.flatMap((message) => rowRefused(draft, 'tags', message).errors))
   return findOrCreateTag(ctx, (value as { name: string }).name)
 }

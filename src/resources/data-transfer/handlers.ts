@@ -10,6 +10,7 @@ import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { downloadBytes } from '../files/handlers.ts'
 import { fileRows } from '../files/rows.ts'
 import { requireCreations } from './abilities.ts'
+import { analyzeFile } from './analyze-file.ts'
 import { canOpen } from './owner.ts'
 import { imports } from './resource.ts'
 import { createErrorReport } from './row-errors.ts'
@@ -35,6 +36,13 @@ const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }
   return downloadBytes(ctx, row)
 }
 
+const getImportAnalysis: Handler<'getImportAnalysis'> = async (ctx, { params }) => {
+  await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
+  const row = await findImport(ctx, params.id)
+  if (!canOpen(ctx, row)) throw notFound('file of import', params.id)
+  return { data: await orNotFound(analyzeFile(ctx, row)) }
+}
+
 const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { params }) =>
   download({
     mediaType: 'text/csv; charset=utf-8',
@@ -55,10 +63,7 @@ const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (c
   })
 }
 
-/**
- * Throws 404 instead of `UnreadableFile`. The report needs the header of the import file, which may
- * have been deleted.
- */
+/** Throws 404 instead of `UnreadableFile`, because the file of the import may have been deleted. */
 async function orNotFound<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -133,6 +138,7 @@ export const handlers = {
   startImport,
   cancelImport,
   getImportStats,
+  getImportAnalysis,
   downloadImportErrorReport,
   downloadImportFile,
   downloadImportSample,
