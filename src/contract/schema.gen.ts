@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * Export leads
-         * @description All leads that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All leads that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportLeads"];
         put?: never;
@@ -737,7 +737,7 @@ export interface paths {
         };
         /**
          * Export persons
-         * @description All persons that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All persons that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportPersons"];
         put?: never;
@@ -993,7 +993,7 @@ export interface paths {
         };
         /**
          * Export organizations
-         * @description All organizations that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All organizations that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportOrganizations"];
         put?: never;
@@ -1229,7 +1229,7 @@ export interface paths {
         };
         /**
          * Export quotes
-         * @description All quotes that match the filters and that the caller may see, streamed from one consistent snapshot of the database.
+         * @description All quotes that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportQuotes"];
         put?: never;
@@ -1489,7 +1489,7 @@ export interface paths {
         };
         /**
          * Export products
-         * @description All products that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All products that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportProducts"];
         put?: never;
@@ -1749,7 +1749,7 @@ export interface paths {
         };
         /**
          * Export activities
-         * @description All activities that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All activities that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportActivities"];
         put?: never;
@@ -4213,7 +4213,7 @@ export interface paths {
         };
         /**
          * Download the rows that failed
-         * @description The failed rows as CSV, with the columns of the file and a further column `error`. Corrected, they can be imported on their own. 404 if there are none, and for users other than the user of the import who do not see all records.
+         * @description The failed rows as CSV, or in the format of the file, with the columns of the file and a further column `error`. Corrected, they can be imported on their own. With `rows` the rows that were imported without their invalid cells; a lead without an id would be created once more. 404 if there are none, and for users other than the user of the import who do not see all records.
          */
         get: operations["downloadImportErrorReport"];
         put?: never;
@@ -16948,8 +16948,12 @@ export interface components {
         ExpiredAtLt: string;
         /** @description Records whose `expired_at` is on or before this date. */
         ExpiredAtLte: string;
-        /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
-        ExportFormat: "ndjson" | "csv";
+        /** @description `csv` is separated by commas, in UTF-8. `original` is the format of the file: a workbook, or text with the separator and encoding of the file. Defaults to `csv`. */
+        ReportFormat: "csv" | "original";
+        /** @description `refused` are the rows that were not imported, `omitted` those that were imported without cells. Defaults to `refused`. */
+        ReportRows: "refused" | "omitted";
+        /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
+        ExportFormat: "ndjson" | "csv" | "xlsx";
         /** @description The warehouse. Matches any of the listed ids. */
         WarehouseId: components["schemas"]["Id"][];
         /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
@@ -18575,7 +18579,7 @@ export interface operations {
     exportLeads: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -18714,6 +18718,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -20121,7 +20126,7 @@ export interface operations {
     exportPersons: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["PersonSort"];
@@ -20202,6 +20207,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -21301,7 +21307,7 @@ export interface operations {
     exportOrganizations: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["OrganizationSort"];
@@ -21366,6 +21372,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22335,7 +22342,7 @@ export interface operations {
     exportQuotes: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -22452,6 +22459,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -23417,7 +23425,7 @@ export interface operations {
     exportProducts: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["ProductSort"];
@@ -23512,6 +23520,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -24361,7 +24370,7 @@ export interface operations {
     exportActivities: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["ActivitySort"];
@@ -24470,6 +24479,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -33553,7 +33563,12 @@ export interface operations {
     };
     downloadImportErrorReport: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `csv` is separated by commas, in UTF-8. `original` is the format of the file: a workbook, or text with the separator and encoding of the file. Defaults to `csv`. */
+                format?: components["parameters"]["ReportFormat"];
+                /** @description `refused` are the rows that were not imported, `omitted` those that were imported without cells. Defaults to `refused`. */
+                rows?: components["parameters"]["ReportRows"];
+            };
             header?: {
                 /** @description A range of bytes, such as `bytes=0-1023`. A request for several ranges gets all bytes. */
                 Range?: components["parameters"]["ByteRange"];
@@ -33580,7 +33595,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": components["schemas"]["Bytes"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
             /** @description The requested range. */
@@ -33596,7 +33611,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": components["schemas"]["Bytes"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
             304: components["responses"]["NotModified"];

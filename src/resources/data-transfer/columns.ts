@@ -5,7 +5,7 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressParts } from '../../kernel/values/address.ts'
-import { type Attribute, customAttributes } from '../attributes/attribute-set.ts'
+import { type Attribute, attributesOf, customAttributes } from '../attributes/attribute-set.ts'
 import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
 import { personColumns } from '../persons/columns.ts'
@@ -44,6 +44,8 @@ export interface ImportColumn {
   read: CellReader
   /** The value that the cell text NULL sets: null, or an empty list for a list column. */
   cleared: null | readonly never[]
+  /** Whether the value must be unique, so that no row may go without it. */
+  isUnique?: boolean
 }
 
 /** A column of a file. Users know the column by its header. */
@@ -173,8 +175,11 @@ export const customImportColumns = async (ctx: Context, type: ImportType): Promi
  * name.
  */
 export async function importColumns(ctx: Context, type: ImportType): Promise<Map<string, ImportColumn>> {
+  const unique = new Set((await attributesOf(ctx, type)).filter(({ isUnique }) => isUnique).map(({ code }) => code))
+  const isUnique = ({ path: [first = '', second = ''] }: ImportColumn): boolean =>
+    unique.has(first === 'custom_attributes' ? second : first)
   const all = [...(await customImportColumns(ctx, type)), ...builtIn[type]]
-  return new Map(all.map((each) => [each.name, each]))
+  return new Map(all.map((each) => [each.name, { ...each, isUnique: isUnique(each) }]))
 }
 
 const exportColumns = {

@@ -51,7 +51,7 @@ async function decoderOf(encoding: string): Promise<Decoder> {
 export async function encodeText(text: string, encoding: string): Promise<Buffer> {
   if (encoding === 'utf-8') return Buffer.from(text)
   const { default: iconv } = await import('iconv-lite')
-  return iconv.encode(text, encoding, { addBOM: encoding.startsWith('utf-16') })
+  return iconv.encode(text, encoding, { addBOM: false })
 }
 
 /** The encodings of the contract by the names of the detection, where these differ. */

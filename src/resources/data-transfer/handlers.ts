@@ -50,15 +50,17 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
     body: await sampleOf(ctx, params.type),
   })
 
-const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
+const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params, query }) => {
   await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
   const row = await findImport(ctx, params.id)
-  const body = row.invalid_rows_count === 0 || !canOpen(ctx, row) ? null : await orNotFound(createErrorReport(ctx, row))
-  if (!body) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
+  const { format = 'csv', rows = 'refused' } = query
+  const isEmpty = rows === 'refused' && row.invalid_rows_count === 0
+  const report = canOpen(ctx, row) && !isEmpty ? await orNotFound(createErrorReport(ctx, row, { format, rows })) : null
+  if (!report) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
   return download({
-    mediaType: 'text/csv; charset=utf-8',
-    name: `import-${row.id}-errors.csv`,
-    body,
+    mediaType: report.mediaType,
+    name: `import-${row.id}-errors${report.extension}`,
+    body: report.body,
     etag: versionTag(row.version),
   })
 }

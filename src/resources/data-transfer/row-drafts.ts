@@ -119,27 +119,32 @@ const writes: Record<ImportType, { create: OperationId; update: OperationId; rem
 
 export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
-const read = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
+/** Reads the body of the row's API call, with its errors. */
+export const readBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
   bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
 
 /** Returns the body of the row's API call, or null when the row has errors. */
 export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
   if (draft.errors.length > 0) return null
-  const { value, errors } = read(ctx, draft, operation)
+  const { value, errors } = readBody(ctx, draft, operation)
   return Object.keys(errors).length === 0 ? value : null
 }
 
 /** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
-  const { value, errors } = read(ctx, draft, operation)
+  const { value, errors } = readBody(ctx, draft, operation)
+  const found = schemaErrors(draft, errors)
+  if (found.length > 0) throw new RowRefused(found)
+  return value
+}
+
+/** Returns the errors of the row's cells and those of the schema. */
+export function schemaErrors(draft: RowDraft, errors: FieldErrors): RowError[] {
   // A cell that could not be parsed already has an error, so schema errors of the cell's column are
   // left out.
   const told = new Set(draft.errors.map(({ column }) => column))
-  const found = rowErrors(draft, errors, 'validation_failed').filter(
-    ({ column }) => !told.has(column) || column === null,
-  )
-  if (draft.errors.length + found.length > 0) throw new RowRefused([...draft.errors, ...found])
-  return value
+  const found = rowErrors(draft, errors).filter(({ column }) => !told.has(column) || column === null)
+  return [...draft.errors, ...found]
 }
 
 /** Converts an error of the API call to row errors. Rethrows errors that the row did not cause. */
@@ -151,7 +156,8 @@ export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[
   return [{ row: draft.row, column: null, code: error.code, message: error.message }]
 }
 
-const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError[] =>
+/** Returns the errors of fields at the columns of the fields. */
+export const rowErrors = (draft: RowDraft, errors: FieldErrors, code = 'validation_failed'): RowError[] =>
   Object.entries(errors).flatMap(([field, sentences]) => {
     const column = columnOf(draft, field)
     // The message contains the name of the field when the field has no column.

@@ -44,6 +44,7 @@ export const planOf = (row: ImportRow): ImportPlan => ({
   type: row.type as ImportPlan['type'],
   action: row.action as ImportPlan['action'],
   mapping: mappingOf(row),
+  omitsCells: row.omit_invalid_cells === 1,
   replacesLists: row.replace_lists === 1,
 })
 
