@@ -1,4 +1,4 @@
-// Chooses how `accord import` reads a file: what the options say, then what the analysis of the file
+// Chooses how `accord import` reads a file: as the options say, or else as the analysis of the file
 // suggests. A person confirms or corrects the suggestion at the terminal.
 import { createInterface } from 'node:readline/promises'
 import type { Schema } from '../contract/types.ts'
@@ -29,7 +29,7 @@ export function givenSettings(options: SettingsOptions): Record<string, unknown>
   }
 }
 
-/** Reads `Header=field`. A header may contain `=`, a field does not. Nothing leaves the column out. */
+/** Reads `Header=field`. A header may contain `=`. An empty field leaves the column out. */
 function readPair(text: string): [header: string, field: string | null] {
   const at = text.lastIndexOf('=')
   if (at < 0) throw new CommandError(`Write a column and its field as Header=field, not ${text}.`)
@@ -56,7 +56,8 @@ const isSpecial = ({ date_format, decimal_separator, mapping }: Settings): boole
 
 /**
  * Returns the settings to import with. Without a terminal and without --yes, they are those of the
- * options, beside the separator and the encoding of the file. Returns null when the person declines.
+ * options, beside the separator and the encoding of the file. Returns null when the person
+ * declines.
  */
 export async function chooseSettings(
   analysis: Analysis,

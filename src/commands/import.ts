@@ -13,11 +13,7 @@ import { invalid } from '../kernel/errors.ts'
 import { analyzeFile } from '../resources/data-transfer/analyze-file.ts'
 import { downloadPathOf } from '../resources/data-transfer/paths.ts'
 import { imports } from '../resources/data-transfer/resource.ts'
-import {
-  createErrorReport,
-  omittedCode,
-  type ReportOptions as RowOptions,
-} from '../resources/data-transfer/row-errors.ts'
+import { createErrorReport, omittedCode, type ReportSelection } from '../resources/data-transfer/row-errors.ts'
 import { findImport } from '../resources/data-transfer/run.ts'
 import { runNow } from '../resources/data-transfer/start-run.ts'
 import { CommandError } from './command-error.ts'
@@ -170,7 +166,12 @@ const maxReports = 100
  * Writes a report beside the file, and never over another file. Returns null when the folder takes
  * no file.
  */
-async function writeReport(ctx: Context, path: string, id: number, rows: RowOptions['rows']): Promise<string | null> {
+async function writeReport(
+  ctx: Context,
+  path: string,
+  id: number,
+  rows: ReportSelection['rows'],
+): Promise<string | null> {
   const made = await createErrorReport(ctx, await findImport(ctx, id), { format: 'original', rows })
   if (!made) return null
   const stem = join(dirname(path), `${basename(path, extname(path))}.${rows === 'refused' ? 'errors' : 'omitted'}`)

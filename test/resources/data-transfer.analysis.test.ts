@@ -60,7 +60,7 @@ const german = [
 ].join('\r\n')
 
 describe('getImportAnalysis', () => {
-  it('finds separator, encoding, dates, numbers and columns, and imports with what it suggests', async () => {
+  it('finds separator, encoding, dates, numbers and columns, and suggests settings that work', async () => {
     const { id } = await record('organizations', 'kunden.csv', iconv.encode(german, 'windows-1252'))
     const found = await analysisOf(id)
     expect(found).toMatchObject({
@@ -223,7 +223,7 @@ describe('getImportAnalysis', () => {
     expect((await organizations())[0].custom_attributes).toMatchObject({ since: '2016-03-01', turnover: 1.234 })
   })
 
-  it('says what is wrong with a file that is no table', async () => {
+  it('says what is wrong with a file that has no table', async () => {
     const { columns, warnings } = await analyze('organizations', '\n')
     expect([columns, warnings]).toEqual([[], []])
     const { id } = await record('organizations', 'table.csv', Uint8Array.from([1, 2, 0, 129, 141, 255, 0, 0, 129]))

@@ -101,7 +101,7 @@ describe('the error report', () => {
     expect(again.errors).toMatchObject([{ row: 2, column: 'user_id' }])
   })
 
-  it('has the rows imported without cells when they are asked for', async () => {
+  it('has the rows imported without cells for a caller who names them', async () => {
     const done = await using().run('organizations', 'name,user_id\nAcme,me\nBeta,\n', { omit_invalid_cells: true })
     expect((await bytesOf(`${path}/${done.id}/error-report`)).status).toBe(404)
     const { bytes } = await bytesOf(`${path}/${done.id}/error-report?rows=omitted`)

@@ -26,8 +26,8 @@ export interface ReadBody {
 
 export type BodyReader = (value: object, reading: Reading) => ReadBody
 
-/** Returns whether the error is a missing field of the body, which hinders no check of the others. */
-export const isMissing = ({ keyword, instancePath }: ErrorObject): boolean =>
+/** Returns whether a field of the body is missing. The other fields can still be checked. */
+export const isMissingField = ({ keyword, instancePath }: ErrorObject): boolean =>
   keyword === 'required' && instancePath === '/requestBody'
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
@@ -58,7 +58,7 @@ function readerOf(document: object, operation: OperationId): BodyReader {
       if (errors.body) return null
       const part = pruned(read, shape, [...Object.keys(errors), ...refused])
       const left = validate({ requestBody: part.body }) ? [] : (validate.errors ?? [])
-      return left.every(isMissing) ? part : null
+      return left.every(isMissingField) ? part : null
     }
     return { value: read, errors, validPart }
   }

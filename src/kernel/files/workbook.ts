@@ -19,8 +19,8 @@ const main = `${office}/spreadsheetml/2006/main`
 const relations = `${office}/officeDocument/2006/relationships`
 
 /**
- * Yields the bytes of a workbook. `rows` yields the rows in groups, and its first row is the header,
- * which each sheet repeats. A longer text than a cell can hold is cut.
+ * Yields the bytes of a workbook. `rows` yields the rows in groups, and its first row is the
+ * header, which each sheet repeats. A longer text than a cell can hold is cut.
  */
 export async function* writeWorkbook(
   rows: AsyncIterable<readonly WorkbookRow[]>,

@@ -15,7 +15,7 @@ export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
 /** Returns the column with the name of a referenced record, as the reply shows it. */
-export const nameOf = <Reference extends string>(
+export const nameColumn = <Reference extends string>(
   reference: Reference,
 ): CsvColumn<Record<Reference, { name: string } | null>> => ({
   // No custom attribute has a column of this name: a code has no point, and an address has no name.

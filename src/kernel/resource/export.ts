@@ -1,6 +1,6 @@
 // Exports all records of a list from one snapshot of the database, as JSON lines, CSV or XLSX
-// (DOMAIN 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and other
-// requests run in between.
+// (DOMAIN 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and
+// other requests run in between.
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'
@@ -118,7 +118,10 @@ async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): 
   yield* batches(from, (replies) => replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply)))))
 }
 
-/** A workbook needs no guard against formulas. A text that looks guarded gets a guard all the same. */
+/**
+ * A workbook needs no guard against formulas, but an import removes one. So a text that looks
+ * guarded gets another guard.
+ */
 const asWorkbookCell = (cell: Cell): Cell =>
   typeof cell === 'string' && unescapeFormula(cell) !== cell ? escapeFormula(cell) : cell
 

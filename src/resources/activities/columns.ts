@@ -6,13 +6,13 @@ import {
   idLists,
   line,
   listColumn,
-  nameOf,
+  nameColumn,
   plain,
 } from '../../kernel/resource/csv-cells.ts'
 
 export const activityColumns = (): CsvColumns<Schema<'Activity'>> => [
   ...plain('id', 'type', 'title', 'comment', 'location', 'schedule_from', 'schedule_to', 'is_done', 'user_id'),
-  nameOf('user'),
+  nameColumn('user'),
   listColumn('participants', ({ participants }) =>
     participants.map(({ user, person }) =>
       user ? line({ user_id: user.id }) : line({ person_id: person?.id ?? null }),

@@ -11,7 +11,7 @@ import {
   type RowDraft,
   type RowError,
   RowRefused,
-  readBody,
+  readRowBody,
   rowErrors,
   schemaErrors,
   toRowErrors,
@@ -65,7 +65,7 @@ async function errorsOf<C extends BatchContext>(
     // The rollback may have removed a record that a cached result contains.
     ctx.batch.results.clear()
     const errors = [...toRowErrors(line.draft, error)]
-    // A problem comes from the rules and lists all errors. The import refuses a row before the rules.
+    // A problem comes from the rules and lists all errors; a `RowRefused` comes before the rules.
     const more = error instanceof RowRefused ? await furtherErrors(ctx, plan, line.draft, known) : []
     const isNew = ({ column, message }: RowError): boolean =>
       !errors.some((each) => each.column === column && each.message === message)
@@ -73,7 +73,7 @@ async function errorsOf<C extends BatchContext>(
   }
 }
 
-/** Returns the errors of the schema and of the rules, for a row that was refused before the rules. */
+/** Returns the errors of the schema and of the rules, for a row refused before the rules. */
 async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, known: Lookups): Promise<RowError[]> {
   const { type, action } = plan
   if (action === 'delete') return []
@@ -81,7 +81,7 @@ async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, kn
     const id = await recordOf(ctx, plan, draft)
     const operation = operationOf(type, id === null ? 'create' : 'update')
     assertCanCall(ctx, operation)
-    const { errors, validPart } = readBody(ctx, draft, operation)
+    const { errors, validPart } = readRowBody(ctx, draft, operation)
     const refused = draft.errors.flatMap(({ column }) => fieldOf(draft, column))
     const part = validPart(refused)
     const found = schemaErrors(draft, errors)
@@ -101,7 +101,7 @@ async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, kn
  * record.
  */
 async function recordOf(ctx: Context, plan: ImportPlan, draft: RowDraft): Promise<number | null> {
-  const { value, errors } = readBody(ctx, draft, operationOf(plan.type, 'update'))
+  const { value, errors } = readRowBody(ctx, draft, operationOf(plan.type, 'update'))
   const isInvalid = keyFields(plan, draft).some((key) => Object.keys(errors).some((field) => isWithin(field, key)))
   if (isInvalid) return null
   return findRecord(ctx, plan, draft, matchKeysOf(plan.type, plan.action, draft, value))

@@ -11,8 +11,8 @@ export interface CellFormats {
   date: DateFormat | null
   decimal: DecimalSeparator | null
   /**
-   * Whether `1.234` is a number with decimals even where the comma separates them. A workbook stores
-   * numbers and not their spelling.
+   * Whether `1.234` is a number with decimals even where the comma separates them. A workbook
+   * stores numbers and not their spelling.
    */
   hasPlainNumbers: boolean
 }

@@ -120,19 +120,19 @@ const writes: Record<ImportType, { create: OperationId; update: OperationId; rem
 export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
 /** Reads the body of the row's API call, with its errors. */
-export const readBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
+export const readRowBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
   bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
 
 /** Returns the body of the row's API call, or null when the row has errors. */
 export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
   if (draft.errors.length > 0) return null
-  const { value, errors } = readBody(ctx, draft, operation)
+  const { value, errors } = readRowBody(ctx, draft, operation)
   return Object.keys(errors).length === 0 ? value : null
 }
 
 /** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
-  const { value, errors } = readBody(ctx, draft, operation)
+  const { value, errors } = readRowBody(ctx, draft, operation)
   const found = schemaErrors(draft, errors)
   if (found.length > 0) throw new RowRefused(found)
   return value

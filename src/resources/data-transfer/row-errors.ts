@@ -89,7 +89,7 @@ export async function clearErrors({ db }: Context, id: number, behind: number): 
 /** The number of errors that one query reads. */
 const errorsPerQuery = 500
 
-export interface ReportOptions {
+export interface ReportSelection {
   format: 'csv' | 'original'
   rows: 'refused' | 'omitted'
 }
@@ -107,7 +107,7 @@ export interface ErrorReport {
 export async function createErrorReport(
   ctx: Context,
   row: ImportRow,
-  { format, rows }: ReportOptions,
+  { format, rows }: ReportSelection,
 ): Promise<ErrorReport | null> {
   const [first] = await errorsBehind(ctx, row.id, { last: 0, rows }, 1)
   if (!first) return null
@@ -142,7 +142,7 @@ export async function createErrorReport(
 async function* reportedRows(
   ctx: Context,
   row: ImportRow,
-  rows: ReportOptions['rows'],
+  rows: ReportSelection['rows'],
 ): AsyncGenerator<(readonly string[])[]> {
   const header: readonly string[] = (await (await openTable(ctx, row)).next()).value?.cells ?? []
   let texts: (readonly string[])[] = [[...header, 'error']]
@@ -178,7 +178,7 @@ async function* reportedRows(
 const errorsBehind = (
   { db }: Context,
   id: number,
-  { last, rows }: { last: number; rows: ReportOptions['rows'] },
+  { last, rows }: { last: number; rows: ReportSelection['rows'] },
   most: number,
 ) =>
   db

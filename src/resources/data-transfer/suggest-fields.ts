@@ -14,7 +14,7 @@ export interface Suggestion {
 }
 
 const company =
-  'company|company name|organization|organisation|account|account name|customer|employer|firma|firmenname|unternehmen|kunde|empresa|entreprise|societe|azienda'
+  'company|company name|organization|account|account name|customer|employer|firma|firmenname|unternehmen|kunde|empresa|entreprise|societe|azienda'
 const email =
   'email|e mail|email address|e mail address|mail|primary email|contact email|e mail adresse|correo|correo electronico|courriel|adresse mail'
 const tags = 'tag|labels|label|categories|schlagworte|etiquetas|etiquettes'
@@ -59,7 +59,7 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   },
 }
 
-/** Writes a header in lower-case words without accents: `CompanyName`, `company_name` … are equal. */
+/** Writes a header in lower-case words without accents: `CompanyName` equals `company_name`. */
 export const normalizeHeader = (header: string): string =>
   fold(header.replaceAll(/(\p{Ll})(\p{Lu})/gu, '$1 $2'))
     .normalize('NFKD')

@@ -1,7 +1,7 @@
 // The columns of the CSV export of leads (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type CsvColumns, line, listColumn, nameOf, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, line, listColumn, nameColumn, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
@@ -10,19 +10,19 @@ type Lead = Schema<'Lead'>
 export const leadColumns = async (ctx: Context): Promise<CsvColumns<Lead>> => [
   ...plain('id', 'title', 'description', 'lead_value', 'status', 'lost_reason', 'closed_at', 'expected_close_date'),
   ...plain('rotten_days', 'is_rotten', 'stage_changed_at', 'user_id'),
-  nameOf('user'),
+  nameColumn('user'),
   ...plain('person_id'),
-  nameOf('person'),
+  nameColumn('person'),
   { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },
-  nameOf('organization'),
+  nameColumn('organization'),
   ...plain('lead_source_id'),
-  nameOf('source'),
+  nameColumn('source'),
   ...plain('lead_type_id'),
-  nameOf('type'),
+  nameColumn('type'),
   ...plain('lead_pipeline_id'),
-  nameOf('pipeline'),
+  nameColumn('pipeline'),
   ...plain('lead_pipeline_stage_id'),
-  nameOf('stage'),
+  nameColumn('stage'),
   tagNames,
   // The column name is `product`, because the CSV import reads product lines from that column.
   listColumn('product', ({ lead_products: lines }) =>

@@ -7,7 +7,7 @@ import {
   type CsvColumns,
   line,
   listColumn,
-  nameOf,
+  nameColumn,
   plain,
 } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
@@ -17,9 +17,9 @@ type Quote = Schema<'Quote'>
 
 export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Quote>> => [
   ...plain('id', 'subject', 'description', 'person_id'),
-  nameOf('person'),
+  nameColumn('person'),
   ...plain('user_id'),
-  nameOf('user'),
+  nameColumn('user'),
   ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
   ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),
