@@ -1,5 +1,6 @@
 // Chooses how `accord import` reads a file: as the options say, or else as the analysis of the file
 // suggests. A person confirms or corrects the suggestion at the terminal.
+import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import type { Schema } from '../contract/types.ts'
 import type { Mapping } from '../resources/data-transfer/columns.ts'
@@ -71,12 +72,16 @@ export async function chooseSettings(
   return yes ? suggested : confirm(analysis, suggested)
 }
 
+const question = 'Import like this? [Y/n, or Header=field to change a column] '
+
 async function confirm(analysis: Analysis, suggested: Settings): Promise<Settings | null> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
+  // Ctrl+C and Ctrl+D end the input, and then a question is never answered.
+  const ended = once(lines, 'close').then(() => 'no')
   let settings = suggested
   try {
     for (;;) {
-      const answer = (await lines.question('Import like this? [Y/n, or Header=field to change a column] ')).trim()
+      const answer = (await Promise.race([lines.question(question).catch(() => 'no'), ended])).trim()
       if (answer === '' || /^y(es)?$/i.test(answer)) return settings
       if (/^n(o)?$/i.test(answer)) return null
       if (!answer.includes('=')) continue
