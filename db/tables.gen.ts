@@ -294,6 +294,12 @@ export interface ImportsTable {
   version: Generated<number>
   rows_count: number | null
   replace_lists: Generated<number>
+  encoding: Generated<string>
+  date_format: string | null
+  decimal_separator: string | null
+  mapping: string | null
+  omit_invalid_cells: Generated<number>
+  omitted_cells_count: Generated<number>
 }
 
 export interface InstallationTable {

@@ -51,7 +51,18 @@ const onPostgres =
         'test/properties/unstorable-texts.test.ts',
         'test/http/compat-v1/routes.test.ts',
         `test/resources/{${[
-          ...['activities', 'attributes', 'data-transfer.runs', 'files.bucket', 'leads', 'locations', 'marketing'],
+          ...[
+            'activities',
+            'attributes',
+            'data-transfer.analysis',
+            'data-transfer.cells',
+            'data-transfer.reports',
+            'data-transfer.runs',
+            'files.bucket',
+            'leads',
+            'locations',
+            'marketing',
+          ],
           ...[
             'organizations',
             'persons',

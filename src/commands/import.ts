@@ -1,7 +1,8 @@
 // `accord import`: imports a file with the rules of the API and shows the progress. The command
 // needs no server. When the command is interrupted, the worker of a server finishes the import.
 import { createReadStream, existsSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { basename, dirname, extname, join } from 'node:path'
 import { caseFold } from '../../db/schema/case-folding.ts'
 import type { Config } from '../config/config.ts'
 import { bodyReader } from '../contract/input/body-reader.ts'
@@ -9,21 +10,25 @@ import type { Body, Schema } from '../contract/types.ts'
 import { signedInAs } from '../kernel/auth/tokens.ts'
 import type { Context } from '../kernel/context.ts'
 import { invalid } from '../kernel/errors.ts'
+import { analyzeFile } from '../resources/data-transfer/analyze-file.ts'
 import { downloadPathOf } from '../resources/data-transfer/paths.ts'
 import { imports } from '../resources/data-transfer/resource.ts'
+import { createErrorReport, omittedCode, type ReportSelection } from '../resources/data-transfer/row-errors.ts'
+import { findImport } from '../resources/data-transfer/run.ts'
 import { runNow } from '../resources/data-transfer/start-run.ts'
 import { CommandError } from './command-error.ts'
 import { asSystem } from './context.ts'
+import { chooseSettings, describeSettings, givenSettings, type SettingsOptions } from './import-settings.ts'
 import { showProgress } from './progress.ts'
 import { type ReportOptions, report } from './report.ts'
 
-interface Options extends ReportOptions {
+interface Options extends ReportOptions, SettingsOptions {
   type: string
   action: string
   skipErrors?: boolean
   allowedErrors: string
   replaceLists?: boolean
-  separator: string
+  omitInvalidCells?: boolean
   as?: string
 }
 
@@ -34,23 +39,44 @@ export async function importCommand(config: Config, path: string, options: Optio
   await asSystem(config, async (system) => {
     const ctx = { ...system, user: await actor(system, config, options.as) }
     const created = await create(ctx, path, options)
+    const analysis = await analyzeFile(ctx, await findImport(ctx, created.id))
+    const isTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json
+    const given = readBody(ctx, config, 'updateImport', givenSettings(options)) as Body<'updateImport'>
+    const settings = await chooseSettings(analysis, given as never, { yes: options.yes, isTerminal })
+    if (settings === null) {
+      await imports.remove(ctx, created.id)
+      throw new CommandError('Nothing was imported.')
+    }
+    await imports.update(ctx, created.id, settings)
     // With --json the standard output has only the result.
     const progress = options.json ? process.stderr : process.stdout
     if (!options.json) console.log(`Import ${created.id}: ${basename(path)}, ${created.type}`)
     const validated = await showProgress('Validating', progress, (tell) =>
       runNow(ctx, created.id, 'validate', { tell, after: ctx.time }),
     )
-    if (validated.state !== 'validated')
-      return failed(ctx, options, validated, 'The file cannot be imported; nothing was changed.')
+    if (validated.state !== 'validated') {
+      await failed(ctx, path, options, validated, 'The file cannot be imported; nothing was changed.')
+      if (validated.errors.some(({ code }) => code === 'invalid_header')) suggest(analysis)
+      return
+    }
     const done = await showProgress('Importing', progress, (tell) =>
       runNow(ctx, created.id, 'start', { tell, after: ctx.time }),
     )
     if (done.state !== 'completed')
-      return failed(ctx, options, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
+      return failed(ctx, path, options, done, `The import ${done.state === 'failed' ? 'failed' : `is ${done.state}`}.`)
     const { created: made, updated, deleted, skipped } = done.summary
-    report(options, resultOf(done), [`Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`])
-    tellErrors(ctx, done)
+    const files = await writeReports(ctx, path, done)
+    report(options, { ...resultOf(done), ...files }, [
+      `Created ${made}, updated ${updated}, deleted ${deleted}, skipped ${skipped}.`,
+    ])
+    tellErrors(ctx, done, files)
   })
+}
+
+/** Says with which settings a file with other headers could be imported. */
+function suggest(analysis: Schema<'ImportAnalysis'>): void {
+  console.error('With --yes the file is imported like this; --map changes a column:')
+  for (const line of describeSettings(analysis, analysis.settings)) console.error(line)
 }
 
 /**
@@ -69,21 +95,21 @@ async function actor(ctx: Context, config: Config, email = config.adminEmail) {
 }
 
 async function create(ctx: Context, path: string, options: Options): Promise<Import> {
-  const { contract, files, config } = ctx.services
+  const { files, config } = ctx.services
   const about = {
     type: options.type,
     action: options.action,
     validation_strategy: options.skipErrors ? 'skip-errors' : 'stop-on-errors',
     allowed_errors: options.allowedErrors,
     replace_lists: options.replaceLists === true,
-    field_separator: options.separator === '\\t' ? '\t' : options.separator,
+    omit_invalid_cells: options.omitInvalidCells === true,
+    ...givenSettings({ ...options, map: undefined }),
   }
   const sent = {
     ...about,
     allowed_errors: /^\d+$/.test(about.allowed_errors) ? Number(about.allowed_errors) : about.allowed_errors,
   }
-  const { value, errors } = bodyReader(contract, 'createImport')(sent, { zone: config.timezone, strict: true })
-  if (Object.keys(errors).length > 0) throw invalid(errors)
+  const value = readBody(ctx, config, 'createImport', sent)
   const upload = await files.receive(createReadStream(path), basename(path))
   try {
     const uploads = { files: new Map([['file', upload]]), kept: new Set<string>() }
@@ -93,26 +119,94 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
   }
 }
 
-function failed(ctx: Context, options: ReportOptions, found: Import, sentence: string): void {
-  report(options, resultOf(found), [])
+/** Returns the body as the API reads it. Throws 422 with all errors. */
+function readBody(
+  { services: { contract } }: Context,
+  { timezone: zone }: Pick<Config, 'timezone'>,
+  operation: 'createImport' | 'updateImport',
+  sent: object,
+): object {
+  const { value, errors } = bodyReader(contract, operation)(sent, { zone, strict: true })
+  if (Object.keys(errors).length > 0) throw invalid(errors)
+  return value
+}
+
+async function failed(
+  ctx: Context,
+  path: string,
+  options: ReportOptions,
+  found: Import,
+  sentence: string,
+): Promise<void> {
+  const files = await writeReports(ctx, path, found)
+  report(options, { ...resultOf(found), ...files }, [])
   console.error(sentence)
-  tellErrors(ctx, found)
+  tellErrors(ctx, found, files)
   process.exitCode = 1
 }
 
+interface Reports {
+  error_file: string | null
+  omitted_file: string | null
+}
+
+/** Writes the rows with errors beside the file, in its format, and returns the paths. */
+async function writeReports(ctx: Context, path: string, { id, state, ...found }: Import): Promise<Reports> {
+  const omits = state !== 'invalid' && found.omitted_cells_count > 0
+  return {
+    error_file: found.invalid_rows_count > 0 ? await writeReport(ctx, path, id, 'refused') : null,
+    omitted_file: omits ? await writeReport(ctx, path, id, 'omitted') : null,
+  }
+}
+
+/** The most reports of one file that are beside it. */
+const maxReports = 100
+
+/**
+ * Writes a report beside the file, and never over another file. Returns null when the folder takes
+ * no file.
+ */
+async function writeReport(
+  ctx: Context,
+  path: string,
+  id: number,
+  rows: ReportSelection['rows'],
+): Promise<string | null> {
+  const made = await createErrorReport(ctx, await findImport(ctx, id), { format: 'original', rows })
+  if (!made) return null
+  const stem = join(dirname(path), `${basename(path, extname(path))}.${rows === 'refused' ? 'errors' : 'omitted'}`)
+  for (let number = 1; number <= maxReports; number++) {
+    const name = `${stem}${number === 1 ? '' : `-${number}`}${made.extension}`
+    try {
+      await writeFile(name, made.body, { flag: 'wx' })
+      return name
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') return null
+    }
+  }
+  return null
+}
+
 /** Returns the facts of an import for --json. */
-const resultOf = ({ id, type, state, summary, errors, errors_count, invalid_rows_count }: Import) => ({
-  ...{ id, type, state, ...summary, errors_count, invalid_rows_count, errors },
+const resultOf = ({ id, type, state, summary, errors, ...counts }: Import) => ({
+  ...{ id, type, state, ...summary },
+  errors_count: counts.errors_count,
+  invalid_rows_count: counts.invalid_rows_count,
+  omitted_cells_count: counts.omitted_cells_count,
+  errors,
 })
 
 const maxTold = 10
 
-function tellErrors(ctx: Context, { id, errors, errors_count: count, invalid_rows_count: rows }: Import): void {
-  for (const { row, column, message } of errors.slice(0, maxTold))
-    console.error(`  ${[row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'}: ${message}`)
+function tellErrors(ctx: Context, { id, errors, ...found }: Import, files: Reports): void {
+  for (const { row, column, code, message } of errors.slice(0, maxTold)) {
+    const at = [row > 0 ? `row ${row}` : '', column ?? ''].filter(Boolean).join(', ') || 'file'
+    console.error(`  ${at}: ${message}${code === omittedCode ? ' The cell was left out.' : ''}`)
+  }
+  const count = found.errors_count + found.omitted_cells_count
   if (count > maxTold) console.error(`  … ${count - maxTold} more`)
-  if (rows > 0)
-    console.error(
-      `All invalid rows with their errors: GET ${ctx.baseUrl}${downloadPathOf('downloadImportErrorReport', id)}`,
-    )
+  if (files.omitted_file) console.error(`The rows imported without cells are in ${files.omitted_file}.`)
+  if (found.invalid_rows_count === 0) return
+  const at = `GET ${ctx.baseUrl}${downloadPathOf('downloadImportErrorReport', id)}`
+  console.error(`All invalid rows with their errors: ${files.error_file ?? at}`)
 }

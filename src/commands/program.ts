@@ -5,7 +5,9 @@ import { Command, Option } from 'commander'
 import { settingsHelp } from '../config/settings-text.ts'
 import { abilityAreas } from '../contract/operations.gen.ts'
 import { version } from '../installation/package-info.ts'
+import { jsonOption, withExamples } from './command-help.ts'
 import { readEnvironment } from './environment.ts'
+import { addImportCommand } from './import-command.ts'
 
 const exitCodes = `
 Exit codes:
@@ -28,20 +30,14 @@ export function createProgram(): Command {
   addServerCommands(program)
   addInstallationCommands(program)
   addBackupCommands(program)
-  addImportCommands(program)
+  addImportCommand(program)
+  addMailCommands(program)
   addMaintenanceCommands(program)
   addUserCommands(program.command('user').description('users'))
   addAccessCommands(program)
   addShellCommands(program)
   return program
 }
-
-/** Adds examples to the help of a command. test/commands/program.test.ts parses each of them. */
-function withExamples(command: Command, ...lines: readonly string[]): Command {
-  return command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
-}
-
-const json = (): Option => new Option('--json', 'print the result as JSON')
 
 function addServerCommands(program: Command): void {
   withExamples(
@@ -107,7 +103,7 @@ function addInstallationCommands(program: Command): void {
       .description('prepare the data folder: .env, secret, database, administrator, documentation; safe to repeat')
       .option('--new', 'begin a new installation; moves existing data aside and deletes nothing')
       .option('--new-secret', 'accept a different secret, or generate one; values encrypted with the old one are lost')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord install',
     'accord install --json',
     'accord install --new',
@@ -117,7 +113,7 @@ function addInstallationCommands(program: Command): void {
     program
       .command('migrate')
       .description('apply pending database migrations, after a copy of a SQLite database')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord migrate',
   ).action(async (options) => (await import('./migrate.ts')).migrateCommand(readEnvironment(), options))
 
@@ -128,7 +124,7 @@ function addInstallationCommands(program: Command): void {
         'copy all data into an empty database of the other engine, PostgreSQL or SQLite, and verify the copy',
       )
       .argument('<url>', 'the new database: postgres://<user>:<password>@<host>/<database> or sqlite:<path>')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord migrate-to postgres://accord:secret@localhost/accord',
     'accord migrate-to sqlite:/srv/accord/data/new.db',
   )
@@ -156,7 +152,7 @@ function addInstallationCommands(program: Command): void {
         'check the whole installation and say how to fix each finding; exits with 1 for errors, not for hints',
       )
       .option('--deep', 'read all files, not only the newest')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord doctor',
     'accord doctor --deep --json',
   ).action(async (options) => (await import('./doctor/doctor.ts')).doctorCommand(readEnvironment(), options))
@@ -173,7 +169,7 @@ function addBackupCommands(program: Command): void {
         '--without-secret',
         'leave the secret out; store it elsewhere, because only it decrypts the encrypted values',
       )
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord backup',
     'accord backup --to /mnt/backups --keep 14',
   )
@@ -191,7 +187,7 @@ function addBackupCommands(program: Command): void {
       .argument('<backup>', 'a folder made by accord backup')
       .option('--verify', 'only verify it, to the last row and byte, in a temporary folder')
       .option('--force', 'move existing data aside first')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord restore /mnt/backups/2026-03-01T02-15-00Z --verify',
     'accord restore /mnt/backups/2026-03-01T02-15-00Z --force',
   ).action(async (backup, options) =>
@@ -199,41 +195,13 @@ function addBackupCommands(program: Command): void {
   )
 }
 
-function addImportCommands(program: Command): void {
-  withExamples(
-    program
-      .command('import')
-      .description('validate a CSV or XLSX file, then create, change or delete a record for each row')
-      .argument('<file>', 'a .csv or .xlsx file whose first row names the columns')
-      .addOption(
-        new Option('--type <type>', 'type of the records')
-          .choices(['persons', 'organizations', 'products', 'leads'])
-          .makeOptionMandatory(),
-      )
-      .addOption(
-        new Option('--action <action>', 'append creates or changes records')
-          .choices(['append', 'delete'])
-          .default('append'),
-      )
-      .option('--skip-errors', 'skip invalid rows instead of importing nothing')
-      .option('--allowed-errors <number>', 'how many errors to tolerate without --skip-errors', '0')
-      .option(
-        '--replace-lists',
-        'replace the e-mail addresses and phone numbers of matching persons instead of adding to them',
-      )
-      .option('--separator <character>', 'column separator: , ; | or \\t', ',')
-      .option('--as <email>', 'user who owns the import; default: ACCORD_ADMIN_EMAIL')
-      .addOption(json()),
-    'accord import persons.csv --type persons',
-    "accord import leads.csv --type leads --separator ';' --skip-errors --as ada@example.com",
-  ).action(async (file, options) => (await import('./import.ts')).importCommand(readEnvironment(), file, options))
-
+function addMailCommands(program: Command): void {
   withExamples(
     program
       .command('campaign:process')
       .description('queue the e-mails of the active campaigns of one day; a server or worker sends them')
       .option('--date <day>', 'YYYY-MM-DD; default: today')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord campaign:process',
     'accord campaign:process --date 2026-03-01',
   ).action(async (options) => (await import('./campaign.ts')).processCampaignsCommand(readEnvironment(), options))
@@ -242,7 +210,7 @@ function addImportCommands(program: Command): void {
     program
       .command('inbound-emails:process')
       .description('fetch e-mails from the mailbox now (MAIL_RECEIVER_DRIVER=webklex-imap)')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord inbound-emails:process',
   ).action(async (options) => (await import('./inbound.ts')).processInboundCommand(readEnvironment(), options))
 }
@@ -254,7 +222,7 @@ function addMaintenanceCommands(program: Command): void {
       .description('the search index')
       .command('rebuild')
       .description('rebuild the search index; servers may keep running')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord search rebuild',
   ).action(async (options) => (await import('./search.ts')).rebuildSearchCommand(readEnvironment(), options))
 
@@ -268,7 +236,7 @@ function addMaintenanceCommands(program: Command): void {
           ...['waiting', 'blocked', 'running', 'buried'],
         ]),
       )
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord jobs list',
     'accord jobs list --state buried --json',
   ).action(async (options) => (await import('./worker.ts')).listJobsCommand(readEnvironment(), options))
@@ -277,7 +245,7 @@ function addMaintenanceCommands(program: Command): void {
       .command('retry')
       .description('run failed (buried) jobs again; without ids, all of them')
       .argument('[ids...]', 'ids of jobs')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord jobs retry',
     'accord jobs retry 17 18',
   ).action(async (ids, options) => (await import('./worker.ts')).retryJobsCommand(readEnvironment(), ids, options))
@@ -291,7 +259,7 @@ function addMaintenanceCommands(program: Command): void {
         'remove uploads that no record used within a day and files of deleted records; move unreferenced contents to the trash',
       )
       .option('--all', 'also if more than a tenth of all files belong to no record')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord files clean',
   )
     .addHelpText('after', '\nThe trash is files/trash in the data folder; contents are deleted there after seven days.')
@@ -308,7 +276,7 @@ function addUserCommands(user: Command): void {
       .requiredOption('--role <role>', 'name or id of a role')
       .option('--password-stdin', 'read the password from the first line of standard input')
       .option('--password <password>', 'password on the command line, where other users of this machine can read it')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord user create --name "Ada Lovelace" --email ada@example.com --role Administrator',
     'pass show accord/ada | accord user create --name "Ada Lovelace" --email ada@example.com --role Sales --password-stdin',
   ).action(async (options) => (await import('./user.ts')).createUserCommand(readEnvironment(), options))
@@ -317,7 +285,7 @@ function addUserCommands(user: Command): void {
     user
       .command('list')
       .description('print all users: id, e-mail address, name, role, and active, invited (no password yet) or disabled')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord user list',
     "accord user list | awk -F '\\t' '$5 == \"disabled\"'",
   ).action(async (options) => (await import('./user.ts')).listUsersCommand(readEnvironment(), options))
@@ -328,7 +296,7 @@ function addUserCommands(user: Command): void {
       .description("set a user's password and end all tokens and sessions of the user")
       .argument('<email>', 'e-mail address of the user')
       .option('--generate', 'generate a random password and print it once')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord user set-password ada@example.com',
     'pass show accord/ada | accord user set-password ada@example.com',
     'accord user set-password ada@example.com --generate',
@@ -345,7 +313,7 @@ function addUserCommands(user: Command): void {
       .command('disable')
       .description('stop a user from signing in and end all tokens and sessions; records stay')
       .argument('<email>', 'e-mail address of the user')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord user disable ada@example.com',
   )
     .addHelpText(
@@ -359,7 +327,7 @@ function addUserCommands(user: Command): void {
       .command('enable')
       .description('let a user sign in again')
       .argument('<email>', 'e-mail address of the user')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord user enable ada@example.com',
   ).action(async (email, options) => (await import('./user.ts')).enableUserCommand(readEnvironment(), email, options))
 }
@@ -375,7 +343,7 @@ function addAccessCommands(program: Command): void {
       .requiredOption('--name <name>', 'purpose of the token')
       .option('--abilities <list>', 'comma-separated abilities such as leads:read,persons:*', '*')
       .option('--expires-in-days <days>', '1 to 365, or never', '90')
-      .addOption(json()),
+      .addOption(jsonOption()),
     'accord token create --email ada@example.com --name reports --abilities leads:read,reports:read',
     'TOKEN=$(accord token create --email ada@example.com --name shop --expires-in-days never)',
   )

@@ -2,6 +2,7 @@
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import type { Exchange } from './backend.ts'
+import { isMissingField } from './input/body-reader.ts'
 import { pruned } from './input/prune.ts'
 import { fieldErrors } from './input/validation-errors.ts'
 import { type FieldErrors, Problem } from './output/problems.ts'
@@ -45,9 +46,7 @@ async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: F
   const { body, isNews } = pruned(sent, shapes.body, fields)
   const left =
     api.validator.validateRequest({ ...request, requestBody: body } as never, call.operation as never).errors ?? []
-  const isMissing = ({ keyword, instancePath }: ErrorObject): boolean =>
-    keyword === 'required' && instancePath === '/requestBody'
-  if (!left.every(isMissing)) return {}
+  if (!left.every(isMissingField)) return {}
   const found = await pipeline.examine(call, { params, query, body }, { fields, isComplete: left.length === 0 })
   return Object.fromEntries(Object.entries(found).filter(([field]) => isNews(field)))
 }

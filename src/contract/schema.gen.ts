@@ -365,7 +365,7 @@ export interface paths {
         };
         /**
          * Export leads
-         * @description All leads that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All leads that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportLeads"];
         put?: never;
@@ -737,7 +737,7 @@ export interface paths {
         };
         /**
          * Export persons
-         * @description All persons that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All persons that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportPersons"];
         put?: never;
@@ -993,7 +993,7 @@ export interface paths {
         };
         /**
          * Export organizations
-         * @description All organizations that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All organizations that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportOrganizations"];
         put?: never;
@@ -1229,7 +1229,7 @@ export interface paths {
         };
         /**
          * Export quotes
-         * @description All quotes that match the filters and that the caller may see, streamed from one consistent snapshot of the database.
+         * @description All quotes that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportQuotes"];
         put?: never;
@@ -1489,7 +1489,7 @@ export interface paths {
         };
         /**
          * Export products
-         * @description All products that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All products that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportProducts"];
         put?: never;
@@ -1749,7 +1749,7 @@ export interface paths {
         };
         /**
          * Export activities
-         * @description All activities that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV, each column is a field. A reference is its id, the values of a list are joined with `|`, and a cell that a spreadsheet would read as a formula begins with an apostrophe.
+         * @description All activities that match the filters and that the caller may see, streamed from one consistent snapshot of the database. In CSV and XLSX, each column is a field. A reference is its id with its name beside it, and the values of a list are joined with `|`. In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.
          */
         get: operations["exportActivities"];
         put?: never;
@@ -4047,7 +4047,7 @@ export interface paths {
         put?: never;
         /**
          * Create an import
-         * @description Creates an import with its file: csv, txt or xlsx in UTF-8 with at most 100,000 rows. The first row names the columns, as in the sample file of the type. Columns of an export that cannot be written are ignored. An empty cell keeps the value of the field; the word NULL clears it. With `append`, a row changes the record it matches, and otherwise creates one. Persons match by any e-mail address; a row without an address matches by a telephone number and, if the row has one, the name. Organizations match by name, products by SKU, leads by id. Only records that the creator sees are matched. Addresses and numbers are added to those of the person, unless `replace_lists` is true.
+         * @description Creates an import with its file: csv, txt or xlsx with at most 100,000 rows. The first row names the columns, as in the sample file of the type, or as `mapping` says. `getImportAnalysis` suggests the settings for a file of another form. Columns of an export that cannot be written are ignored. An empty cell keeps the value of the field; the word NULL clears it. With `append`, a row changes the record it matches, and otherwise creates one. Persons match by any e-mail address; a row without an address matches by a telephone number and, if the row has one, the name. Organizations match by name, products by SKU, leads by id. Only records that the creator sees are matched. Addresses and numbers are added to those of the person, unless `replace_lists` is true.
          */
         post: operations["createImport"];
         delete?: never;
@@ -4096,6 +4096,26 @@ export interface paths {
          * @description The file as it was uploaded. Only the user of the import and users who see all records can download it; others get 404.
          */
         get: operations["downloadImportFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/data-transfer/imports/{id}/analysis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Analyze the file of an import
+         * @description Reads the first rows of the file and suggests its settings and the field of each column. Nothing is changed: confirm the settings by sending them with `updateImport`. Only for the user of the import and users who see all records; others get 404.
+         */
+        get: operations["getImportAnalysis"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4193,7 +4213,7 @@ export interface paths {
         };
         /**
          * Download the rows that failed
-         * @description The failed rows as CSV, with the columns of the file and a further column `error`. Corrected, they can be imported on their own. 404 if there are none, and for users other than the user of the import who do not see all records.
+         * @description The failed rows as CSV, or in the format of the file, with the columns of the file and a further column `error`. Corrected, they can be imported on their own. With `rows` the rows that were imported without their invalid cells; a lead without an id would be created once more. 404 if there are none, and for users other than the user of the import who do not see all records.
          */
         get: operations["downloadImportErrorReport"];
         put?: never;
@@ -14196,6 +14216,35 @@ export interface components {
          */
         ImportFieldSeparator: "," | ";" | "\t" | "|";
         /**
+         * @description Character encoding of a file of separated values.
+         * @example utf-8
+         * @enum {string}
+         */
+        ImportEncoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1250" | "windows-1251" | "windows-1252" | "windows-1253" | "windows-1254" | "windows-1255" | "windows-1256" | "iso-8859-2" | "iso-8859-5" | "koi8-r" | "shift_jis" | "euc-jp" | "euc-kr" | "big5" | "gb18030";
+        /**
+         * @description Order of day, month and year in dates, whose parts are separated by `.`, `/`, `-` or a space.
+         * @example dmy
+         * @enum {string}
+         */
+        ImportDateFormat: "dmy" | "mdy" | "ymd";
+        /**
+         * @description Character before the decimals of a number.
+         * @example ,
+         * @enum {string}
+         */
+        ImportDecimalSeparator: "." | ",";
+        /**
+         * @description The field of each column, by the header of the column. Null leaves the column out. A column that is not listed is read by its header.
+         * @example {
+         *       "Company": "name",
+         *       "Country": "address.country",
+         *       "Remarks": null
+         *     }
+         */
+        ImportMapping: {
+            [key: string]: string | null;
+        };
+        /**
          * @description State of an import.
          * @example completed
          * @enum {string}
@@ -14210,11 +14259,17 @@ export interface components {
          *       "validation_strategy": "skip-errors",
          *       "allowed_errors": 0,
          *       "field_separator": ",",
+         *       "encoding": "utf-8",
+         *       "date_format": null,
+         *       "decimal_separator": null,
+         *       "mapping": null,
          *       "replace_lists": false,
+         *       "omit_invalid_cells": false,
          *       "process_in_queue": true,
          *       "state": "pending",
          *       "processed_rows_count": 0,
          *       "invalid_rows_count": 0,
+         *       "omitted_cells_count": 0,
          *       "errors_count": 0,
          *       "errors": [],
          *       "summary": {
@@ -14246,8 +14301,18 @@ export interface components {
             allowed_errors: number;
             /** @description Character between the columns. */
             field_separator: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. A workbook has none of its own. */
+            encoding: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. Null reads only dates in the form 2026-03-01. */
+            date_format: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals. Null reads only numbers in the form 1234.5. */
+            decimal_separator: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The field of each column, by header. Null reads the headers as fields. */
+            mapping: components["schemas"]["ImportMapping"] | null;
             /** @description Whether the addresses and numbers of the row replace those of a matched person. */
             replace_lists: boolean;
+            /** @description Whether a row is imported without the invalid cells of its optional fields. */
+            omit_invalid_cells: boolean;
             /** @description Whether rows are imported in the background. */
             process_in_queue: boolean;
             /** @description State of the import. */
@@ -14256,9 +14321,11 @@ export interface components {
             processed_rows_count: number;
             /** @description Number of rows that cannot be imported. */
             invalid_rows_count: number;
-            /** @description Number of errors. */
+            /** @description Number of errors of rows that are imported without the invalid cells. */
+            omitted_cells_count: number;
+            /** @description Number of errors of rows that cannot be imported. */
             errors_count: number;
-            /** @description The first 100 errors. */
+            /** @description The first 100 errors, those of omitted cells included. */
             errors: components["schemas"]["ImportRowError"][];
             summary: components["schemas"]["ImportSummary"];
             /** @description Progress in percent. */
@@ -14290,10 +14357,109 @@ export interface components {
             row: number;
             /** @description Column with the error. */
             column: string | null;
-            /** @description Kind of error. */
+            /** @description Kind of error. `cell_omitted` is an error of a row that is imported without the cell. */
             code: string;
             /** @description A sentence for people. */
             message: string;
+        };
+        /**
+         * @description What the file of an import contains, and the settings with which it can be imported.
+         * @example {
+         *       "format": "csv",
+         *       "settings": {
+         *         "field_separator": ";",
+         *         "encoding": "windows-1252",
+         *         "date_format": "dmy",
+         *         "decimal_separator": ",",
+         *         "mapping": {
+         *           "Company": "name",
+         *           "Remarks": null
+         *         }
+         *       },
+         *       "columns": [
+         *         {
+         *           "header": "Company",
+         *           "samples": [
+         *             "Analytical Ltd"
+         *           ],
+         *           "field": "name",
+         *           "confidence": "likely"
+         *         },
+         *         {
+         *           "header": "Remarks",
+         *           "samples": [],
+         *           "field": null,
+         *           "confidence": "none"
+         *         }
+         *       ],
+         *       "warnings": []
+         *     }
+         */
+        ImportAnalysis: {
+            /**
+             * @description Whether the file is a workbook or has separated values.
+             * @enum {string}
+             */
+            format: "csv" | "xlsx";
+            /** @description The suggested settings. Send them, changed where they are wrong, with `updateImport`. */
+            settings: components["schemas"]["ImportSettings"];
+            /** @description The columns of the file. */
+            columns: components["schemas"]["ImportColumn"][];
+            /** @description What the file leaves open, one sentence each. */
+            warnings: string[];
+        };
+        /**
+         * @description How a file is read.
+         * @example {
+         *       "field_separator": ";",
+         *       "encoding": "windows-1252",
+         *       "date_format": "dmy",
+         *       "decimal_separator": ",",
+         *       "mapping": {
+         *         "Company": "name",
+         *         "Remarks": null
+         *       }
+         *     }
+         */
+        ImportSettings: {
+            /** @description Character between the columns. */
+            field_separator: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. */
+            encoding: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. Null if the file has no such dates, or leaves their order open. */
+            date_format: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals. Null if all numbers are in the form 1234.5. */
+            decimal_separator: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The suggested field of each column. */
+            mapping: components["schemas"]["ImportMapping"];
+        };
+        /**
+         * @description A column of a file, and the field that it probably contains.
+         * @example {
+         *       "header": "Company",
+         *       "samples": [
+         *         "Analytical Ltd"
+         *       ],
+         *       "field": "name",
+         *       "confidence": "likely"
+         *     }
+         */
+        ImportColumn: {
+            /** @description The header of the column. */
+            header: string;
+            /** @description The first 5 different values, cut to 100 characters. */
+            samples: string[];
+            /** @description The suggested field. Null leaves the column out. */
+            field: string | null;
+            /**
+             * @description `exact` if the header is the name of the field, `likely` if it is a usual name of it, `possible` if only the values or a similar name suggest it.
+             * @enum {string}
+             */
+            confidence: "exact" | "likely" | "possible" | "none";
+        };
+        /** @description The analysis of the file. */
+        ImportAnalysisResult: {
+            data: components["schemas"]["ImportAnalysis"];
         };
         /**
          * @description The results of an import.
@@ -14334,8 +14500,18 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns. Defaults to a comma. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. Defaults to UTF-8. */
+            encoding?: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. By default only dates in the form 2026-03-01 are read, which are read with every order. */
+            date_format?: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals; other usual characters then group the digits. By default only numbers in the form 1234.5 are read. */
+            decimal_separator?: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The field of each column, by header. By default the headers are the fields. */
+            mapping?: components["schemas"]["ImportMapping"] | null;
             /** @description Whether the addresses and numbers of the row replace those of a matched person. Defaults to false: they are added. */
             replace_lists?: boolean;
+            /** @description Whether a row is imported without the invalid cells of its optional fields. They are reported with the code `cell_omitted`. Defaults to false: the row is refused. */
+            omit_invalid_cells?: boolean;
             /** @description Whether rows are imported in the background. Defaults to true. */
             process_in_queue?: boolean;
             /** @description The file, in the form of a response. */
@@ -14363,8 +14539,18 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns. Defaults to a comma. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. Defaults to UTF-8. */
+            encoding?: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. By default only dates in the form 2026-03-01 are read, which are read with every order. */
+            date_format?: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals; other usual characters then group the digits. By default only numbers in the form 1234.5 are read. */
+            decimal_separator?: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The field of each column, by header. By default the headers are the fields. */
+            mapping?: components["schemas"]["ImportMapping"] | null;
             /** @description Whether the addresses and numbers of the row replace those of a matched person. Defaults to false: they are added. */
             replace_lists?: boolean;
+            /** @description Whether a row is imported without the invalid cells of its optional fields. They are reported with the code `cell_omitted`. Defaults to false: the row is refused. */
+            omit_invalid_cells?: boolean;
             /** @description Whether rows are imported in the background. Defaults to true. */
             process_in_queue?: boolean;
             /** @description The file itself, or the form of a response. */
@@ -14389,8 +14575,18 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns. Defaults to a comma. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. Defaults to UTF-8. */
+            encoding?: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. By default only dates in the form 2026-03-01 are read, which are read with every order. */
+            date_format?: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals; other usual characters then group the digits. By default only numbers in the form 1234.5 are read. */
+            decimal_separator?: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The field of each column, by header. By default the headers are the fields. */
+            mapping?: components["schemas"]["ImportMapping"] | null;
             /** @description Whether the addresses and numbers of the row replace those of a matched person. Defaults to false: they are added. */
             replace_lists?: boolean;
+            /** @description Whether a row is imported without the invalid cells of its optional fields. They are reported with the code `cell_omitted`. Defaults to false: the row is refused. */
+            omit_invalid_cells?: boolean;
             /** @description Whether rows are imported in the background. Defaults to true. */
             process_in_queue?: boolean;
             /** @description The file, in the form of a response. */
@@ -14415,8 +14611,18 @@ export interface components {
             allowed_errors?: number;
             /** @description Character between the columns. Defaults to a comma. */
             field_separator?: components["schemas"]["ImportFieldSeparator"];
+            /** @description Character encoding of the file. Defaults to UTF-8. */
+            encoding?: components["schemas"]["ImportEncoding"];
+            /** @description Order of day, month and year. By default only dates in the form 2026-03-01 are read, which are read with every order. */
+            date_format?: components["schemas"]["ImportDateFormat"] | null;
+            /** @description Character before the decimals; other usual characters then group the digits. By default only numbers in the form 1234.5 are read. */
+            decimal_separator?: components["schemas"]["ImportDecimalSeparator"] | null;
+            /** @description The field of each column, by header. By default the headers are the fields. */
+            mapping?: components["schemas"]["ImportMapping"] | null;
             /** @description Whether the addresses and numbers of the row replace those of a matched person. Defaults to false: they are added. */
             replace_lists?: boolean;
+            /** @description Whether a row is imported without the invalid cells of its optional fields. They are reported with the code `cell_omitted`. Defaults to false: the row is refused. */
+            omit_invalid_cells?: boolean;
             /** @description Whether rows are imported in the background. Defaults to true. */
             process_in_queue?: boolean;
             /** @description The file itself, or the form of a response. */
@@ -14461,11 +14667,17 @@ export interface components {
          *         "validation_strategy": "skip-errors",
          *         "allowed_errors": 0,
          *         "field_separator": ",",
+         *         "encoding": "utf-8",
+         *         "date_format": null,
+         *         "decimal_separator": null,
+         *         "mapping": null,
          *         "replace_lists": false,
+         *         "omit_invalid_cells": false,
          *         "process_in_queue": true,
          *         "state": "pending",
          *         "processed_rows_count": 0,
          *         "invalid_rows_count": 0,
+         *         "omitted_cells_count": 0,
          *         "errors_count": 0,
          *         "errors": [],
          *         "summary": {
@@ -16736,8 +16948,12 @@ export interface components {
         ExpiredAtLt: string;
         /** @description Records whose `expired_at` is on or before this date. */
         ExpiredAtLte: string;
-        /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
-        ExportFormat: "ndjson" | "csv";
+        /** @description `csv` is separated by commas, in UTF-8. `original` is the format of the file: a workbook, or text with the separator and encoding of the file. Defaults to `csv`. */
+        ReportFormat: "csv" | "original";
+        /** @description `refused` are the rows that were not imported, `omitted` those that were imported without cells. Defaults to `refused`. */
+        ReportRows: "refused" | "omitted";
+        /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
+        ExportFormat: "ndjson" | "csv" | "xlsx";
         /** @description The warehouse. Matches any of the listed ids. */
         WarehouseId: components["schemas"]["Id"][];
         /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
@@ -18363,7 +18579,7 @@ export interface operations {
     exportLeads: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["LeadSort"];
@@ -18502,6 +18718,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -19909,7 +20126,7 @@ export interface operations {
     exportPersons: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["PersonSort"];
@@ -19990,6 +20207,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -21089,7 +21307,7 @@ export interface operations {
     exportOrganizations: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["OrganizationSort"];
@@ -21154,6 +21372,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -22123,7 +22342,7 @@ export interface operations {
     exportQuotes: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["QuoteSort"];
@@ -22240,6 +22459,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -23205,7 +23425,7 @@ export interface operations {
     exportProducts: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["ProductSort"];
@@ -23300,6 +23520,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -24149,7 +24370,7 @@ export interface operations {
     exportActivities: {
         parameters: {
             query?: {
-                /** @description `ndjson` is one JSON object per line. By default `Accept` chooses: `text/csv` gets CSV, any other type gets JSON lines. */
+                /** @description `ndjson` is one JSON object per line; `xlsx` is a workbook with the columns of the CSV file. By default `Accept` chooses: `text/csv` gets CSV, the type of a workbook gets a workbook, any other type gets JSON lines. */
                 format?: components["parameters"]["ExportFormat"];
                 /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
                 sort?: components["parameters"]["ActivitySort"];
@@ -24258,6 +24479,7 @@ export interface operations {
                 content: {
                     "application/x-ndjson": string;
                     "text/csv": string;
+                    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": components["schemas"]["Bytes"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -33080,6 +33302,44 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getImportAnalysis: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["PathId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The analysis. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportAnalysisResult"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     validateImport: {
         parameters: {
             query?: never;
@@ -33303,7 +33563,12 @@ export interface operations {
     };
     downloadImportErrorReport: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `csv` is separated by commas, in UTF-8. `original` is the format of the file: a workbook, or text with the separator and encoding of the file. Defaults to `csv`. */
+                format?: components["parameters"]["ReportFormat"];
+                /** @description `refused` are the rows that were not imported, `omitted` those that were imported without cells. Defaults to `refused`. */
+                rows?: components["parameters"]["ReportRows"];
+            };
             header?: {
                 /** @description A range of bytes, such as `bytes=0-1023`. A request for several ranges gets all bytes. */
                 Range?: components["parameters"]["ByteRange"];
@@ -33330,7 +33595,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": components["schemas"]["Bytes"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
             /** @description The requested range. */
@@ -33346,7 +33611,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": components["schemas"]["Bytes"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
             304: components["responses"]["NotModified"];

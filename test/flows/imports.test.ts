@@ -1,7 +1,7 @@
 // Imports the sales data set from files while the server is killed again and again, as by a power
 // cut. In the end every row exists once, with one event. Without the data set beside the repository
 // it uses a small one, repeated.
-import { rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
@@ -105,13 +105,38 @@ describe('accord import', () => {
     expect(done.stderr).toContain(
       'The file cannot be imported; nothing was changed.\n  row 3, price: Must be a number.',
     )
-    expect(done.stderr).toMatch(/GET http:\/\/localhost:8000\/api\/admin\S+\/2\/error-report/)
+    expect(done.stderr).toContain('All invalid rows with their errors: products.errors.csv')
+    expect(readFileSync(join(folder, 'products.errors.csv'), 'utf8')).toBe(
+      'sku,name,price,error\r\nbad,Bad,cheap,price: Must be a number.\r\n',
+    )
     const unknown = await accord(folder, ['import', products, '--type', 'quotes'], environment)
     expect(unknown).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('Allowed choices are persons, organizations, products, leads.'),
     })
   })
+
+  it('of a file of another system needs --yes, and says with which settings', async () => {
+    const text = 'Company;Founded on;Remarks\nM\xfcller;1.3.2016;x\nBeta;;y\n'
+    writeFileSync(join(folder, 'others.csv'), Buffer.from(text, 'latin1'))
+    const args = ['import', 'others.csv', '--type', 'organizations', '--skip-errors']
+    const refused = await accord(folder, args, environment)
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(/file|Company: Unknown column Company/)
+    expect(refused.stderr).toContain('With --yes the file is imported like this; --map changes a column:')
+    expect(refused.stderr).toMatch(/separated by ;, encoding windows-1252\n {2}Company +name +Müller, Beta/)
+    const done = await accord(folder, [...args, '--map', 'Remarks=user_id', '--yes', '--json'], environment)
+    expect(done.code).toBe(1)
+    const { error_file: file, ...result } = JSON.parse(done.stdout)
+    expect(result).toMatchObject({ state: 'invalid', invalid_rows_count: 2 })
+    expect(file).toBe('others.errors.csv')
+    expect(readFileSync(join(folder, file), 'latin1').split('\r\n')[1]).toMatch(/^M\xfcller;1\.3\.2016;x;Remarks: /)
+    const omitting = [...args, '--map', 'Remarks=user_id', '--omit-invalid-cells', '--yes']
+    const imported = await accord(folder, omitting, environment)
+    expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('Created 2') })
+    expect(imported.stderr).toContain('row 2, Remarks: Must be a whole number or null. The cell was left out.')
+    expect(existsSync(join(folder, 'others.omitted.csv'))).toBe(true)
+  }, 120_000)
 
   it('that is killed halfway is continued by the next server', async () => {
     const persons = write('persons.csv', [

@@ -223,6 +223,7 @@ describe('importing leads', () => {
         { row: 4, column: 'person_email', code: 'validation_failed', message: 'No person has this e-mail address.' },
         { row: 5, column: 'id', code: 'not_found', message: 'No lead has id 99.' },
         { row: 6, column: 'product', code: 'validation_failed', message: 'Must match.' },
+        { row: 6, column: 'title', code: 'validation_failed', message: 'The field is required.' },
       ].map((error) => (error.row === 6 ? { ...error, message: expect.any(String) } : error)),
     )
     const [renamed, seats] = (await all('/leads')).slice(-2)
@@ -284,7 +285,8 @@ describe('validating', () => {
       progress: 100,
       processed_rows_count: 2,
       invalid_rows_count: 1,
-      errors_count: 1,
+      // The address and the missing name.
+      errors_count: 2,
     })
     expect(eventsOfRows()).toEqual([])
     for (const at of ['/contacts/persons', '/contacts/organizations', '/tags']) expect(await count(at)).toBe(0)

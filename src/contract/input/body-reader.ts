@@ -1,6 +1,7 @@
 // Reads and checks a body that does not come from a request, such as a row of an import. The
 // accepted spellings, the formats and the error sentences are those of a request body.
 
+import type { ErrorObject } from 'ajv'
 import { compileInput } from '../ajv.ts'
 import { type OperationFact, operations } from '../operations.gen.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -8,10 +9,26 @@ import type { OperationId } from '../types.ts'
 import { bodyFindings } from './body.ts'
 import { intakeOf, normalizeBody, type Reading, type Shape } from './normalize.ts'
 import { componentOf, resolved } from './open-schema.ts'
+import { type Pruned, pruned } from './prune.ts'
 import { type Finding, fieldErrors } from './validation-errors.ts'
 
-/** Returns the body in the form that a handler gets, and the errors by field name. */
-export type BodyReader = (value: object, reading: Reading) => { value: object; errors: FieldErrors }
+export interface ReadBody {
+  /** The body in the form that a handler gets. */
+  value: object
+  /** The errors by field name. */
+  errors: FieldErrors
+  /**
+   * Returns the body without its invalid fields and the fields `refused`, so that the rules can
+   * check the rest. Returns null when the rest cannot be checked.
+   */
+  validPart(refused: readonly string[]): Pruned | null
+}
+
+export type BodyReader = (value: object, reading: Reading) => ReadBody
+
+/** Returns whether a field of the body is missing. The other fields can still be checked. */
+export const isMissingField = ({ keyword, instancePath }: ErrorObject): boolean =>
+  keyword === 'required' && instancePath === '/requestBody'
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
@@ -36,6 +53,13 @@ function readerOf(document: object, operation: OperationId): BodyReader {
     const read = normalizeBody(value, shape, intakeOf(fact), reading, found) as object
     const isValid = validate({ requestBody: read })
     found.push(...bodyFindings(read, []))
-    return { value: read, errors: fieldErrors(isValid ? [] : (validate.errors ?? []), [], found) }
+    const errors = fieldErrors(isValid ? [] : (validate.errors ?? []), [], found)
+    const validPart = (refused: readonly string[]): Pruned | null => {
+      if (errors.body) return null
+      const part = pruned(read, shape, [...Object.keys(errors), ...refused])
+      const left = validate({ requestBody: part.body }) ? [] : (validate.errors ?? [])
+      return left.every(isMissingField) ? part : null
+    }
+    return { value: read, errors, validPart }
   }
 }

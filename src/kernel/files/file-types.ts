@@ -13,6 +13,9 @@ const texts: Readonly<Record<string, string>> = {
   '.htm': 'text/html',
 }
 
+/** The extensions of tables, which may be in another encoding than UTF-8. */
+const tables: ReadonlySet<string> = new Set(['.csv', '.tsv', '.txt'])
+
 /** The media types that browsers display without running code. */
 const shown = /^(image\/(jpeg|png|apng|gif|webp|avif|bmp)|application\/pdf)$/
 
@@ -29,9 +32,13 @@ export async function typeOf(path: string, name: string, isText: boolean): Promi
   // The detection throws for a file that begins like a type but is damaged. Such a file has no
   // detected type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
+  // The byte order mark of UTF-16 looks like the begin of an MPEG frame.
+  if (found?.mime === 'audio/mpeg' && tables.has(ending)) return unknownType
   if (found && !(isText && found.mime === 'application/xml')) return found.mime
-  return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : 'application/octet-stream'
+  return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : unknownType
 }
+
+const unknownType = 'application/octet-stream'
 
 /**
  * Returns a checker for a stream of bytes. After `see` was called with every chunk, `isText`

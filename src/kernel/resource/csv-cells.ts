@@ -14,6 +14,15 @@ export type CsvColumns<Reply> = CsvColumn<Reply>[]
 export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, Cell>> =>
   names.map((name) => ({ name, cell: (reply) => reply[name] }))
 
+/** Returns the column with the name of a referenced record, as the reply shows it. */
+export const nameColumn = <Reference extends string>(
+  reference: Reference,
+): CsvColumn<Record<Reference, { name: string } | null>> => ({
+  // No custom attribute has a column of this name: a code has no point, and an address has no name.
+  name: `${reference}.name`,
+  cell: (reply) => reply[reference]?.name ?? null,
+})
+
 /**
  * Returns a column that contains a list in one cell, separated by `|`. The cell is JSON when an
  * entry contains the separator.

@@ -1,6 +1,6 @@
-// Exports all records of a list from one snapshot of the database, as JSON lines or CSV (DOMAIN
-// 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and other
-// requests run in between.
+// Exports all records of a list from one snapshot of the database, as JSON lines, CSV or XLSX
+// (DOMAIN 21.2). Rows are read and sent in small batches. Memory use is therefore constant, and
+// other requests run in between.
 import { stringify } from 'csv-stringify/sync'
 import { sql } from 'kysely'
 import { renewed } from '../auth/sessions.ts'
@@ -8,15 +8,20 @@ import type { Context, Services } from '../context.ts'
 import { Problem } from '../errors.ts'
 import { preferred } from '../files/content-negotiation.ts'
 import { type Download, download } from '../files/download.ts'
+import { type WorkbookRow, workbookType, writeWorkbook } from '../files/workbook.ts'
 import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
 import { today } from '../values/format.ts'
-import { type Cell, type CsvColumn, escapeFormula } from './csv-cells.ts'
+import { type Cell, type CsvColumn, escapeFormula, unescapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
 import { patienceOf } from './export-stall.ts'
 
 type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'query' | 'getMany'>
-type Query = { format?: 'ndjson' | 'csv' }
-const formats = { 'application/x-ndjson': 'ndjson', 'text/csv': 'csv' } as const
+type Format = 'ndjson' | 'csv' | 'xlsx'
+type Query = { format?: Format }
+type ColumnsOf<Reply> = (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>
+const ndjsonType = 'application/x-ndjson'
+const formats = { [ndjsonType]: 'ndjson', 'text/csv': 'csv', [workbookType]: 'xlsx' } as const
+const mediaTypes: Record<Format, string> = { ndjson: ndjsonType, csv: 'text/csv; charset=utf-8', xlsx: workbookType }
 
 const batch = 200
 /** The minimum number of rows per batch, because each query has a fixed cost. */
@@ -34,24 +39,22 @@ export const maxExportsAtOnce = 4
 const running = new WeakMap<Services, Set<object>>()
 
 /**
- * Returns the handler of an export. `columns` is called once per CSV file, because some columns are
+ * Returns the handler of an export. `columns` is called once per table, because some columns are
  * known only at run time.
  */
 export const exportOf =
-  <Reply>(resource: Exported<Reply>, columns: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>) =>
+  <Reply>(resource: Exported<Reply>, columns: ColumnsOf<Reply>) =>
   async (ctx: Context, { query }: { query: Query }): Promise<Download> => {
     // Builds the query only to report errors in the query parameters before the first byte is sent.
     await resource.query(ctx, query)
-    const format = query.format ?? formats[preferred(ctx, ['application/x-ndjson', 'text/csv'])]
+    const format = query.format ?? formats[preferred(ctx, [ndjsonType, 'text/csv', workbookType])]
     const release = takePlace(ctx.services)
     const day = today(ctx.time, ctx.services.config.timezone)
+    const from: Export<Reply> = { ctx, resource, query, release }
     return download({
-      mediaType: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson',
+      mediaType: mediaTypes[format],
       name: `${resource.entity}-${day}.${format}`,
-      body: placed(
-        format === 'csv' ? csv(ctx, resource, query, columns, release) : ndjson(ctx, resource, query, release),
-        release,
-      ),
+      body: placed<string | Buffer>(bodies[format](from, columns), release),
     })
   }
 
@@ -77,7 +80,7 @@ function takePlace(services: Services): () => void {
  * Returns `rows`, changed to call `release` when the generator is ended from outside. A generator
  * that ends before its first row runs none of its code, not even `finally`.
  */
-export function placed(rows: AsyncGenerator<string>, release: () => void): AsyncGenerator<string> {
+export function placed<Chunk>(rows: AsyncGenerator<Chunk>, release: () => void): AsyncGenerator<Chunk> {
   for (const way of ['return', 'throw'] as const) {
     const end = rows[way].bind(rows)
     rows[way] = (sent) => {
@@ -88,53 +91,67 @@ export function placed(rows: AsyncGenerator<string>, release: () => void): Async
   return rows
 }
 
-async function* ndjson<Reply>(
-  ctx: Context,
-  resource: Exported<Reply>,
-  query: Query,
-  release: () => void,
-): AsyncGenerator<string> {
-  const write = (replies: readonly Reply[]): string => replies.map((reply) => `${JSON.stringify(reply)}\n`).join('')
-  yield* batches(ctx, resource, query, write, release)
+interface Export<Reply> {
+  ctx: Context
+  resource: Exported<Reply>
+  query: Query
+  release: () => void
 }
 
-async function* csv<Reply>(
-  ctx: Context,
-  resource: Exported<Reply>,
-  query: Query,
-  columnsOf: (ctx: Context) => CsvColumn<Reply>[] | Promise<CsvColumn<Reply>[]>,
-  release: () => void,
-): AsyncGenerator<string> {
-  const columns = await columnsOf(ctx)
-  yield lines([columns.map(({ name }) => name)])
-  const write = (replies: readonly Reply[]): string =>
-    lines(replies.map((reply) => columns.map(({ cell }) => cell(reply))))
-  yield* batches(ctx, resource, query, write, release)
+async function* ndjson<Reply>(from: Export<Reply>): AsyncGenerator<string> {
+  const write = (replies: readonly Reply[]): string[] => replies.map((reply) => `${JSON.stringify(reply)}\n`)
+  for await (const texts of batches(from, write)) yield texts.join('')
 }
+
+async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<string> {
+  const columns = await columnsOf(from.ctx)
+  yield lines([columns.map(({ name }) => name)])
+  const write = (replies: readonly Reply[]): string[] => [
+    lines(replies.map((reply) => columns.map(({ cell }) => cell(reply)))),
+  ]
+  for await (const texts of batches(from, write)) yield texts.join('')
+}
+
+async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<WorkbookRow[]> {
+  const columns = await columnsOf(from.ctx)
+  yield [columns.map(({ name }) => name)]
+  yield* batches(from, (replies) => replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply)))))
+}
+
+/**
+ * A workbook needs no guard against formulas, but an import removes one. So a text that looks
+ * guarded gets another guard.
+ */
+const asWorkbookCell = (cell: Cell): Cell =>
+  typeof cell === 'string' && unescapeFormula(cell) !== cell ? escapeFormula(cell) : cell
+
+const bodies: Record<
+  Format,
+  <Reply>(from: Export<Reply>, columns: ColumnsOf<Reply>) => AsyncGenerator<string | Buffer>
+> = { ndjson, csv, xlsx: (from, columns) => writeWorkbook(table(from, columns)) }
 
 /**
  * Returns CSV lines (RFC 4180). Cells that a spreadsheet would treat as a formula get a leading
  * apostrophe.
  */
-export const lines = (rows: readonly (readonly Cell[])[]): string =>
+export const lines = (rows: readonly (readonly Cell[])[], delimiter = ','): string =>
   stringify(rows as Cell[][], {
+    delimiter,
     record_delimiter: '\r\n',
     quote_record_delimiter: true,
     cast: { boolean: String, string: escapeFormula },
   })
 
 /**
- * Yields texts with the records, in the order of the query and in the form that `get` returns.
+ * Yields what `write` makes of the records, in the order of the query and in the form that `get`
+ * returns.
  * Closes the snapshot when the export ends, fails or takes too long, or when its client stops
  * reading.
  */
-async function* batches<Reply>(
-  ctx: Context,
-  resource: Exported<Reply>,
-  query: Query,
-  write: (replies: readonly Reply[]) => string,
-  release: () => void,
-): AsyncGenerator<string> {
+async function* batches<Reply, Piece>(
+  { ctx, resource, query, release }: Export<Reply>,
+  write: (replies: readonly Reply[]) => Piece[],
+): AsyncGenerator<Piece[]> {
   const snapshot = await ctx.services.store.snapshot({ onReplica: true })
   const inside: Context = { ...ctx, db: snapshot.db }
   let closed: Promise<void> | undefined
@@ -146,7 +163,7 @@ async function* batches<Reply>(
   const limit = setTimeout(() => void close(), maxExportMs).unref()
   const patience = patienceOf(ctx, () => void close())
   const some = adaptiveBatches(fewest, batch, first)
-  const written = async (ids: readonly number[]): Promise<string> => {
+  const written = async (ids: readonly number[]): Promise<Piece[]> => {
     const replies = await resource.getMany(inside, ids)
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
@@ -159,14 +176,14 @@ async function* batches<Reply>(
       // The error breaks the connection, so that the client does not mistake a partial export for a
       // complete one.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
-      let text = ''
+      const pieces: Piece[] = []
       for (let from = 0, to = 0; from < ids.length; from = to) {
         to = from + some.size()
-        text += await some.run(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))
+        pieces.push(...(await some.run(Math.min(to, ids.length) - from, () => written(ids.slice(from, to)))))
         await yieldToEventLoop()
       }
       patience.waits()
-      yield text
+      yield pieces
       patience.taken()
     }
   } finally {

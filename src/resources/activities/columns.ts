@@ -1,9 +1,18 @@
 // The CSV columns of activities (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
-import { bookkeeping, type CsvColumns, idLists, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
+import {
+  bookkeeping,
+  type CsvColumns,
+  idLists,
+  line,
+  listColumn,
+  nameColumn,
+  plain,
+} from '../../kernel/resource/csv-cells.ts'
 
 export const activityColumns = (): CsvColumns<Schema<'Activity'>> => [
   ...plain('id', 'type', 'title', 'comment', 'location', 'schedule_from', 'schedule_to', 'is_done', 'user_id'),
+  nameColumn('user'),
   listColumn('participants', ({ participants }) =>
     participants.map(({ user, person }) =>
       user ? line({ user_id: user.id }) : line({ person_id: person?.id ?? null }),

@@ -1,8 +1,15 @@
 // Defines the export columns of custom attributes: one column per attribute, or one per part of an
-// address.
+// address. An option has its name beside its id.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { addressColumns, type Cell, type CsvColumns, points } from '../../kernel/resource/csv-cells.ts'
+import {
+  addressColumns,
+  type Cell,
+  type CsvColumn,
+  type CsvColumns,
+  listColumn,
+  points,
+} from '../../kernel/resource/csv-cells.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
 
 interface Reply {
@@ -24,6 +31,9 @@ const cells: Record<string, (value: never) => Cell> = {
   file: (value: { id: number }) => value.id,
 }
 
+/** The types whose values are options of the attribute. */
+const chosen: ReadonlySet<string> = new Set(['select', 'multiselect', 'checkbox'])
+
 /**
  * Returns the export columns, in the order of the attributes. A subheading has no column because it
  * has no value.
@@ -31,19 +41,23 @@ const cells: Record<string, (value: never) => Cell> = {
 export async function customColumns(ctx: Context, entity: EntityType): Promise<CsvColumns<Reply>> {
   const attributes = await customAttributes(ctx, entity)
   const valued = attributes.filter(({ type }) => type !== 'subheading')
-  return valued.flatMap(({ code, type }): CsvColumns<Reply> => {
+  return valued.flatMap(({ code, type, lookup, options }): CsvColumns<Reply> => {
     const stored = ({ custom_attributes: values }: Reply): unknown =>
       Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
     if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)
     const show = cells[type] as ((value: unknown) => Cell) | undefined
-    return [
-      {
-        name: code,
-        cell: (reply) => {
-          const value = stored(reply)
-          return value === null || !show ? (value as Cell) : show(value)
-        },
+    const column: CsvColumn<Reply> = {
+      name: code,
+      cell: (reply) => {
+        const value = stored(reply)
+        return value === null || !show ? (value as Cell) : show(value)
       },
-    ]
+    }
+    if (lookup !== null || !chosen.has(type)) return [column]
+    const names = new Map(options.map(({ id, name }) => [id, name]))
+    const named = listColumn<Reply>(`${code}.name`, (reply) =>
+      [(stored(reply) ?? []) as number | number[]].flat().flatMap((id) => names.get(id) ?? []),
+    )
+    return [column, named]
   })
 }

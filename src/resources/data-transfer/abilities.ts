@@ -4,6 +4,7 @@
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall, systemContext } from '../../kernel/context.ts'
+import { readHeader } from './columns.ts'
 import { operationOf } from './row-drafts.ts'
 import { findImport, type ImportRow, openTable, planOf } from './run.ts'
 import { UnreadableFile } from './unreadable-file.ts'
@@ -31,17 +32,20 @@ export async function requireCreations(ctx: Context, id: number): Promise<void> 
   const row = await findImport(system, id)
   // A deletion uses only the key column, so it creates no related records.
   if (planOf(row).action === 'delete') return
-  const names = await headerOf(system, row)
-  for (const [column, operation] of beyond) if (names.has(column)) assertCanCall(ctx, abilityOf(operation))
+  const fields = await fieldsOf(system, row)
+  for (const [field, operation] of beyond) if (fields.has(field)) assertCanCall(ctx, abilityOf(operation))
 }
 
 /**
- * Returns the column names of the file. Returns none for an unreadable file, because validation
+ * Returns the fields of the file's columns. Returns none for an unreadable file, because validation
  * reports that error.
  */
-async function headerOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
+async function fieldsOf(ctx: Context, row: ImportRow): Promise<ReadonlySet<string>> {
   try {
-    for await (const { cells } of await openTable(ctx, row)) return new Set(cells.map((cell) => cell.trim()))
+    for await (const { cells } of await openTable(ctx, row)) {
+      const { columns } = await readHeader(ctx, planOf(row), cells)
+      return new Set(columns.flatMap((column) => column?.name ?? []))
+    }
   } catch (error) {
     if (!(error instanceof UnreadableFile)) throw error
   }

@@ -7,7 +7,7 @@ import type { Resource } from '../../kernel/resource/define-resource.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { findOrCreateTag } from '../tags/resource.ts'
-import type { ImportAction, ImportType } from './columns.ts'
+import type { ImportAction, ImportType, Mapping } from './columns.ts'
 import { addressKey, type Lookups } from './lookups.ts'
 import { findRecord, laterMatchKeys, matchKeysOf } from './match-records.ts'
 import { mergeContactPoints } from './merge-contact-points.ts'
@@ -16,6 +16,9 @@ import { bodyOf, operationOf, type RowDraft, RowRefused, rowRefused, validBodyOf
 export interface ImportPlan {
   type: ImportType
   action: ImportAction
+  mapping: Mapping | null
+  /** Whether a row is imported without the invalid cells of its optional fields. */
+  omitsCells: boolean
   /**
    * Whether the row's e-mail addresses and telephone numbers replace those of a matched person. If
    * false, the row's entries are added.
@@ -28,7 +31,7 @@ export interface RowResult {
   id: number
 }
 
-function resourceOf({ services }: Context, type: ImportType): Resource<{ id: number }, unknown> {
+export function importedResource({ services }: Context, type: ImportType): Resource<{ id: number }, unknown> {
   const resource = services.resources.get(type)
   if (!resource) throw new Error(`There is no resource ${type}.`)
   return resource as unknown as Resource<{ id: number }, unknown>
@@ -69,7 +72,7 @@ export async function applyRow(
   known: Lookups,
 ): Promise<RowResult> {
   const { type, action } = plan
-  const resource = resourceOf(ctx, type)
+  const resource = importedResource(ctx, type)
   const id = await findRecord(ctx, plan, draft, keys)
   if (action === 'delete' && id !== null) {
     assertCanCall(ctx, operationOf(type, 'remove'))
@@ -130,7 +133,8 @@ async function findRelated(ctx: Context, draft: RowDraft, known: Lookups): Promi
   return found
 }
 
-function personOf(draft: RowDraft, email: string | null, known: Lookups): number | null {
+/** Returns the id of a lead's person. Throws `RowRefused` for an address of no person. */
+export function personOf(draft: RowDraft, email: string | null, known: Lookups): number | null {
   const id = email === null ? null : (known.persons.get(addressKey(email)) ?? null)
   if (email !== null && id === null) throw rowRefused(draft, 'person_email', 'No person has this e-mail address.')
   const { person_id: other } = draft.body
@@ -138,14 +142,16 @@ function personOf(draft: RowDraft, email: string | null, known: Lookups): number
   return id
 }
 
-async function tagOf(ctx: Context, draft: RowDraft, name: string): Promise<number> {
+const tagOf = async (ctx: Context, draft: RowDraft, name: string): Promise<number> =>
+  findOrCreateTag(ctx, validTagName(ctx, draft, name))
+
+/** Returns the name of a new tag. Throws `RowRefused` for an invalid name. */
+export function validTagName(ctx: Context, draft: RowDraft, name: string): string {
   const { contract, config } = ctx.services
   const reading = { zone: config.timezone, strict: config.strict }
   const { value, errors } = bodyReader(contract, 'createTag')({ name }, reading)
   const messages = Object.values(errors).flat()
   if (messages.length > 0)
-    throw new RowRefused(
-      messages.map((message) => ({ row: draft.row, column: 'tags', code: 'validation_failed', message })),
-    )
-  return findOrCreateTag(ctx, (value as { name: string }).name)
+    throw new RowRefused(messages.flatMap((message) => rowRefused(draft, 'tags', message).errors))
+  return (value as { name: string }).name
 }

@@ -2,11 +2,11 @@
 // file, and the loop over the rows of a batch.
 import type { Context } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
-import { savepoint, type UnitOfWork } from '../../kernel/write/write.ts'
+import type { UnitOfWork } from '../../kernel/write/write.ts'
+import { attemptRow } from './attempt-row.ts'
 import { type Lookups, loadLookups } from './lookups.ts'
 import type { BatchReader } from './read-ahead.ts'
-import { toRowErrors } from './row-drafts.ts'
-import type { RefusedRow } from './row-errors.ts'
+import type { ReportedRow } from './row-errors.ts'
 import { asImportUser, type Batch, type ImportLine, type ImportRow, type ImportRun, planOf } from './run.ts'
 
 export interface BatchStep {
@@ -63,30 +63,26 @@ export async function runBatches(
 
 /**
  * Applies each row of a batch as the import's user. Each row has a savepoint, so a refused row
- * rolls back alone. Returns the refused rows with their errors.
+ * rolls back alone. Returns the rows with errors.
  */
 export async function applyLines<C extends Context & { unit: UnitOfWork }>(
   ctx: C,
   row: ImportRow,
   { lines }: Batch,
   apply: (ctx: C, line: ImportLine, known: Lookups) => Promise<void>,
-): Promise<RefusedRow[]> {
+): Promise<ReportedRow[]> {
   const acting = await asImportUser(ctx, row)
-  const known = await loadLookups(acting, planOf(row), lines)
+  const plan = planOf(row)
+  const known = await loadLookups(acting, plan, lines)
   const batch = { entity: row.type, results: new Map<string, unknown>() }
   const rowContext = { ...acting, sighted: known.sighted, batch }
-  const failing: RefusedRow[] = []
+  const reported: ReportedRow[] = []
   for (const line of lines) {
     await yieldIfDue()
-    try {
-      await savepoint(rowContext, () => apply(rowContext, line, known))
-    } catch (error) {
-      // The rollback may have removed a record that a cached result contains.
-      batch.results.clear()
-      failing.push({ cells: line.draft.cells, errors: toRowErrors(line.draft, error) })
-    }
+    const found = await attemptRow(rowContext, plan, line, known, apply)
+    if (found) reported.push(found)
   }
-  return failing
+  return reported
 }
 
 /** Returns the progress of an import in percent, at most 99. Only a completed import has 100. */

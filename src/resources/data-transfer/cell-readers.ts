@@ -2,25 +2,31 @@
 // results are values as in a JSON body. Validation comes later.
 import { fold } from '../../kernel/values/format.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
+import { type CellFormats, readFormattedDate, readFormattedNumber } from './cell-formats.ts'
 
 /** The error for a cell that cannot be parsed. Users see its message. */
 export class CellFault extends Error {}
 
 /** Parses the text of a cell that is neither empty nor NULL. */
-export type CellReader = (text: string) => unknown
+export type CellReader = (text: string, formats: CellFormats) => unknown
 
-export const readText: CellReader = (cell) => cell
+export const readText = (cell: string): string => cell
+export const readDecimal: CellReader = (cell, formats) => readFormattedNumber(cell, formats)
+export const readDate: CellReader = (cell, { date }) => readFormattedDate(cell, date)
 
 /**
  * Converts numeric text to a number. Other text stays unchanged, so that the validator refuses it.
  */
-export const readWholeNumber: CellReader = (cell) => {
+export const readWholeNumber = (cell: string): string | number => {
   const trimmed = cell.trim()
   return /^-?(0|[1-9]\d{0,14})$/.test(trimmed) ? Number(trimmed) : cell
 }
 
 /** Adds midnight to a date without a time, because spreadsheets write midnight without a time. */
-export const readMoment: CellReader = (cell) => (/^\d{4}-\d\d-\d\d$/.test(cell.trim()) ? `${cell.trim()} 00:00` : cell)
+export const readMoment: CellReader = (cell, { date }) => {
+  const read = readFormattedDate(cell, date).trim()
+  return /^\d{4}-\d\d-\d\d$/.test(read) ? `${read} 00:00` : read
+}
 
 /** Returns the entries of a list cell, which is written as `a|b` or as JSON. */
 const entriesOf = (cell: string): unknown[] =>
@@ -61,7 +67,7 @@ export const readNames: CellReader = (cell) => entriesOf(cell).map(String)
  * validator refuses it and lists the valid ids.
  */
 export const optionReader =
-  (options: readonly AttributeOption[]): CellReader =>
+  (options: readonly AttributeOption[]): ((cell: string) => unknown) =>
   (cell) => {
     const id = readWholeNumber(cell)
     if (options.some((each) => each.id === id)) return id
@@ -73,7 +79,7 @@ export const optionListReader =
   (cell) =>
     entriesOf(cell).map((entry) => (typeof entry === 'string' ? optionReader(options)(entry) : entry))
 
-const lineParts: Readonly<Record<string, { key: string; read: CellReader }>> = {
+const lineParts: Readonly<Record<string, { key: string; read: (cell: string) => unknown }>> = {
   id: { key: 'product_id', read: readWholeNumber },
   price: { key: 'price', read: readText },
   quantity: { key: 'quantity', read: readWholeNumber },

@@ -5,16 +5,19 @@ import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { addressParts } from '../../kernel/values/address.ts'
-import { type Attribute, customAttributes } from '../attributes/attribute-set.ts'
+import { type Attribute, attributesOf, customAttributes } from '../attributes/attribute-set.ts'
 import { leadColumns } from '../leads/columns.ts'
 import { organizationColumns } from '../organizations/columns.ts'
 import { personColumns } from '../persons/columns.ts'
 import { productColumns } from '../products/columns.ts'
+import { readFlag } from './cell-formats.ts'
 import {
   type CellReader,
   optionListReader,
   optionReader,
   readContactPoints,
+  readDate,
+  readDecimal,
   readMoment,
   readNames,
   readProductLines,
@@ -25,8 +28,14 @@ import {
 export type ImportType = Schema<'Import'>['type']
 export type ImportAction = Schema<'Import'>['action']
 
+/** The headers of a file with their fields; null for a column that is left out. */
+export type Mapping = Schema<'ImportMapping'>
+
 export interface ImportColumn {
+  /** The name of the field. */
   name: string
+  /** The name of a custom attribute, which people know instead of its code. */
+  label?: string
   /**
    * The path in the body. `tags`, `person_email` and the `id` of a lead are not sent in the body
    * but handled separately.
@@ -35,6 +44,13 @@ export interface ImportColumn {
   read: CellReader
   /** The value that the cell text NULL sets: null, or an empty list for a list column. */
   cleared: null | readonly never[]
+  /** Whether the value must be unique, so that no row may go without it. */
+  isUnique?: boolean
+}
+
+/** A column of a file. Users know the column by its header. */
+export interface FileColumn extends ImportColumn {
+  header: string
 }
 
 const column = (name: string, read: CellReader = readText, path: readonly string[] = [name]): ImportColumn => ({
@@ -71,13 +87,16 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
     column('sku'),
     column('name'),
     column('description'),
-    column('quantity'),
-    column('price'),
+    column('quantity', readDecimal),
+    column('price', readDecimal),
     list('tags', readNames),
   ],
   leads: [
     column('id', readWholeNumber),
-    ...['title', 'description', 'lead_value', 'lost_reason'].map((name) => column(name)),
+    column('title'),
+    column('description'),
+    column('lead_value', readDecimal),
+    column('lost_reason'),
     column('closed_at', readMoment),
     column('user_id', readWholeNumber),
     column('person_id', readWholeNumber),
@@ -85,7 +104,7 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
     ...['lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'].map((name) =>
       column(name, readWholeNumber),
     ),
-    column('expected_close_date'),
+    column('expected_close_date', readDate),
     list('product', readProductLines, ['products']),
     list('tags', readNames),
   ],
@@ -100,14 +119,19 @@ export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
 }
 
 /**
- * Returns the columns of which a file needs at least one. A person may have no e-mail address and
- * be matched by a telephone number.
+ * Returns the fields of which a file needs one and has none; null if it has one. A person may have
+ * no e-mail address and be matched by a telephone number.
  */
-const requiredColumns = (type: ImportType, action: ImportAction): readonly string[] =>
-  type === 'persons' && action === 'append' ? ['emails', 'contact_numbers', 'name'] : [keyColumns[type][action]]
+export function missingColumns(
+  { type, action }: { type: ImportType; action: ImportAction },
+  present: readonly (string | null)[],
+): readonly string[] | null {
+  const needed =
+    type === 'persons' && action === 'append' ? ['emails', 'contact_numbers', 'name'] : [keyColumns[type][action]]
+  return needed.some((field) => present.includes(field)) ? null : needed
+}
 
-function attributeColumns(attribute: Attribute): ImportColumn[] {
-  const { code, type, lookup, options } = attribute
+function attributeColumns({ code, type, lookup, options, validation }: Attribute): ImportColumn[] {
   const path = ['custom_attributes', code]
   const choices = lookup === null ? options : []
   switch (type) {
@@ -126,25 +150,36 @@ function attributeColumns(attribute: Attribute): ImportColumn[] {
       return [column(code, optionListReader(choices), path)]
     case 'datetime':
       return [column(code, readMoment, path)]
+    case 'date':
+      return [column(code, readDate, path)]
+    case 'price':
+      return [column(code, readDecimal, path)]
+    case 'boolean':
+      return [column(code, readFlag, path)]
     case 'image':
     case 'file':
       return [column(code, readWholeNumber, path)]
     default:
-      return [column(code, readText, path)]
+      return [column(code, validation === 'decimal' || validation === 'numeric' ? readDecimal : readText, path)]
   }
 }
 
 /** Returns the columns of the custom attributes. */
 export const customImportColumns = async (ctx: Context, type: ImportType): Promise<ImportColumn[]> =>
-  (await customAttributes(ctx, type)).flatMap(attributeColumns)
+  (await customAttributes(ctx, type)).flatMap((attribute) =>
+    attributeColumns(attribute).map((each) => ({ ...each, label: each.name.replace(attribute.code, attribute.name) })),
+  )
 
 /**
  * Returns all columns of a type, by name. A built-in column replaces a custom attribute of the same
  * name.
  */
 export async function importColumns(ctx: Context, type: ImportType): Promise<Map<string, ImportColumn>> {
+  const unique = new Set((await attributesOf(ctx, type)).filter(({ isUnique }) => isUnique).map(({ code }) => code))
+  const isUnique = ({ path: [first = '', second = ''] }: ImportColumn): boolean =>
+    unique.has(first === 'custom_attributes' ? second : first)
   const all = [...(await customImportColumns(ctx, type)), ...builtIn[type]]
-  return new Map(all.map((each) => [each.name, each]))
+  return new Map(all.map((each) => [each.name, { ...each, isUnique: isUnique(each) }]))
 }
 
 const exportColumns = {
@@ -159,40 +194,66 @@ export interface HeaderFault {
   message: string
 }
 
+/** Returns the names of the columns that imports ignore: those that only exports have. */
+export async function ignoredColumns(ctx: Context, type: ImportType): Promise<ReadonlySet<string>> {
+  // Error reports contain a column `error`, and users import corrected reports.
+  return new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
+}
+
 /**
  * Returns the columns of a file in order, with null for each ignored column, and the errors of the
  * header.
  */
 export async function readHeader(
   ctx: Context,
-  { type, action }: { type: ImportType; action: ImportAction },
+  { type, action, mapping }: { type: ImportType; action: ImportAction; mapping: Mapping | null },
   cells: readonly string[],
-): Promise<{ columns: (ImportColumn | null)[]; faults: HeaderFault[] }> {
+): Promise<{ columns: (FileColumn | null)[]; faults: HeaderFault[] }> {
   const known = await importColumns(ctx, type)
-  // Error reports contain a column `error`, and users import corrected reports. The column is
-  // ignored, like columns that only exports have.
-  const passed = new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])
+  const passed = await ignoredColumns(ctx, type)
   const key = keyColumns[type][action]
   const faults: HeaderFault[] = []
   const seen = new Set<string>()
-  const columns = cells.map((cell, index): ImportColumn | null => {
-    const name = cell.trim()
-    const told = name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name
-    if (faults.length >= maxFaults) return null
-    if (name === '') faults.push({ column: null, message: `Column ${index + 1} has no name.` })
-    else if (seen.has(name)) faults.push({ column: told, message: `The column ${told} occurs twice.` })
-    else if (!known.has(name) && !passed.has(name))
-      faults.push({ column: told, message: `Unknown column ${told}.${didYouMean(name, known.keys())}` })
-    seen.add(name)
+  const headers = cells.map((cell) => cell.trim())
+  const columns = headers.map((header, index): FileColumn | null => {
+    const isMapped = mapping !== null && Object.hasOwn(mapping, header)
+    const field = isMapped ? (mapping[header] ?? null) : header
+    if (faults.length >= maxFaults || field === null) return null
+    const sentence = faultOf({ header, field, isMapped, index }, seen, known, passed)
+    if (sentence !== undefined) faults.push({ column: header === '' ? null : shortened(header), message: sentence })
+    seen.add(field)
+    const column = known.get(field)
     // A deletion uses only the key column and ignores all others.
-    return action === 'delete' && name !== key ? null : (known.get(name) ?? null)
+    return column === undefined || (action === 'delete' && field !== key) ? null : { ...column, header }
   })
-  const wanted = requiredColumns(type, action)
-  if (faults.length < maxFaults && !wanted.some((each) => seen.has(each)))
-    faults.push({ column: key, message: `The column ${wanted.join(' or ')} is missing.` })
+  for (const header of Object.keys(mapping ?? {}))
+    if (faults.length < maxFaults && !headers.includes(header))
+      faults.push({ column: shortened(header), message: `The file has no column ${shortened(header)}.` })
+  const missing = missingColumns({ type, action }, [...seen])
+  if (faults.length < maxFaults && missing)
+    faults.push({ column: key, message: `The column ${missing.join(' or ')} is missing.` })
   return { columns, faults }
+}
+
+/** Returns the error of a column, or undefined for a column that can be read or is ignored. */
+function faultOf(
+  { header, field, isMapped, index }: { header: string; field: string; isMapped: boolean; index: number },
+  seen: ReadonlySet<string>,
+  known: ReadonlyMap<string, ImportColumn>,
+  passed: ReadonlySet<string>,
+): string | undefined {
+  if (field === '') return `Column ${index + 1} has no name.`
+  if (seen.has(field))
+    return header === field
+      ? `The column ${shortened(header)} occurs twice.`
+      : `Another column already has the field ${shortened(field)}.`
+  if (known.has(field) || (!isMapped && passed.has(field))) return undefined
+  const told = isMapped ? `Unknown field ${shortened(field)}.` : `Unknown column ${shortened(field)}.`
+  return `${told}${didYouMean(field, known.keys())}`
 }
 
 const maxFaults = 100
 /** The maximum length of a column name in an error message, in characters. */
 const maxToldLength = 100
+
+const shortened = (name: string): string => (name.length > maxToldLength ? `${name.slice(0, maxToldLength)}…` : name)

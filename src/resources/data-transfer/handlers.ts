@@ -10,6 +10,7 @@ import { answering, inSteps } from '../../kernel/write/idempotency.ts'
 import { downloadBytes } from '../files/handlers.ts'
 import { fileRows } from '../files/rows.ts'
 import { requireCreations } from './abilities.ts'
+import { analyzeFile } from './analyze-file.ts'
 import { canOpen } from './owner.ts'
 import { imports } from './resource.ts'
 import { createErrorReport } from './row-errors.ts'
@@ -35,6 +36,13 @@ const downloadImportFile: Handler<'downloadImportFile'> = async (ctx, { params }
   return downloadBytes(ctx, row)
 }
 
+const getImportAnalysis: Handler<'getImportAnalysis'> = async (ctx, { params }) => {
+  await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
+  const row = await findImport(ctx, params.id)
+  if (!canOpen(ctx, row)) throw notFound('file of import', params.id)
+  return { data: await orNotFound(analyzeFile(ctx, row)) }
+}
+
 const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { params }) =>
   download({
     mediaType: 'text/csv; charset=utf-8',
@@ -42,23 +50,22 @@ const downloadImportSample: Handler<'downloadImportSample'> = async (ctx, { para
     body: await sampleOf(ctx, params.type),
   })
 
-const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params }) => {
+const downloadImportErrorReport: Handler<'downloadImportErrorReport'> = async (ctx, { params, query }) => {
   await imports.assertVisible({ ...ctx, ifMatch: null }, params.id)
   const row = await findImport(ctx, params.id)
-  const body = row.invalid_rows_count === 0 || !canOpen(ctx, row) ? null : await orNotFound(createErrorReport(ctx, row))
-  if (!body) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
+  const { format = 'csv', rows = 'refused' } = query
+  const isEmpty = rows === 'refused' && row.invalid_rows_count === 0
+  const report = canOpen(ctx, row) && !isEmpty ? await orNotFound(createErrorReport(ctx, row, { format, rows })) : null
+  if (!report) throw new Problem('not_found', 'There are no failed rows of this import that you may see.')
   return download({
-    mediaType: 'text/csv; charset=utf-8',
-    name: `import-${row.id}-errors.csv`,
-    body,
+    mediaType: report.mediaType,
+    name: `import-${row.id}-errors${report.extension}`,
+    body: report.body,
     etag: versionTag(row.version),
   })
 }
 
-/**
- * Throws 404 instead of `UnreadableFile`. The report needs the header of the import file, which may
- * have been deleted.
- */
+/** Throws 404 instead of `UnreadableFile`, because the file of the import may have been deleted. */
 async function orNotFound<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -133,6 +140,7 @@ export const handlers = {
   startImport,
   cancelImport,
   getImportStats,
+  getImportAnalysis,
   downloadImportErrorReport,
   downloadImportFile,
   downloadImportSample,

@@ -6,7 +6,7 @@ import { inParts, longTransaction, type UnitOfWork } from '../../kernel/write/wr
 import { applyRow } from './apply-row.ts'
 import { applyLines, type BatchStep, progressOf, runBatches } from './batches.ts'
 import { readAhead } from './read-ahead.ts'
-import { addToCounts, clearErrors, type RefusedRow, saveErrors } from './row-errors.ts'
+import { addToCounts, clearErrors, type ReportedRow, saveErrors } from './row-errors.ts'
 import {
   asImportUser,
   type Batch,
@@ -37,8 +37,8 @@ interface Summary {
  * its errors are stored.
  */
 class TooManyErrors extends ImportRefused {
-  readonly failing: readonly RefusedRow[]
-  constructor(failing: readonly RefusedRow[]) {
+  readonly failing: readonly ReportedRow[]
+  constructor(failing: readonly ReportedRow[]) {
     super('too many errors')
     this.failing = failing
   }
@@ -129,10 +129,10 @@ async function importRows(
   const failing = await applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
     own[(await applyRow(ctx, plan, draft, reading(), known)).did]++
   })
-  own.skipped = failing.length
+  own.skipped = failing.filter(({ isImported }) => !isImported).length
   const counts = addToCounts(before, failing)
   if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
-    throw new TooManyErrors(failing)
+    throw new TooManyErrors(failing.filter(({ isImported }) => !isImported))
   await saveErrors(ctx, row.id, failing)
   const at = now(ctx)
   await ctx.db

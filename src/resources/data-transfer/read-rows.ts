@@ -1,12 +1,14 @@
-// Streams the rows of a file as texts. The file has separated values (RFC 4180, UTF-8) or is an
-// XLSX workbook, of which the first sheet is read. Throws `UnreadableFile` for a file that is not a
+// Streams the rows of a file as texts. The file has separated values (RFC 4180) or is an XLSX
+// workbook, of which the first sheet is read. Throws `UnreadableFile` for a file that is not a
 // table. Errors of single rows are reported elsewhere.
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { CsvError, type Parser, parse } from 'csv-parse'
 import type { Source } from '../../kernel/files/download.ts'
+import { workbookType } from '../../kernel/files/workbook.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
+import { decodedText } from './encodings.ts'
 import { sheetRows } from './sheet.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
@@ -15,10 +17,10 @@ export const maxRows = 100_000
 /** The maximum number of lines. Empty lines count too, because reading them also takes time. */
 const maxLines = 2 * maxRows
 const maxColumns = 1000
-const pieceBytes = 4096
 /** The maximum length of a row in characters. The longest field has 65,535 characters. */
 const maxRowLength = 1024 * 1024
-const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+
+export const isWorkbook = (contentType: string): boolean => contentType === workbookType
 
 export interface SheetRow {
   /** The row number in the file. The header is row 1. */
@@ -29,12 +31,11 @@ export interface SheetRow {
 /** Yields the header, then all rows that are not empty. */
 export async function* readRows(
   source: Source,
-  about: { contentType: string; separator: string },
+  about: { contentType: string; separator: string; encoding: string },
 ): AsyncGenerator<SheetRow> {
-  const rows =
-    about.contentType === workbookType
-      ? numbered(sheetRows(await buffer(source.read(0, source.size - 1))))
-      : separatedRows(source.read(0, source.size - 1), about.separator)
+  const rows = isWorkbook(about.contentType)
+    ? numbered(sheetRows(await buffer(source.read(0, source.size - 1))))
+    : separatedRows(source.read(0, source.size - 1), about)
   let found = 0
   for await (const some of rows)
     for (const { row, cells } of some) {
@@ -59,7 +60,10 @@ async function* numbered(rows: AsyncIterable<string[]>): AsyncGenerator<SheetRow
 }
 
 /** Yields a few rows at a time. Skips empty lines but counts them in row numbers. */
-async function* separatedRows(bytes: Readable, separator: string): AsyncGenerator<SheetRow[]> {
+async function* separatedRows(
+  bytes: Readable,
+  { separator, encoding }: { separator: string; encoding: string },
+): AsyncGenerator<SheetRow[]> {
   let records = 0
   const rows: SheetRow[] = []
   const parser = parse({
@@ -83,7 +87,7 @@ async function* separatedRows(bytes: Readable, separator: string): AsyncGenerato
   // Prevents an uncaught error event. `feed` throws the parser's error.
   parser.on('error', () => undefined)
   try {
-    for await (const text of decoded(bytes)) {
+    for await (const text of decodedText(bytes, encoding)) {
       await feed(parser, text)
       checkLineCount(records + parser.info.empty_lines)
       yield rows.splice(0)
@@ -107,24 +111,6 @@ const feed = (parser: Parser, text: string | null): Promise<void> =>
     if (text === null) parser.end(done)
     else parser.write(text, done)
   })
-
-/**
- * Decodes the file to small chunks of text, because the parser blocks the event loop for each
- * chunk.
- */
-async function* decoded(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const decode = (chunk?: Buffer): string => {
-    try {
-      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
-    } catch (cause) {
-      throw new UnreadableFile('The file is not valid UTF-8. Save it as "CSV UTF-8".', cause)
-    }
-  }
-  for await (const chunk of bytes)
-    for (let at = 0; at < chunk.length; at += pieceBytes) yield decode(chunk.subarray(at, at + pieceBytes))
-  yield decode()
-}
 
 function unreadable(cause: CsvError): UnreadableFile {
   const { lines } = cause as CsvError & { lines?: number }

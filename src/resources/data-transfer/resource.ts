@@ -1,13 +1,16 @@
 // Defines the imports resource (DOMAIN 21.1). An import says which file to import and how. Jobs
 // read the file.
+import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
 import { uploaded } from '../../kernel/files/multipart.ts'
+import { workbookType } from '../../kernel/files/workbook.ts'
 import { time, value } from '../../kernel/query/filter.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { addFile, attachFile, checkFileLimits, checkFileReference, fileRefs, releaseFiles } from '../files/attach.ts'
+import { type ImportType, importColumns, type Mapping } from './columns.ts'
 import { canOpen, readableImports } from './owner.ts'
 import { downloadPathOf } from './paths.ts'
 
@@ -23,14 +26,20 @@ type Row = {
   validation_strategy: string
   allowed_errors: number
   field_separator: string
+  encoding: string
+  date_format: string | null
+  decimal_separator: string | null
+  mapping: string | null
   replace_lists: number
+  omit_invalid_cells: number
   process_in_queue: number
 }
 
-/** The accepted file types. Any kind of text may contain separated values. */
-const limits = {
-  types: ['text/csv', 'text/plain', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
-}
+/**
+ * The accepted file types. Any kind of text may contain separated values. Text of another encoding
+ * than UTF-8 is known by its name only.
+ */
+const limits = { types: ['text/csv', 'text/plain', workbookType], otherText: /\.(csv|tsv|txt)$/i }
 /** The states in which an import waits for a user's action and can be changed (DOMAIN 21.1). */
 const waitingStates: ReadonlySet<string> = new Set(['pending', 'validated', 'invalid'])
 /** The columns of an import that has not been validated. */
@@ -38,6 +47,7 @@ export const initialState = {
   state: 'pending',
   processed_rows_count: 0,
   invalid_rows_count: 0,
+  omitted_cells_count: 0,
   errors_count: 0,
   errors: '[]',
   summary: JSON.stringify({ created: 0, updated: 0, deleted: 0, skipped: 0 }),
@@ -54,17 +64,11 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
   if (current && body.type !== undefined && body.type !== current.type)
     errors.invalid('type', 'The type of an import cannot be changed.')
   await checkFile(writing, body)
-  const { type, action, validation_strategy, allowed_errors, field_separator, replace_lists, process_in_queue } = body
-  const columns = {
-    action,
-    validation_strategy,
-    allowed_errors,
-    field_separator,
-    replace_lists: replace_lists === undefined ? undefined : Number(replace_lists),
-    process_in_queue: process_in_queue === undefined ? undefined : Number(process_in_queue),
-  }
+  const type = current?.type ?? body.type
+  if (body.mapping && type !== undefined) await checkMapping(writing, type as ImportType, body.mapping)
+  const columns = optionColumns(body)
   const owner = { user_id: ctx.user?.id ?? null }
-  if (!current) return { ...columns, type, ...owner }
+  if (!current) return { ...columns, type: body.type, ...owner }
   const sent = sentFile(ctx, body)
   const hasFile = sent !== undefined && ('upload' in sent || sent.id !== current.file_id)
   const isOther = Object.entries(columns).some(
@@ -77,6 +81,40 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
   // the import.
   return { ...columns, ...initialState, ...owner }
 }
+
+const flagOf = (value: boolean | undefined): number | undefined => (value === undefined ? undefined : Number(value))
+
+/** Returns the columns of the options; undefined for an option that the body does not name. */
+const optionColumns = (body: Body) => ({
+  action: body.action,
+  validation_strategy: body.validation_strategy,
+  allowed_errors: body.allowed_errors,
+  field_separator: body.field_separator,
+  encoding: body.encoding,
+  date_format: body.date_format,
+  decimal_separator: body.decimal_separator,
+  mapping: body.mapping ? JSON.stringify(body.mapping) : body.mapping,
+  replace_lists: flagOf(body.replace_lists),
+  omit_invalid_cells: flagOf(body.omit_invalid_cells),
+  process_in_queue: flagOf(body.process_in_queue),
+})
+
+/** Adds an error for each field that does not exist or that two columns have. */
+async function checkMapping({ ctx, errors }: Writing<Row>, type: ImportType, mapping: Mapping): Promise<void> {
+  const known = await importColumns(ctx, type)
+  const taken = new Set<string>()
+  for (const [header, field] of Object.entries(mapping)) {
+    const at = `mapping.${header}`
+    if (header.length > maxHeaderLength)
+      errors.invalid('mapping', `A header has at most ${maxHeaderLength} characters.`)
+    else if (field === null) continue
+    else if (!known.has(field)) errors.invalid(at, `There is no such field.${didYouMean(field, known.keys())}`)
+    else if (taken.has(field)) errors.invalid(at, `Another column already has the field ${field}.`)
+    else taken.add(field)
+  }
+}
+
+const maxHeaderLength = 1000
 
 /** Returns the file that the body names: a form upload, or an id from `file_id` or a FileRef. */
 function sentFile(ctx: Context, { file, file_id }: Body): { upload: Upload } | { id: number } | undefined {
@@ -151,11 +189,17 @@ const resource = defineResource({
     validation_strategy: row.validation_strategy as Import['validation_strategy'],
     allowed_errors: row.allowed_errors,
     field_separator: row.field_separator as Import['field_separator'],
+    encoding: row.encoding as Import['encoding'],
+    date_format: row.date_format as Import['date_format'],
+    decimal_separator: row.decimal_separator as Import['decimal_separator'],
+    mapping: row.mapping === null ? null : (JSON.parse(row.mapping) as Mapping),
     replace_lists: row.replace_lists === 1,
+    omit_invalid_cells: row.omit_invalid_cells === 1,
     process_in_queue: row.process_in_queue === 1,
     state: row.state as Import['state'],
     processed_rows_count: row.processed_rows_count,
     invalid_rows_count: row.invalid_rows_count,
+    omitted_cells_count: row.omitted_cells_count,
     errors_count: row.errors_count,
     errors: JSON.parse(row.errors) as Import['errors'],
     summary: JSON.parse(row.summary) as Import['summary'],

@@ -7,8 +7,9 @@ import type { OperationId } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { unescapeFormula } from '../../kernel/resource/csv-cells.ts'
+import type { CellFormats } from './cell-formats.ts'
 import { CellFault } from './cell-readers.ts'
-import type { ImportColumn, ImportType } from './columns.ts'
+import type { FileColumn, ImportType } from './columns.ts'
 import type { SheetRow } from './read-rows.ts'
 
 export interface RowError {
@@ -31,7 +32,7 @@ export interface RowDraft {
   row: number
   /** The original cells, for the error report. */
   cells: readonly string[]
-  columns: readonly (ImportColumn | null)[]
+  columns: readonly (FileColumn | null)[]
   body: Readonly<Record<string, unknown>>
   /** Tag names; undefined when the row has none. */
   tags: readonly string[] | undefined
@@ -42,15 +43,32 @@ export interface RowDraft {
   errors: readonly RowError[]
 }
 
+/** Returns an error at the column of a field. */
 export const rowRefused = (
-  { row }: Pick<RowDraft, 'row'>,
-  column: string | null,
+  { row, columns }: Pick<RowDraft, 'row' | 'columns'>,
+  field: string | null,
   message: string,
   code = 'validation_failed',
-) => new RowRefused([{ row, column, code, message }])
+) => {
+  const column = columns.find((each) => each?.name === field)?.header ?? field
+  return new RowRefused([{ row, column, code, message }])
+}
 
-/** Parses a row by its columns and collects the errors of its cells. */
-export function parseRow({ row, cells }: SheetRow, columns: readonly (ImportColumn | null)[]): RowDraft {
+/** How the cells of a file are read. */
+export interface CellReading {
+  columns: readonly (FileColumn | null)[]
+  formats: CellFormats
+}
+
+/**
+ * Parses a row by its columns and collects the errors of its cells. The cells under the headers
+ * `omitted` are read as if they were empty.
+ */
+export function parseRow(
+  { row, cells }: SheetRow,
+  { columns, formats }: CellReading,
+  omitted: ReadonlySet<string> = new Set(),
+): RowDraft {
   const body: Record<string, unknown> = {}
   const errors: RowError[] = []
   const fail = (column: string | null, message: string): void => {
@@ -59,12 +77,12 @@ export function parseRow({ row, cells }: SheetRow, columns: readonly (ImportColu
   if (cells.length !== columns.length) fail(null, `The row has ${cells.length} cells, the header ${columns.length}.`)
   for (const [index, column] of columns.entries()) {
     const cell = unescapeFormula(cells[index] ?? '')
-    if (!column || cell.trim() === '') continue
+    if (!column || cell.trim() === '' || omitted.has(column.header)) continue
     try {
-      put(body, column.path, cell.trim() === 'NULL' ? column.cleared : column.read(cell))
+      put(body, column.path, cell.trim() === 'NULL' ? column.cleared : column.read(cell, formats))
     } catch (error) {
       if (!(error instanceof CellFault)) throw error
-      fail(column.name, error.message)
+      fail(column.header, error.message)
     }
   }
   const { tags, person_email: personEmail, id, ...rest } = body
@@ -101,27 +119,32 @@ const writes: Record<ImportType, { create: OperationId; update: OperationId; rem
 
 export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
-const read = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
+/** Reads the body of the row's API call, with its errors. */
+export const readRowBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
   bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
 
 /** Returns the body of the row's API call, or null when the row has errors. */
 export function validBodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object | null {
   if (draft.errors.length > 0) return null
-  const { value, errors } = read(ctx, draft, operation)
+  const { value, errors } = readRowBody(ctx, draft, operation)
   return Object.keys(errors).length === 0 ? value : null
 }
 
 /** Returns the body of the row's API call. Throws `RowRefused` with all errors of the row. */
 export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): object {
-  const { value, errors } = read(ctx, draft, operation)
+  const { value, errors } = readRowBody(ctx, draft, operation)
+  const found = schemaErrors(draft, errors)
+  if (found.length > 0) throw new RowRefused(found)
+  return value
+}
+
+/** Returns the errors of the row's cells and those of the schema. */
+export function schemaErrors(draft: RowDraft, errors: FieldErrors): RowError[] {
   // A cell that could not be parsed already has an error, so schema errors of the cell's column are
   // left out.
   const told = new Set(draft.errors.map(({ column }) => column))
-  const found = rowErrors(draft, errors, 'validation_failed').filter(
-    ({ column }) => !told.has(column) || column === null,
-  )
-  if (draft.errors.length + found.length > 0) throw new RowRefused([...draft.errors, ...found])
-  return value
+  const found = rowErrors(draft, errors).filter(({ column }) => !told.has(column) || column === null)
+  return [...draft.errors, ...found]
 }
 
 /** Converts an error of the API call to row errors. Rethrows errors that the row did not cause. */
@@ -133,7 +156,8 @@ export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[
   return [{ row: draft.row, column: null, code: error.code, message: error.message }]
 }
 
-const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError[] =>
+/** Returns the errors of fields at the columns of the fields. */
+export const rowErrors = (draft: RowDraft, errors: FieldErrors, code = 'validation_failed'): RowError[] =>
   Object.entries(errors).flatMap(([field, sentences]) => {
     const column = columnOf(draft, field)
     // The message contains the name of the field when the field has no column.
@@ -148,15 +172,15 @@ const rowErrors = (draft: RowDraft, errors: FieldErrors, code: string): RowError
 /** Column names of fields whose column has a different name. */
 const aliases: Readonly<Record<string, string>> = { tag_ids: 'tags' }
 
-/** Returns the name of the most specific column that contains the field. */
+/** Returns the header of the most specific column that contains the field. */
 function columnOf({ columns }: RowDraft, field: string): string | null {
   const [first = '', ...rest] = field.split('.')
   const at = [aliases[first] ?? first, ...rest].join('.')
   const around = columns.filter(
-    (column): column is ImportColumn => column !== null && `${at}.`.startsWith(`${column.path.join('.')}.`),
+    (column): column is FileColumn => column !== null && `${at}.`.startsWith(`${column.path.join('.')}.`),
   )
   const nearest = around.sort((one, other) => other.path.length - one.path.length)[0]
-  if (nearest) return nearest.name
+  if (nearest) return nearest.header
   const byEmail = first === 'person_id' ? columns.find((column) => column?.name === 'person_email') : undefined
-  return byEmail?.name ?? null
+  return byEmail?.header ?? null
 }

@@ -9,9 +9,10 @@ import { type Context, hasPermission, type Services, systemContext } from '../..
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fileRows } from '../files/rows.ts'
 import { type ImportPlan, type RowReading, readRow } from './apply-row.ts'
-import { type ImportColumn, readHeader } from './columns.ts'
-import { readRows, type SheetRow } from './read-rows.ts'
-import { parseRow, type RowDraft } from './row-drafts.ts'
+import type { CellFormats } from './cell-formats.ts'
+import { type FileColumn, type Mapping, readHeader } from './columns.ts'
+import { isWorkbook, readRows, type SheetRow } from './read-rows.ts'
+import { type CellReading, parseRow, type RowDraft } from './row-drafts.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
 export type ImportRow = Selectable<Tables['imports']>
@@ -42,7 +43,18 @@ export const runContext = ({ services }: ImportRun): Context => systemContext(se
 export const planOf = (row: ImportRow): ImportPlan => ({
   type: row.type as ImportPlan['type'],
   action: row.action as ImportPlan['action'],
+  mapping: mappingOf(row),
+  omitsCells: row.omit_invalid_cells === 1,
   replacesLists: row.replace_lists === 1,
+})
+
+export const mappingOf = ({ mapping }: Pick<ImportRow, 'mapping'>): Mapping | null =>
+  mapping === null ? null : (JSON.parse(mapping) as Mapping)
+
+const formatsOf = (row: ImportRow, contentType: string): CellFormats => ({
+  date: row.date_format as CellFormats['date'],
+  decimal: row.decimal_separator as CellFormats['decimal'],
+  hasPlainNumbers: isWorkbook(contentType),
 })
 
 /** Returns the import row. Throws `TakenOver` when the import was deleted. */
@@ -79,16 +91,22 @@ export async function asImportUser<C extends Context>(ctx: C, { user_id: id }: I
   return acting
 }
 
-/** Returns the rows of the import's file, including the header. Throws `UnreadableFile`. */
-export async function openTable(ctx: Context, row: ImportRow): Promise<AsyncGenerator<SheetRow>> {
+/** Returns the file of the import with its content. Throws `UnreadableFile` when it is gone. */
+export async function openFile(ctx: Context, row: ImportRow) {
   const [file] = row.file_id === null ? [] : await fileRows(ctx, [row.file_id])
   const source = file && (await ctx.services.files.find(file.sha256))
   if (!file || !source) throw new UnreadableFile('The file of the import is gone.')
-  return readRows(source, { contentType: file.content_type, separator: row.field_separator })
+  return { file, source, contentType: file.content_type }
+}
+
+/** Returns the rows of the import's file, including the header. Throws `UnreadableFile`. */
+export async function openTable(ctx: Context, row: ImportRow): Promise<AsyncGenerator<SheetRow>> {
+  const { source, contentType } = await openFile(ctx, row)
+  return readRows(source, { contentType, separator: row.field_separator, encoding: row.encoding })
 }
 
 export interface ImportTable {
-  columns: readonly (ImportColumn | null)[]
+  columns: readonly (FileColumn | null)[]
   faults: readonly { column: string | null; message: string }[]
   batches: AsyncGenerator<Batch>
 }
@@ -98,6 +116,8 @@ export interface ImportLine {
   draft: RowDraft
   /** Returns the validated row. Throws `RowRefused` for an invalid row. */
   reading: () => RowReading
+  /** Returns the row without the cells under the given headers. */
+  without: (headers: ReadonlySet<string>) => ImportLine
 }
 
 export interface Batch {
@@ -108,21 +128,33 @@ export interface Batch {
 
 /** Returns the columns of the file, and its rows in batches without the first `skip` rows. */
 export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise<ImportTable> {
+  const { contentType } = await openFile(ctx, row)
   const rows = await openTable(ctx, row)
   const { value: header } = await rows.next()
   if (!header) throw new UnreadableFile('The file is empty.')
   const plan = planOf(row)
   const head = await readHeader(ctx, plan, (header as SheetRow).cells)
-  return { ...head, batches: inBatches(rows, skip, (row) => lineOf(ctx, plan, parseRow(row, head.columns))) }
+  const reading = { columns: head.columns, formats: formatsOf(row, contentType) }
+  return { ...head, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
 }
 
-function lineOf(ctx: Context, plan: ImportPlan, draft: RowDraft): ImportLine {
+/** Reads a row without the cells under the headers `omitted`. */
+function readLine(
+  ctx: Context,
+  plan: ImportPlan,
+  row: SheetRow,
+  cells: CellReading,
+  omitted?: ReadonlySet<string>,
+): ImportLine {
+  const draft = parseRow(row, cells, omitted)
+  const without = (headers: ReadonlySet<string>): ImportLine => readLine(ctx, plan, row, cells, headers)
   try {
     const reading = readRow(ctx, plan, draft)
-    return { draft, reading: () => reading }
+    return { draft, without, reading: () => reading }
   } catch (error) {
     return {
       draft,
+      without,
       reading: () => {
         throw error
       },

@@ -11,7 +11,7 @@ import { emitOnly, transaction, write } from '../../kernel/write/write.ts'
 import { requireAbility } from './abilities.ts'
 import { ownerAfterTakeover, requireOwn } from './owner.ts'
 import { imports, initialState } from './resource.ts'
-import { addToCounts, type RefusedRow, saveErrors } from './row-errors.ts'
+import { addToCounts, type ReportedRow, saveErrors } from './row-errors.ts'
 import { findImport, type ImportRow } from './run.ts'
 
 type Changes = Updateable<Tables['imports']>
@@ -109,7 +109,7 @@ export const completeImport = (ctx: Context, id: number): Promise<void> =>
   })
 
 /** Marks the import as failed and stores the errors. Errors of the import as a whole have row 0. */
-export const failImport = (ctx: Context, id: number, failing: readonly RefusedRow[]): Promise<void> =>
+export const failImport = (ctx: Context, id: number, failing: readonly ReportedRow[]): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const row = await findImport(ctx, id)
     if (row.state !== 'processing') return
@@ -121,10 +121,11 @@ export const failImport = (ctx: Context, id: number, failing: readonly RefusedRo
     })
   })
 
-/** Returns an error of the file or of the import as a whole, in the form of a refused row. */
-export const importFault = (message: string, code: string, column: string | null = null, row = 0): RefusedRow => ({
+/** Returns an error of the file or of the import as a whole, in the form of a row with errors. */
+export const importFault = (message: string, code: string, column: string | null = null, row = 0): ReportedRow => ({
   cells: [],
   errors: [{ row, column, code, message }],
+  isImported: false,
 })
 
 /**

@@ -15,7 +15,7 @@ import {
 } from './dry-run-index.ts'
 import { readAhead } from './read-ahead.ts'
 import { initialState } from './resource.ts'
-import { addToCounts, type RefusedRow, saveErrors } from './row-errors.ts'
+import { addToCounts, type ReportedRow, saveErrors } from './row-errors.ts'
 import {
   asImportUser,
   type Batch,
@@ -48,7 +48,7 @@ export async function validateRows(run: ImportRun): Promise<boolean> {
     const { faults, batches } = await readTable(ctx, row)
     if (faults.length > 0) {
       await finishValidation(run, [
-        { cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })) },
+        { cells: [], errors: faults.map((fault) => ({ row: 1, code: 'invalid_header', ...fault })), isImported: false },
       ])
       return true
     }
@@ -97,7 +97,7 @@ async function findValidating(ctx: Context, { id }: ImportRun): Promise<ImportRo
 /**
  * Imports a batch in a transaction that is rolled back. Returns the refused rows with their errors.
  */
-function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<RefusedRow[]> {
+function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<ReportedRow[]> {
   return longTransaction(
     { ...runContext(run), dryRun: true },
     async (ctx) => {
@@ -118,7 +118,7 @@ function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<Re
   )
 }
 
-const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly RefusedRow[]): Promise<void> =>
+const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly ReportedRow[]): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     await lockImport(ctx, run)
     const row = await findValidating(ctx, run)
@@ -134,7 +134,7 @@ const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly Re
  * Stores the result of the validation. An import is valid when the whole file has no error, at
  * least one row is valid, and there are no more errors than allowed.
  */
-const finishValidation = (run: ImportRun, failing: readonly RefusedRow[]): Promise<void> =>
+const finishValidation = (run: ImportRun, failing: readonly ReportedRow[]): Promise<void> =>
   transaction(runContext(run), async (ctx) => {
     const row = await findValidating(ctx, run)
     await saveErrors(ctx, run.id, failing)

@@ -14,6 +14,11 @@ export type { FileOwner as Owner } from './rows.ts'
 export interface FileLimits {
   /** The allowed media types. They are compared with the type detected from the file content. */
   types?: readonly string[]
+  /**
+   * Names of files that are accepted even if their type is unknown, because they may be text of
+   * another encoding than UTF-8.
+   */
+  otherText?: RegExp
   maxBytes?: number
 }
 
@@ -48,17 +53,18 @@ export async function checkFileReference(
   if (id === null || id === undefined) return
   const [row] = await visibleFiles(ctx, await fileRows(ctx, [id]))
   if (!row) errors.invalid(field, `No file has id ${id}.`)
-  else checkFileLimits(errors, field, { size: row.size, contentType: row.content_type }, limits)
+  else checkFileLimits(errors, field, { name: row.name, size: row.size, contentType: row.content_type }, limits)
 }
 
 /** Adds an error when the type or the size of an upload is not allowed for the field. */
 export function checkFileLimits(
   errors: Finding['errors'],
   field: string,
-  { size, contentType }: Pick<Upload, 'size' | 'contentType'>,
-  { types, maxBytes }: FileLimits,
+  { name, size, contentType }: Pick<Upload, 'name' | 'size' | 'contentType'>,
+  { types, otherText, maxBytes }: FileLimits,
 ): void {
-  if (types && !types.includes(contentType))
+  const isOtherText = contentType === 'application/octet-stream' && otherText?.test(name) === true
+  if (types && !types.includes(contentType) && !isOtherText)
     errors.invalid(field, `Must be a file of type ${types.join(', ')}; this is ${contentType}.`)
   if (maxBytes !== undefined && size > maxBytes)
     errors.invalid(field, `Must have at most ${Math.floor(maxBytes / 1024 / 1024)} MiB.`)

@@ -1,7 +1,7 @@
 // The columns of the CSV export of leads (DOMAIN 21.2).
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
-import { bookkeeping, type CsvColumns, line, listColumn, plain } from '../../kernel/resource/csv-cells.ts'
+import { bookkeeping, type CsvColumns, line, listColumn, nameColumn, plain } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
 import { tagNames } from '../tags/columns.ts'
 
@@ -9,9 +9,20 @@ type Lead = Schema<'Lead'>
 
 export const leadColumns = async (ctx: Context): Promise<CsvColumns<Lead>> => [
   ...plain('id', 'title', 'description', 'lead_value', 'status', 'lost_reason', 'closed_at', 'expected_close_date'),
-  ...plain('rotten_days', 'is_rotten', 'stage_changed_at', 'user_id', 'person_id'),
+  ...plain('rotten_days', 'is_rotten', 'stage_changed_at', 'user_id'),
+  nameColumn('user'),
+  ...plain('person_id'),
+  nameColumn('person'),
   { name: 'organization_id', cell: ({ organization }) => organization?.id ?? null },
-  ...plain('lead_source_id', 'lead_type_id', 'lead_pipeline_id', 'lead_pipeline_stage_id'),
+  nameColumn('organization'),
+  ...plain('lead_source_id'),
+  nameColumn('source'),
+  ...plain('lead_type_id'),
+  nameColumn('type'),
+  ...plain('lead_pipeline_id'),
+  nameColumn('pipeline'),
+  ...plain('lead_pipeline_stage_id'),
+  nameColumn('stage'),
   tagNames,
   // The column name is `product`, because the CSV import reads product lines from that column.
   listColumn('product', ({ lead_products: lines }) =>

@@ -7,6 +7,7 @@ import {
   type CsvColumns,
   line,
   listColumn,
+  nameColumn,
   plain,
 } from '../../kernel/resource/csv-cells.ts'
 import { customColumns } from '../attributes/export-columns.ts'
@@ -15,7 +16,10 @@ import { tagNames } from '../tags/columns.ts'
 type Quote = Schema<'Quote'>
 
 export const quoteColumns = async (ctx: Context): Promise<CsvColumns<Quote>> => [
-  ...plain('id', 'subject', 'description', 'person_id', 'user_id'),
+  ...plain('id', 'subject', 'description', 'person_id'),
+  nameColumn('person'),
+  ...plain('user_id'),
+  nameColumn('user'),
   ...addressColumns<Quote>('billing_address', ({ billing_address }) => billing_address),
   ...addressColumns<Quote>('shipping_address', ({ shipping_address }) => shipping_address),
   ...plain('expired_at', 'is_expired', 'discount_percent', 'adjustment_amount'),

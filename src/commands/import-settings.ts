@@ -1,0 +1,120 @@
+// Chooses how `accord import` reads a file: as the options say, or else as the analysis of the file
+// suggests. A person confirms or corrects the suggestion at the terminal.
+import { once } from 'node:events'
+import { createInterface } from 'node:readline/promises'
+import type { Schema } from '../contract/types.ts'
+import type { Mapping } from '../resources/data-transfer/columns.ts'
+import { CommandError } from './command-error.ts'
+
+type Analysis = Schema<'ImportAnalysis'>
+type Settings = Analysis['settings']
+
+export interface SettingsOptions {
+  separator?: string
+  encoding?: string
+  dateFormat?: string
+  decimal?: string
+  map?: string[] | undefined
+  yes?: boolean
+}
+
+/** Returns the settings that the options name, in the form of the API but not yet checked. */
+export function givenSettings(options: SettingsOptions): Record<string, unknown> {
+  const { separator, encoding, dateFormat, decimal, map } = options
+  return {
+    ...(separator !== undefined && { field_separator: separator === '\\t' ? '\t' : separator }),
+    ...(encoding !== undefined && { encoding: encoding.toLowerCase() }),
+    ...(dateFormat !== undefined && { date_format: dateFormat }),
+    ...(decimal !== undefined && { decimal_separator: decimal }),
+    ...(map !== undefined && { mapping: Object.fromEntries(map.map(readPair)) }),
+  }
+}
+
+/** Reads `Header=field`. A header may contain `=`. An empty field leaves the column out. */
+function readPair(text: string): [header: string, field: string | null] {
+  const at = text.lastIndexOf('=')
+  if (at < 0) throw new CommandError(`Write a column and its field as Header=field, not ${text}.`)
+  return [text.slice(0, at).trim(), text.slice(at + 1).trim() || null]
+}
+
+/** Gives the column a field, and takes the field from another column. */
+function withPair(mapping: Mapping, [header, field]: readonly [string, string | null]): Mapping {
+  const others = Object.entries(mapping).map(([other, its]) => [other, its === field ? null : its] as const)
+  return { ...Object.fromEntries(others), [header]: field }
+}
+
+/** Returns the suggested settings, changed by those that the options name. */
+function suggestedSettings({ settings }: Analysis, given: Partial<Settings>): Settings {
+  const mapping = Object.entries(given.mapping ?? {}).reduce(withPair, settings.mapping)
+  return { ...settings, ...given, mapping }
+}
+
+/** Returns whether a file can be read only with settings that its user has to confirm. */
+const isSpecial = ({ date_format, decimal_separator, mapping }: Settings): boolean =>
+  date_format !== null ||
+  decimal_separator !== null ||
+  Object.entries(mapping).some(([header, field]) => header !== field)
+
+/**
+ * Returns the settings to import with. Without a terminal and without --yes, they are those of the
+ * options, beside the separator and the encoding of the file. Returns null when the person
+ * declines.
+ */
+export async function chooseSettings(
+  analysis: Analysis,
+  given: Partial<Settings>,
+  { yes = false, isTerminal }: { yes?: boolean | undefined; isTerminal: boolean },
+): Promise<Partial<Settings> | null> {
+  const { field_separator, encoding } = analysis.settings
+  const suggested = suggestedSettings(analysis, given)
+  if (!isSpecial(suggested) || !(yes || isTerminal)) return { field_separator, encoding, ...given }
+  show(analysis, suggested)
+  return yes ? suggested : confirm(analysis, suggested)
+}
+
+const question = 'Import like this? [Y/n, or Header=field to change a column] '
+
+async function confirm(analysis: Analysis, suggested: Settings): Promise<Settings | null> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  // Ctrl+C and Ctrl+D end the input, and then a question is never answered.
+  const ended = once(lines, 'close').then(() => 'no')
+  let settings = suggested
+  try {
+    for (;;) {
+      const answer = (await Promise.race([lines.question(question).catch(() => 'no'), ended])).trim()
+      if (answer === '' || /^y(es)?$/i.test(answer)) return settings
+      if (/^n(o)?$/i.test(answer)) return null
+      if (!answer.includes('=')) continue
+      const pair = readPair(answer)
+      if (analysis.columns.some(({ header }) => header === pair[0])) {
+        settings = { ...settings, mapping: withPair(settings.mapping, pair) }
+        show(analysis, settings)
+      } else console.error(`The file has no column ${pair[0]}.`)
+    }
+  } finally {
+    lines.close()
+  }
+}
+
+const separatorNames: Readonly<Record<string, string>> = { '\t': 'tabs' }
+const dateNames = { dmy: 'day, month, year', mdy: 'month, day, year', ymd: 'year, month, day' } as const
+
+/** Returns what was found out about a file, one line each. */
+export function describeSettings({ format, columns, warnings }: Analysis, settings: Settings): string[] {
+  const { field_separator: separator, encoding, date_format: dates, decimal_separator: decimal, mapping } = settings
+  const facts = [
+    ...(format === 'csv' ? [`separated by ${separatorNames[separator] ?? separator}`, `encoding ${encoding}`] : []),
+    ...(dates === null ? [] : [`dates as ${dateNames[dates]}`]),
+    ...(decimal === null ? [] : [`decimals after ${decimal}`]),
+  ]
+  const width = Math.min(30, Math.max(...columns.map(({ header }) => header.length), 0))
+  const lines = columns.map(({ header, samples }) => {
+    const field = Object.hasOwn(mapping, header) ? mapping[header] : header
+    return `  ${header.padEnd(width)}  ${(field ?? '(left out)').padEnd(24)}  ${samples.slice(0, 2).join(', ')}`.trimEnd()
+  })
+  return [facts.join(', '), ...lines, ...warnings.map((warning) => `Note: ${warning}`)].filter((line) => line !== '')
+}
+
+function show(analysis: Analysis, settings: Settings): void {
+  for (const line of describeSettings(analysis, settings)) console.error(line)
+}

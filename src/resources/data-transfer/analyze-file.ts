@@ -1,0 +1,148 @@
+// Analyzes the file of an import: its separator, encoding, dates and numbers, and the field that
+// each column probably contains. Only the first rows are read.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Source } from '../../kernel/files/download.ts'
+import type { CellReader } from './cell-readers.ts'
+import { readDate, readDecimal, readMoment } from './cell-readers.ts'
+import { ignoredColumns, importColumns, type Mapping, missingColumns } from './columns.ts'
+import { type ColumnValues, type Detected, detectDateFormat, detectDecimalSeparator } from './detect-formats.ts'
+import { detectEncoding, type Encoding } from './encodings.ts'
+import { isWorkbook, readRows } from './read-rows.ts'
+import { type ImportRow, openFile, planOf } from './run.ts'
+import { type Suggestion, suggestFields } from './suggest-fields.ts'
+import { UnreadableFile } from './unreadable-file.ts'
+
+type Analysis = Schema<'ImportAnalysis'>
+type Separator = Schema<'ImportFieldSeparator'>
+
+const separators: readonly Separator[] = [',', ';', '\t', '|']
+const maxRows = 1000
+/** How many characters of cells are read at most. */
+const maxLength = 1024 * 1024
+const maxSamples = 5
+const maxSampleLength = 100
+
+/** Throws `UnreadableFile` when the file is gone. An unreadable file has a warning. */
+export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysis> {
+  const { source, contentType } = await openFile(ctx, row)
+  const isBook = isWorkbook(contentType)
+  const encoding = isBook ? (row.encoding as Encoding) : await detectEncoding(source)
+  const about = { contentType, encoding }
+  const warnings: string[] = []
+  const { separator, rows } = await readSample(source, about, row.field_separator as Separator).catch((error) => {
+    if (!(error instanceof UnreadableFile)) throw error
+    warnings.push(error.message)
+    return { separator: row.field_separator as Separator, rows: [] }
+  })
+  const [header = [], ...body] = rows
+  const columns = header.map(
+    (cell, index): ColumnValues => ({
+      header: cell.trim(),
+      values: body.map((cells) => cells[index] ?? ''),
+    }),
+  )
+  const plan = planOf(row)
+  const fields = await importColumns(ctx, plan.type)
+  const suggested = suggestFields(plan.type, fields, columns)
+  const readBy = (...readers: CellReader[]): ColumnValues[] =>
+    columns.filter((_, index) => readers.includes(fields.get(suggested[index]?.field ?? '')?.read as CellReader))
+  const dates = detectDateFormat(readBy(readDate, readMoment))
+  const decimals = isBook ? null : detectDecimalSeparator(readBy(readDecimal))
+  const mapping = mappingOf(columns, suggested, await ignoredColumns(ctx, plan.type), warnings)
+  const missing = missingColumns(plan, Object.values(mapping))
+  if (header.length > 0 && missing) warnings.push(`No column is recognized as ${missing.join(' or ')}.`)
+  warnings.push(...formatWarnings(dates, decimals))
+  return {
+    format: isBook ? 'xlsx' : 'csv',
+    settings: {
+      field_separator: separator,
+      encoding,
+      date_format: dates.format,
+      decimal_separator: decimals?.format ?? null,
+      mapping,
+    },
+    columns: columns.map(({ header, values }, index) => ({
+      header,
+      samples: samplesOf(values),
+      ...(suggested[index] as Suggestion),
+    })),
+    warnings,
+  }
+}
+
+/**
+ * Returns the first rows, read with the separator that gives the most columns in rows of equal
+ * length. `usual` is the separator of a file with one column.
+ */
+async function readSample(
+  source: Source,
+  about: { contentType: string; encoding: string },
+  usual: Separator,
+): Promise<{ separator: Separator; rows: readonly (readonly string[])[] }> {
+  let best = { separator: usual, rows: await firstRows(source, { ...about, separator: usual }), score: 0 }
+  if (isWorkbook(about.contentType)) return best
+  best.score = scoreOf(best.rows)
+  for (const separator of separators) {
+    if (separator === usual) continue
+    const rows = await firstRows(source, { ...about, separator }).catch(() => [])
+    const score = scoreOf(rows)
+    if (score > best.score) best = { separator, rows, score }
+  }
+  return best
+}
+
+async function firstRows(
+  source: Source,
+  about: { contentType: string; encoding: string; separator: string },
+): Promise<readonly (readonly string[])[]> {
+  const rows: (readonly string[])[] = []
+  let length = 0
+  for await (const { cells } of readRows(source, about)) {
+    rows.push(cells)
+    length += cells.reduce((sum, cell) => sum + cell.length, 0)
+    if (rows.length > maxRows || length > maxLength) break
+  }
+  return rows
+}
+
+/** The number of columns, weighted by the share of rows that have as many cells as the header. */
+function scoreOf([header = [], ...rows]: readonly (readonly string[])[]): number {
+  if (header.length < 2) return 0
+  const equal = rows.filter(({ length }) => length === header.length).length
+  return header.length * ((equal + 1) / (rows.length + 1)) ** 2
+}
+
+/** Returns the field of each header. A header that occurs twice is left out. */
+function mappingOf(
+  columns: readonly ColumnValues[],
+  suggested: readonly Suggestion[],
+  ignored: ReadonlySet<string>,
+  warnings: string[],
+): Mapping {
+  const fields = new Map<string, string | null>()
+  for (const [index, { header }] of columns.entries()) {
+    if (fields.has(header) && header !== '')
+      warnings.push(`The header ${header} occurs more than once; its columns are left out.`)
+    fields.set(header, fields.has(header) || header === '' ? null : (suggested[index]?.field ?? null))
+  }
+  // An export has columns that imports ignore. They need no decision.
+  return Object.fromEntries([...fields].filter(([header, field]) => field !== null || !ignored.has(header)))
+}
+
+function formatWarnings(dates: Detected<string>, decimals: Detected<string> | null): string[] {
+  const found: string[] = []
+  if (dates.open !== null)
+    found.push(`The dates in ${dates.open} do not tell whether the day or the month comes first; set date_format.`)
+  if (dates.isMixed) found.push('The dates of the file have different orders of day, month and year.')
+  if (decimals && decimals.open !== null)
+    found.push(`The numbers in ${decimals.open} do not tell which character separates decimals; set decimal_separator.`)
+  if (decimals?.isMixed) found.push('The numbers of the file have different decimal separators.')
+  return found
+}
+
+const samplesOf = (values: readonly string[]): string[] =>
+  [...new Set(values.map((value) => value.trim().slice(0, maxSampleLength)).filter((value) => value !== ''))].slice(
+    0,
+    maxSamples,
+  )

@@ -1,0 +1,152 @@
+// Applies a row, and finds all errors of a row that is refused. If the import says so, applies a
+// row again without the invalid cells of its optional fields.
+import { assertCanCall, type Context } from '../../kernel/context.ts'
+import { savepoint, type UnitOfWork } from '../../kernel/write/write.ts'
+import { type ImportPlan, importedResource, personOf, validTagName } from './apply-row.ts'
+import { type FileColumn, keyColumns } from './columns.ts'
+import type { Lookups } from './lookups.ts'
+import { findRecord, matchKeysOf } from './match-records.ts'
+import {
+  operationOf,
+  type RowDraft,
+  type RowError,
+  RowRefused,
+  readRowBody,
+  rowErrors,
+  schemaErrors,
+  toRowErrors,
+} from './row-drafts.ts'
+import { omittedCode, type ReportedRow } from './row-errors.ts'
+import type { ImportLine } from './run.ts'
+
+type BatchContext = Context & { unit: UnitOfWork; batch: { results: Map<string, unknown> } }
+
+/**
+ * Applies a row in a savepoint, so that a refused row rolls back alone. Returns the row with its
+ * errors, or null for a row without errors.
+ */
+export async function attemptRow<C extends BatchContext>(
+  ctx: C,
+  plan: ImportPlan,
+  line: ImportLine,
+  known: Lookups,
+  apply: (ctx: C, line: ImportLine, known: Lookups) => Promise<void>,
+): Promise<ReportedRow | null> {
+  const { cells } = line.draft
+  const omitted = new Set<string>()
+  const told: RowError[] = []
+  // Each round leaves out at least one more cell, so the loop ends.
+  for (let left = line; ; left = line.without(omitted)) {
+    const errors = await errorsOf(ctx, plan, left, known, apply)
+    if (errors === null && told.length === 0) return null
+    if (errors === null)
+      return { cells, errors: told.map((error) => ({ ...error, code: omittedCode })), isImported: true }
+    // A required field whose cell was left out is missing now, which its first error explains.
+    const news = errors.filter(({ column }) => column === null || !omitted.has(column))
+    told.push(...news)
+    const headers = plan.omitsCells && news.length === errors.length ? omittable(plan, left.draft, news) : null
+    if (headers === null) return { cells, errors: told, isImported: false }
+    for (const header of headers) omitted.add(header)
+  }
+}
+
+/** Applies the row. Returns all its errors, or null when the row is applied. */
+async function errorsOf<C extends BatchContext>(
+  ctx: C,
+  plan: ImportPlan,
+  line: ImportLine,
+  known: Lookups,
+  apply: (ctx: C, line: ImportLine, known: Lookups) => Promise<void>,
+): Promise<RowError[] | null> {
+  try {
+    await savepoint(ctx, () => apply(ctx, line, known))
+    return null
+  } catch (error) {
+    // The rollback may have removed a record that a cached result contains.
+    ctx.batch.results.clear()
+    const errors = [...toRowErrors(line.draft, error)]
+    // A problem comes from the rules and lists all errors; a `RowRefused` comes before the rules.
+    const more = error instanceof RowRefused ? await furtherErrors(ctx, plan, line.draft, known) : []
+    const isNew = ({ column, message }: RowError): boolean =>
+      !errors.some((each) => each.column === column && each.message === message)
+    return [...errors, ...more.filter(isNew)]
+  }
+}
+
+/** Returns the errors of the schema and of the rules, for a row refused before the rules. */
+async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, known: Lookups): Promise<RowError[]> {
+  const { type, action } = plan
+  if (action === 'delete') return []
+  try {
+    const id = await recordOf(ctx, plan, draft)
+    const operation = operationOf(type, id === null ? 'create' : 'update')
+    assertCanCall(ctx, operation)
+    const { errors, validPart } = readRowBody(ctx, draft, operation)
+    const refused = draft.errors.flatMap(({ column }) => fieldOf(draft, column))
+    const part = validPart(refused)
+    const found = schemaErrors(draft, errors)
+    found.push(...relatedErrors(ctx, draft, known))
+    const examine = importedResource(ctx, type).examiners[operation]
+    if (!part || !examine) return found
+    const fields = [...Object.keys(errors), ...refused]
+    const broken = Object.entries(await examine(ctx, { params: { id }, body: part.body }, fields))
+    return [...found, ...rowErrors(draft, Object.fromEntries(broken.filter(([field]) => part.isNews(field))))]
+  } catch (error) {
+    return [...toRowErrors(draft, error)]
+  }
+}
+
+/**
+ * Returns the id of the row's record. A row whose key is invalid is checked as one that creates a
+ * record.
+ */
+async function recordOf(ctx: Context, plan: ImportPlan, draft: RowDraft): Promise<number | null> {
+  const { value, errors } = readRowBody(ctx, draft, operationOf(plan.type, 'update'))
+  const isInvalid = keyFields(plan, draft).some((key) => Object.keys(errors).some((field) => isWithin(field, key)))
+  if (isInvalid) return null
+  return findRecord(ctx, plan, draft, matchKeysOf(plan.type, plan.action, draft, value))
+}
+
+const isWithin = (field: string, key: string): boolean => `${field}.`.startsWith(`${key}.`)
+
+/** Returns the errors of the person and the tags that the row names. */
+function relatedErrors(ctx: Context, draft: RowDraft, known: Lookups): RowError[] {
+  const errors: RowError[] = []
+  const check = (work: () => unknown): void => {
+    try {
+      work()
+    } catch (error) {
+      errors.push(...toRowErrors(draft, error))
+    }
+  }
+  const { personEmail } = draft
+  if (personEmail !== undefined) check(() => personOf(draft, personEmail, known))
+  for (const name of draft.tags ?? []) check(() => validTagName(ctx, draft, name))
+  return errors
+}
+
+const fieldOf = ({ columns }: RowDraft, header: string | null): string[] =>
+  columns.flatMap((column) => (column && column.header === header ? column.path.join('.') : []))
+
+/** Returns the fields by which the record of the row is found. */
+function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
+  const hasEmail = Array.isArray(body.emails) && body.emails.length > 0
+  if (type === 'persons' && action === 'append' && !hasEmail) return ['emails', 'contact_numbers', 'name']
+  return type === 'leads' ? ['id'] : [keyColumns[type][action]]
+}
+
+/**
+ * Returns the headers of the cells to leave out, or null when the row must be refused. A cell that
+ * finds the record or must be unique is never left out.
+ */
+function omittable(plan: ImportPlan, draft: RowDraft, errors: readonly RowError[]): string[] | null {
+  const keys = keyFields(plan, draft)
+  const headers = new Set<string>()
+  for (const { column: header, code } of errors) {
+    const column = draft.columns.find((each): each is FileColumn => each !== null && each.header === header)
+    const isKey = !column || column.isUnique === true || keys.includes(column.name)
+    if (isKey || code !== 'validation_failed' || plan.action === 'delete') return null
+    headers.add(column.header)
+  }
+  return [...headers]
+}

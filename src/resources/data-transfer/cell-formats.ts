@@ -1,0 +1,88 @@
+// Reads the spellings of numbers, dates and flags that files use, and writes them as the API takes
+// them. Other texts stay unchanged, so that the validator refuses them.
+import type { Schema } from '../../contract/types.ts'
+import { fold } from '../../kernel/values/format.ts'
+
+export type DateFormat = Schema<'ImportDateFormat'>
+export type DecimalSeparator = Schema<'ImportDecimalSeparator'>
+
+/** How the file writes dates and numbers. Null reads only the spellings of the API. */
+export interface CellFormats {
+  date: DateFormat | null
+  decimal: DecimalSeparator | null
+  /**
+   * Whether `1.234` is a number with decimals even where the comma separates them. A workbook
+   * stores numbers and not their spelling.
+   */
+  hasPlainNumbers: boolean
+}
+
+/** A date in three numbers, and the rest of the text, which may be a time. */
+const threeNumbers = /^(\d{1,4})[./\- ]+(\d{1,2})[./\- ]+(\d{1,4})(?:,?[ T]+(.+))?$/
+
+/** Returns the three numbers of a date as written, or null for a text of another form. */
+export function dateParts(text: string): [string, string, string] | null {
+  const [, first, second, third] = threeNumbers.exec(text.trim()) ?? []
+  return first && second && third ? [first, second, third] : null
+}
+
+/** Rewrites a date, with or without a time, as `2026-03-01 14:30`. A year has four digits. */
+export function readFormattedDate(text: string, format: DateFormat | null): string {
+  const [, first = '', second = '', third = '', rest] = threeNumbers.exec(text.trim()) ?? []
+  if (format === null || first === '' || isIso(text)) return text
+  const [day, month, year] = {
+    dmy: [first, second, third],
+    mdy: [second, first, third],
+    ymd: [third, second, first],
+  }[format] as [string, string, string]
+  if (year.length !== 4 || day.length > 2 || month.length > 2) return text
+  const date = `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
+  if (rest === undefined) return date
+  const time = timeOf(rest)
+  return time === undefined ? text : `${date} ${time}`
+}
+
+/** Returns whether a text begins with a date that every format reads in the same way. */
+export const isIso = (text: string): boolean => /^\d{4}-\d\d-\d\d(?!\d)/.test(text.trim())
+
+/** Returns a time of day in 24 hours, or undefined for another text. */
+function timeOf(text: string): string | undefined {
+  const [, hour, minutes, half] = /^(\d{1,2})(:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$/i.exec(text.trim()) ?? []
+  if (hour === undefined) return undefined
+  if (half === undefined) return `${hour.padStart(2, '0')}${minutes}`
+  if (Number(hour) < 1 || Number(hour) > 12) return undefined
+  const inDay = (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0)
+  return `${String(inDay).padStart(2, '0')}${minutes}`
+}
+
+/** Characters that group the digits of a number, beside the point and the comma. */
+const spaces = "[ \\u00a0\\u202f'’]"
+const numbers: Readonly<Record<DecimalSeparator, RegExp>> = {
+  '.': numberPattern('\\.', ','),
+  ',': numberPattern(',', '\\.'),
+}
+
+function numberPattern(decimal: string, group: string): RegExp {
+  const grouped = (by: string): string => `\\d{1,3}(?:${by}\\d{3})+`
+  return new RegExp(`^([-+]?)(\\d+|${grouped(group)}|${grouped(spaces)})(?:${decimal}(\\d+))?$`)
+}
+
+/** Removes a currency sign before or after the number. */
+export const withoutCurrency = (text: string): string => text.trim().replace(/^([-+]?)\p{Sc}\s*|\s*\p{Sc}$/u, '$1')
+
+/** Rewrites a number such as `1.234,50 €` as `1234.50`. */
+export function readFormattedNumber(text: string, { decimal, hasPlainNumbers }: CellFormats): string {
+  if (decimal === null || (hasPlainNumbers && /^-?\d+(\.\d+)?$/.test(text.trim()))) return text
+  const [, sign, whole, decimals] = numbers[decimal].exec(withoutCurrency(text)) ?? []
+  if (whole === undefined) return text
+  const digits = whole.replace(/\D/g, '')
+  return `${sign === '-' ? '-' : ''}${digits}${decimals === undefined ? '' : `.${decimals}`}`
+}
+
+const yes = 'yes y true t on 1 x ✓ ✔ ja j wahr oui vrai si verdadero vero sim verdadeiro tak prawda ano да'.split(' ')
+const no = 'no n false f off 0 nein falsch non faux falso nao nie falsz ne нет'.split(' ')
+const flags = new Map([...yes.map((word) => [word, true] as const), ...no.map((word) => [word, false] as const)])
+
+/** Reads yes and no, as they are written in English and some other languages. */
+export const readFlag = (text: string): unknown =>
+  flags.get(fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '')) ?? text

@@ -1,0 +1,77 @@
+// Finds out from the values of a file how it writes dates and numbers. A file may leave that open;
+// the caller then has to say it.
+import { type DateFormat, type DecimalSeparator, dateParts, isIso, withoutCurrency } from './cell-formats.ts'
+
+/** The values of a column, under its header. */
+export interface ColumnValues {
+  header: string
+  values: readonly string[]
+}
+
+export interface Detected<Format> {
+  /** Null when no value has another form than that of the API, or when the values leave it open. */
+  format: Format | null
+  /** The header of a column whose values could be read in two ways. */
+  open: string | null
+  /** Whether the values contradict each other; `format` is that of the majority. */
+  isMixed: boolean
+}
+
+/** Finds out the order of day, month and year. A day above 12 tells the order. */
+export function detectDateFormat(columns: readonly ColumnValues[]): Detected<DateFormat> {
+  const votes = { dmy: 0, mdy: 0, ymd: 0 }
+  let open: string | null = null
+  for (const { header, values } of columns)
+    for (const value of values) {
+      const parts = isIso(value) ? null : dateParts(value)
+      const order = parts && orderOf(parts, value)
+      if (order) votes[order]++
+      else if (parts) open ??= header
+    }
+  return elected(votes, open)
+}
+
+function orderOf([first, second, third]: readonly string[], text: string): DateFormat | null {
+  if (first?.length === 4) return 'ymd'
+  if (third?.length !== 4) return null
+  // A date with points has the day first, in all countries that write dates with points.
+  if (Number(first) > 12 || text.includes('.')) return 'dmy'
+  return Number(second) > 12 ? 'mdy' : null
+}
+
+/** Finds out the character before the decimals. The second kind of separator tells it. */
+export function detectDecimalSeparator(columns: readonly ColumnValues[]): Detected<DecimalSeparator> {
+  const votes = { '.': 0, ',': 0 }
+  let open: string | null = null
+  let isFormatted = false
+  for (const { header, values } of columns)
+    for (const value of values) {
+      const text = withoutCurrency(value)
+      if (!/^[-+]?\d[\d.,\s'’]*$/.test(text)) continue
+      const separator = decimalSeparatorOf(text)
+      if (separator === 'open') open ??= header
+      else if (separator) votes[separator]++
+      isFormatted ||= text !== value.trim() || !/^-?\d+(\.\d+)?$/.test(text)
+    }
+  // Numbers such as 1234.5 need no format, and beside them `1,234` is grouped.
+  return isFormatted ? elected(votes, open) : { format: null, open: null, isMixed: false }
+}
+
+/** Returns null for a whole number without separators, and `open` for one such as `1,234`. */
+function decimalSeparatorOf(text: string): DecimalSeparator | 'open' | null {
+  const [point, comma] = [text.lastIndexOf('.'), text.lastIndexOf(',')]
+  if (point < 0 && comma < 0) return null
+  if (point >= 0 && comma >= 0) return point > comma ? '.' : ','
+  const separator = point >= 0 ? '.' : ','
+  const parts = text.split(separator)
+  const other = separator === '.' ? ',' : '.'
+  if (parts.length > 2) return other
+  return parts[1]?.length === 3 && /^[-+]?[1-9]\d{0,2}$/.test(parts[0] ?? '') ? 'open' : separator
+}
+
+function elected<Format extends string>(votes: Record<Format, number>, open: string | null): Detected<Format> {
+  const ranked = (Object.entries(votes) as [Format, number][]).sort(([, one], [, other]) => other - one)
+  const [best, second] = ranked
+  if (!best || best[1] === 0) return { format: null, open, isMixed: false }
+  return { format: best[0], open: null, isMixed: (second?.[1] ?? 0) > 0 }
+}
