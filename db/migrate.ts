@@ -76,6 +76,7 @@ export const migrations: readonly Migration[] = [
   step('0029_import_lists', () => import('./migrations/0029_import_lists.ts')),
   step('0030_workflow_events', () => import('./migrations/0030_workflow_events.ts')),
   step('0050_webhook_changer', () => import('./migrations/0050_webhook_changer.ts')),
+  step('0051_campaign_audiences', () => import('./migrations/0051_campaign_audiences.ts')),
 ]
 
 /**

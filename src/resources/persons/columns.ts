@@ -10,7 +10,15 @@ export const personColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Pe
   ...contactPoints('emails', 'contact_numbers'),
   ...plain('job_title', 'organization_id', 'user_id'),
   tagNames,
-  ...plain('unsubscribed_at', 'leads_count', 'quotes_count', 'activities_count'),
+  ...plain(
+    'subscribed',
+    'subscribed_source',
+    'subscribed_at',
+    'unsubscribed_at',
+    'leads_count',
+    'quotes_count',
+    'activities_count',
+  ),
   ...(await customColumns(ctx, 'persons')),
   ...bookkeeping,
 ]
