@@ -3933,7 +3933,7 @@ export interface paths {
         };
         /**
          * Count the audience of a campaign
-         * @description The number of persons in the audience, of addresses that a run would send to, and of those left out. It counts all persons, whoever owns them, because a campaign goes to all of them.
+         * @description The number of persons in the audience, of addresses that a run would send to, and of those left out. It counts the persons of all owners, because a campaign goes to all of them.
          */
         get: operations["getCampaignAudience"];
         put?: never;
@@ -14066,7 +14066,7 @@ export interface components {
          */
         CampaignAudienceType: "all" | "filter" | "tag" | "import";
         /**
-         * @description The persons to whom a campaign goes. A tag or an import that is deleted becomes null, and the campaign then reaches nobody.
+         * @description The persons to whom a campaign goes. A tag or an import that is deleted becomes null, and the campaign then has no recipients.
          * @example {
          *       "type": "tag",
          *       "filter": null,
@@ -14204,7 +14204,7 @@ export interface components {
             not_subscribed: number;
             /** @description Number of addresses that a run would send to. */
             reachable: number;
-            /** @description Why the campaign reaches nobody, such as a deleted tag; otherwise null. */
+            /** @description Why the campaign has no recipients, such as a deleted tag; otherwise null. */
             problem: string | null;
         };
         /** @description The size of an audience. */

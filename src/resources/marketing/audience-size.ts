@@ -19,7 +19,7 @@ export const getCampaignAudience: Handler<'getCampaignAudience'> = async (ctx, {
 
 /**
  * Counts the persons and addresses for the next run of the campaign. Reads the persons in batches,
- * and yields to other requests between batches. An audience with a problem counts nobody.
+ * and yields to other requests between batches. All numbers of an audience with a problem are 0.
  */
 export async function countAudience(
   ctx: Context,

@@ -10,11 +10,13 @@ import { executePruned } from '../../kernel/query/join-pruning.ts'
 import type { Rows } from '../../kernel/query/page.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
-import { checkReference } from '../../kernel/resource/references.ts'
+import { checkReference, checkReferences } from '../../kernel/resource/references.ts'
 import { customAttributes } from '../attributes/attribute-set.ts'
 import { imports } from '../data-transfer/resource.ts'
+import { organizations } from '../organizations/resource.ts'
 import { persons } from '../persons/resource.ts'
 import { tags } from '../tags/resource.ts'
+import { users } from '../users/resource.ts'
 
 export type Audience = Schema<'CampaignAudience'>
 type Filter = Schema<'PersonFilter'>
@@ -59,50 +61,58 @@ export async function toAudienceColumns(
   writing: Writing<AudienceColumns>,
   sent: Schema<'CampaignAudienceInput'> | undefined,
 ): Promise<AudienceColumns | undefined> {
-  if (sent === undefined) return undefined
-  const { ctx, current } = writing
-  const errors = writing.errors.nested('audience')
+  if (sent === undefined || writing.errors.isRefused('audience')) return undefined
   const { type, filter = null, tag_id = null, import_id = null } = sent
-  const given = { filter, tag_id, import_id }
   const columns = {
     audience_type: type,
     audience_filter: filter && JSON.stringify(filter),
     audience_tag_id: tag_id,
     audience_import_id: import_id,
   }
-  if (current && isSameAudience(columns, current)) return columns
+  if (writing.current && isSameAudience(columns, writing.current)) return columns
+  const count = writing.errors.size
+  const errors = writing.errors.nested('audience')
+  await checkReference({ ctx: writing.ctx, errors }, 'tag_id', tag_id, tags)
+  await checkImport({ ctx: writing.ctx, errors }, import_id)
+  if (filter !== null) await checkFilter({ ctx: writing.ctx, errors: errors.nested('filter') }, filter)
+  if (writing.errors.size > count) return columns
+  const given = { filter, tag_id, import_id }
   for (const [of, key] of Object.entries(keys)) {
     if (key === null) continue
     if (type === of && given[key] === null) errors.invalid(key, 'The field is required.')
     if (type !== of && given[key] !== null) errors.invalid(key, `Only an audience of the type ${of} has it.`)
   }
-  if (filter !== null) {
-    requireGlobalView(ctx)
-    for (const [field, sentences] of Object.entries(await filterErrors(ctx, filter)))
-      for (const sentence of sentences) errors.invalid(`filter.${field}`, sentence)
-  }
-  await checkReference({ ctx, errors }, 'tag_id', tag_id, tags)
-  await checkReference({ ctx, errors }, 'import_id', import_id, imports)
-  if (import_id !== null && (await typeOfImport(ctx, import_id)) === 'other')
-    errors.invalid('import_id', 'Must be an import that creates or changes persons.')
   return columns
 }
+
+type Checking = Pick<Writing<unknown>, 'ctx' | 'errors'>
 
 const isSameAudience = (one: AudienceColumns, other: AudienceColumns): boolean =>
   (Object.keys(one) as (keyof AudienceColumns)[]).every((key) => one[key] === other[key])
 
-/**
- * Throws 403 for a caller who does not see all persons. The size of a filtered audience would tell
- * such a caller what the hidden persons are like.
- */
-function requireGlobalView(ctx: Context): void {
-  if (!canCall(ctx, persons.listOperation) || (ctx.user && ctx.user.visibleOwners !== null))
-    throw new Problem('forbidden', 'Only a user who sees all persons can filter the audience of a campaign.')
+async function checkImport({ ctx, errors }: Checking, id: number | null): Promise<void> {
+  await checkReference({ ctx, errors }, 'import_id', id, imports)
+  if (id === null) return
+  const row = await ctx.db.selectFrom('imports').select(['type', 'action']).where('id', '=', id).executeTakeFirst()
+  if (row && (row.type !== 'persons' || row.action !== 'append'))
+    errors.invalid('import_id', 'Must be an import that creates or changes persons.')
 }
 
-async function typeOfImport({ db }: Context, id: number): Promise<'persons' | 'other' | undefined> {
-  const row = await db.selectFrom('imports').select(['type', 'action']).where('id', '=', id).executeTakeFirst()
-  return row && (row.type === 'persons' && row.action === 'append' ? 'persons' : 'other')
+/** The filters that name records, with the resource of these records. */
+const references = { organization_id: organizations, user_id: users, tag_id: tags } as const
+
+/**
+ * Adds the errors of a filter. Throws 403 for a caller who does not see all persons, because the
+ * size of a filtered audience would tell this caller facts about hidden persons.
+ */
+async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<void> {
+  if (!canCall(ctx, persons.listOperation) || (ctx.user && ctx.user.visibleOwners !== null))
+    throw new Problem('forbidden', 'Only a user who sees all persons can filter the audience of a campaign.')
+  for (const [name, resource] of Object.entries(references))
+    for (const key of [name, `${name}[not]`] as (keyof Filter)[])
+      await checkReferences({ ctx, errors }, key, filter[key] as number[] | undefined, resource)
+  for (const [field, sentences] of Object.entries(await filterErrors(ctx, filter)))
+    for (const sentence of sentences) errors.invalid(field, sentence)
 }
 
 /**
@@ -130,7 +140,7 @@ async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> 
 }
 
 /**
- * Returns why the audience reaches nobody, as a sentence: its tag or import was deleted, or its
+ * Returns why the audience has no persons, as a sentence: its tag or import was deleted, or its
  * filter names an attribute that no longer exists. Returns null for a valid audience.
  */
 export async function audienceProblem(ctx: Context, { type, filter, tag_id, import_id }: Audience) {

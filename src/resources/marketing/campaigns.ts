@@ -1,5 +1,5 @@
-// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to the persons of its audience
-// on the date of its event. run.ts starts the runs of campaigns.
+// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to the persons of its
+// audience on the date of its event. run.ts starts the runs of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'

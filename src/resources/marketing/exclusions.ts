@@ -8,7 +8,7 @@ import { suppressedAddresses } from './suppressions.ts'
 /** Why an address is left out. */
 export type Exclusion = 'suppressed' | 'not_subscribed'
 
-/** The explanation in the ledger. The state `suppressed` explains itself for a suppressed address. */
+/** The explanation in the ledger; null where the state `suppressed` says it all. */
 export const exclusionNotes: Readonly<Record<Exclusion, string | null>> = {
   suppressed: null,
   not_subscribed: 'A person with this address has refused campaigns: subscribed is false.',

@@ -1,6 +1,6 @@
 // Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person of the audience
-// gets one row in the ledger, the table campaign_sends. An address with a row is skipped. So an interrupted run can
-// continue, and a repeated run adds only new addresses.
+// gets one row in the ledger, the table campaign_sends. An address with a row is skipped. So an
+// interrupted run can continue, and a repeated run adds only new addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'

@@ -39,8 +39,8 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
 
 /**
  * Starts every active campaign of the day in one transaction, and returns the runs. A campaign is
- * skipped when its audience has a problem, or when a listener vetoes its run or fails. A second call on the same day sends nothing
- * twice, because an address gets each occurrence once.
+ * skipped when its audience has a problem, or when a listener vetoes its run or fails. A second
+ * call on the same day sends nothing twice, because an address gets each occurrence once.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {

@@ -44,7 +44,7 @@ export async function subscribersWith(ctx: Context, address: string): Promise<nu
   return (await people.select('id').orderBy('id').execute()).map(({ id }) => id)
 }
 
-/** Selects the persons who have one of the addresses, whoever owns them. */
+/** Selects the persons of all owners who have one of the addresses. */
 async function personsWith(ctx: Context, addresses: readonly string[]) {
   const query = { email: addresses }
   let people = ctx.db.selectFrom('persons')
