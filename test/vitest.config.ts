@@ -52,6 +52,7 @@ const onPostgres =
         'test/http/compat-v1/routes.test.ts',
         `test/resources/{${[
           ...['activities', 'attributes', 'data-transfer.runs', 'files.bucket', 'leads', 'locations', 'marketing'],
+          'marketing.audience',
           ...[
             'organizations',
             'persons',

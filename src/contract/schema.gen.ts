@@ -2517,7 +2517,7 @@ export interface paths {
         };
         /**
          * List attributes
-         * @description The fields of all record types that can have custom attributes: the 42 built-in ones, and the custom ones of this installation.
+         * @description The fields of all record types that can have custom attributes: the 43 built-in ones, and the custom ones of this installation.
          */
         get: operations["listAttributes"];
         put?: never;

@@ -1,6 +1,6 @@
-// The audience of a campaign: its persons, its size, and the loss of a tag, an import or an attribute
-// that it names. The consent of persons: who set it, when, and which mails it keeps back. Mails go
-// through a real SMTP server.
+// The audience of a campaign: its persons, its size, and the loss of a tag, an import or an
+// attribute that it names. The consent of persons: who set it, when, and which mails it keeps back.
+// Mails go through a real SMTP server.
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
