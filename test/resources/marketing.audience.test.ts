@@ -475,13 +475,19 @@ describe('consent', () => {
     const field = (code: string) => ({
       attribute_id: body.data.find((each: any) => each.entity_type === 'persons' && each.code === code).id,
     })
-    const form = await server.admin.post('/settings/web-forms', {
-      title: 'Newsletter',
-      submit_button_label: 'Send',
-      submit_success_action: 'message',
-      submit_success_content: 'Thank you.',
-      attributes: [field('name'), field('emails'), field('subscribed')],
-    })
+    const make = (subscribed: object) =>
+      server.admin.post('/settings/web-forms', {
+        title: 'Newsletter',
+        submit_button_label: 'Send',
+        submit_success_action: 'message',
+        submit_success_content: 'Thank you.',
+        attributes: [field('name'), field('emails'), { ...field('subscribed'), ...subscribed }],
+      })
+    for (const is_hidden of [true, false]) {
+      const ticked = await make({ is_hidden, default_value: true })
+      expect([ticked.status, Object.keys(ticked.body.errors)]).toEqual([422, ['attributes.2.default_value']])
+    }
+    const form = await make({ default_value: false })
     const path = `//web-forms/forms/${form.body.data.form_id}`
     expect((await server.anonymous.get(`${path}/form.html`)).text).toMatch(
       /name="persons\[subscribed\]" value="1" type="checkbox"/,
