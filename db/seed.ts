@@ -83,6 +83,14 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
   ],
 }
 
+/**
+ * System attributes of later versions, with their entity. They have ids after those of the first
+ * version, because ids are part of the API.
+ */
+const laterAttributes: readonly (readonly [entity: string, seed: AttributeSeed, sortOrder: number])[] = [
+  ['persons', ['subscribed', 'Subscribed', 'boolean'], 7],
+]
+
 const stages = [
   ['new', 'New', 10],
   ['follow-up', 'Follow Up', 25],
@@ -178,22 +186,23 @@ async function seedVocabulary(db: Db, stamps: Stamps): Promise<void> {
 }
 
 async function seedAttributes(db: Db, stamps: Stamps): Promise<void> {
-  const rows = Object.entries(systemAttributes).flatMap(([entityType, attributes]) =>
-    attributes.map(([code, name, type, more], index) => ({
-      code,
-      ...named(name),
-      type,
-      entity_type: entityType,
-      lookup_type: more?.lookup ?? null,
-      validation: more?.validation ?? null,
-      sort_order: index + 1,
-      is_required: more?.required ? 1 : 0,
-      is_unique: more?.unique ? 1 : 0,
-      quick_add: 1,
-      is_user_defined: 0,
-      ...stamps,
-    })),
+  const first = Object.entries(systemAttributes).flatMap(([entity, attributes]) =>
+    attributes.map((seed, index) => [entity, seed, index + 1] as const),
   )
+  const rows = [...first, ...laterAttributes].map(([entityType, [code, name, type, more], sortOrder]) => ({
+    code,
+    ...named(name),
+    type,
+    entity_type: entityType,
+    lookup_type: more?.lookup ?? null,
+    validation: more?.validation ?? null,
+    sort_order: sortOrder,
+    is_required: more?.required ? 1 : 0,
+    is_unique: more?.unique ? 1 : 0,
+    quick_add: 1,
+    is_user_defined: 0,
+    ...stamps,
+  }))
   await db
     .insertInto('attributes')
     .values(rows.map((row, index) => ({ id: index + 1, ...row })))

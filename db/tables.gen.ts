@@ -269,6 +269,11 @@ export interface ImportErrorsTable {
   cells: Generated<string>
 }
 
+export interface ImportPersonsTable {
+  import_id: number
+  person_id: number
+}
+
 export interface ImportsTable {
   id: Generated<number>
   type: string
@@ -466,6 +471,10 @@ export interface MarketingCampaignsTable {
   version: Generated<number>
   last_run_at: string | null
   active_since: string | null
+  audience_type: Generated<string>
+  audience_filter: string | null
+  audience_tag_id: number | null
+  audience_import_id: number | null
 }
 
 export interface MarketingEventsTable {
@@ -544,6 +553,9 @@ export interface PersonsTable {
   created_at: string
   updated_at: string
   version: Generated<number>
+  subscribed: number | null
+  subscribed_source: string | null
+  subscribed_at: string | null
 }
 
 export interface ProductActivitiesTable {
@@ -927,6 +939,7 @@ export interface DB {
   idempotency_keys: IdempotencyKeysTable
   import_batches: ImportBatchesTable
   import_errors: ImportErrorsTable
+  import_persons: ImportPersonsTable
   imports: ImportsTable
   installation: InstallationTable
   jobs: JobsTable

@@ -62,6 +62,7 @@ const onPostgres =
             'leads',
             'locations',
             'marketing',
+            'marketing.audience',
           ],
           ...[
             'organizations',

@@ -2517,7 +2517,7 @@ export interface paths {
         };
         /**
          * List attributes
-         * @description The fields of all record types that can have custom attributes: the 42 built-in ones, and the custom ones of this installation.
+         * @description The fields of all record types that can have custom attributes: the 43 built-in ones, and the custom ones of this installation.
          */
         get: operations["listAttributes"];
         put?: never;
@@ -3924,6 +3924,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/settings/marketing/campaigns/{id}/audience": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the audience of a campaign
+         * @description The number of persons in the audience, of addresses that a run would send to, and of those left out. It counts the persons of all owners, because a campaign goes to all of them.
+         */
+        get: operations["getCampaignAudience"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/settings/marketing/campaigns/{id}/test-send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test of a campaign
+         * @description Sends the campaign, filled in for one person, to active users. The subject begins with `[Test]`, the unsubscribe link has no effect, and the ledger gets no entry. Neither the consent of the users nor a suppression of their addresses matters. 409 if the campaign has no template.
+         */
+        post: operations["testCampaign"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/admin/settings/marketing/campaigns/{id}/sends/{send_id}/resend": {
         parameters: {
             query?: never;
@@ -3955,7 +3995,7 @@ export interface paths {
         put?: never;
         /**
          * Run a campaign now
-         * @description Queues one e-mail to each address of each person that has not had this occurrence yet, on any date, at the rate of `ACCORD_CAMPAIGN_RATE`. 409 if the campaign is inactive or has no template.
+         * @description Queues one e-mail to each address of each person of the audience that has not had this occurrence yet, on any date, at the rate of `ACCORD_CAMPAIGN_RATE`. Suppressed addresses, and addresses of a person whose `subscribed` is false, are left out. 409 if the campaign is inactive, has no template, or has lost the tag, import or attribute of its audience.
          */
         post: operations["runCampaign"];
         delete?: never;
@@ -4000,7 +4040,7 @@ export interface paths {
         post?: never;
         /**
          * Stop suppressing an address
-         * @description Campaigns include the address again. E-mails it missed are not sent later.
+         * @description Campaigns include the address again, unless a person with it has `subscribed` false. E-mails it missed are not sent later.
          */
         delete: operations["deleteSuppression"];
         options?: never;
@@ -4023,7 +4063,7 @@ export interface paths {
         put?: never;
         /**
          * Unsubscribe
-         * @description Suppresses the address that the link was made for. The page calls it, or the recipient's mail program after one click (RFC 8058). Repeating it is not an error.
+         * @description Suppresses the address that the link was made for, and sets `subscribed` of the persons with it to false. The page calls it, or the recipient's mail program after one click (RFC 8058). Repeating it is not an error.
          */
         post: operations["unsubscribe"];
         delete?: never;
@@ -8636,6 +8676,9 @@ export interface components {
          *         "image_url": null
          *       },
          *       "tags": [],
+         *       "subscribed": true,
+         *       "subscribed_source": "web_form",
+         *       "subscribed_at": "2026-03-01T09:30:00.000Z",
          *       "unsubscribed_at": null,
          *       "leads_count": 1,
          *       "quotes_count": 0,
@@ -8666,6 +8709,13 @@ export interface components {
             sales_owner: components["schemas"]["UserRef"] | null;
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
+            /** @description Whether the person agreed to receive campaigns; null if the person has not said. */
+            subscribed: boolean | null;
+            /** @description Where `subscribed` was set, such as api, session, import, web_form or unsubscribe_link. */
+            subscribed_source: string | null;
+            /** @description When `subscribed` was set. */
+            subscribed_at: components["schemas"]["NullableTimestamp"];
+            /** @description When the first of the addresses was suppressed; null while none is. */
             unsubscribed_at: components["schemas"]["NullableTimestamp"];
             /** @description Number of leads of this person that the caller may see. */
             leads_count: number;
@@ -8718,6 +8768,9 @@ export interface components {
          *         "image_url": null
          *       },
          *       "tags": [],
+         *       "subscribed": true,
+         *       "subscribed_source": "web_form",
+         *       "subscribed_at": "2026-03-01T09:30:00.000Z",
          *       "unsubscribed_at": null,
          *       "leads_count": 1,
          *       "quotes_count": 0,
@@ -8748,6 +8801,13 @@ export interface components {
             sales_owner: components["schemas"]["UserRef"] | null;
             /** @description Tags by name. */
             tags: components["schemas"]["TagRef"][];
+            /** @description Whether the person agreed to receive campaigns; null if the person has not said. */
+            subscribed: boolean | null;
+            /** @description Where `subscribed` was set, such as api, session, import, web_form or unsubscribe_link. */
+            subscribed_source: string | null;
+            /** @description When `subscribed` was set. */
+            subscribed_at: components["schemas"]["NullableTimestamp"];
+            /** @description When the first of the addresses was suppressed; null while none is. */
             unsubscribed_at: components["schemas"]["NullableTimestamp"];
             /** @description Number of leads of this person that the caller may see. */
             leads_count: number;
@@ -8816,6 +8876,8 @@ export interface components {
             /** @description Links the organization of that name, and creates it if there is none. */
             organization_name?: string | null;
             user_id?: components["schemas"]["NullableId"];
+            /** @description Whether the person agreed to receive campaigns; null if the person has not said. A change also sets `subscribed_source` and `subscribed_at`. */
+            subscribed?: boolean | null;
             tag_ids?: components["schemas"]["TagIds"];
             /** @description An e-mail to link to the new person; needs the rights to change the e-mail. */
             email_id?: number;
@@ -8840,6 +8902,8 @@ export interface components {
             /** @description Links the organization of that name, and creates it if there is none. */
             organization_name?: string | null;
             user_id?: components["schemas"]["NullableId"];
+            /** @description Whether the person agreed to receive campaigns; null if the person has not said. A change also sets `subscribed_source` and `subscribed_at`. */
+            subscribed?: boolean | null;
             tag_ids?: components["schemas"]["TagIds"];
             custom_attributes?: components["schemas"]["PersonAttributesInput"];
         };
@@ -13905,7 +13969,7 @@ export interface components {
             message: string;
         };
         /**
-         * @description An e-mail to all persons, sent on the date of its event.
+         * @description An e-mail to an audience of persons, sent on the date of its event.
          * @example {
          *       "id": 1,
          *       "name": "Invitation",
@@ -13921,6 +13985,12 @@ export interface components {
          *         "id": 1,
          *         "name": "Trade fair",
          *         "date": "2026-12-01"
+         *       },
+         *       "audience": {
+         *         "type": "tag",
+         *         "filter": null,
+         *         "tag_id": 4,
+         *         "import_id": null
          *       },
          *       "stats": {
          *         "queued": 0,
@@ -13949,6 +14019,7 @@ export interface components {
             marketing_event_id: components["schemas"]["NullableId"];
             /** @description The event; expanded with `include=event`. */
             marketing_event: components["schemas"]["CampaignEventRef"] | components["schemas"]["MarketingEvent"] | null;
+            audience: components["schemas"]["CampaignAudience"];
             stats: components["schemas"]["CampaignStats"];
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
@@ -13960,7 +14031,11 @@ export interface components {
          * @example {
          *       "name": "Invitation",
          *       "subject": "Meet us, {%persons.name%}",
-         *       "marketing_template_id": 3
+         *       "marketing_template_id": 3,
+         *       "audience": {
+         *         "type": "tag",
+         *         "tag_id": 4
+         *       }
          *     }
          */
         CampaignCreate: {
@@ -13972,6 +14047,7 @@ export interface components {
             status?: boolean;
             marketing_template_id: components["schemas"]["Id"];
             marketing_event_id?: components["schemas"]["NullableId"];
+            audience?: components["schemas"]["CampaignAudienceInput"];
         };
         /**
          * @description Changes to a campaign. The template can be replaced; null is accepted only for a campaign that has lost its template.
@@ -13988,6 +14064,7 @@ export interface components {
             status?: boolean;
             marketing_template_id?: components["schemas"]["NullableId"];
             marketing_event_id?: components["schemas"]["NullableId"];
+            audience?: components["schemas"]["CampaignAudienceInput"];
         };
         /** @description One page of campaigns. */
         CampaignPage: {
@@ -13999,6 +14076,196 @@ export interface components {
         /** @description The campaign after the change. */
         CampaignResult: {
             data: components["schemas"]["Campaign"];
+            /** @description A sentence for people. */
+            message: string;
+        };
+        /**
+         * @description `all`: all persons. `filter`: the persons that a filter selects when the campaign runs. `tag`: the persons with a tag. `import`: the persons that an import created or changed.
+         * @example tag
+         * @enum {string}
+         */
+        CampaignAudienceType: "all" | "filter" | "tag" | "import";
+        /**
+         * @description The persons to whom a campaign goes. A tag or an import that is deleted becomes null, and the campaign then has no recipients.
+         * @example {
+         *       "type": "tag",
+         *       "filter": null,
+         *       "tag_id": 4,
+         *       "import_id": null
+         *     }
+         */
+        CampaignAudience: {
+            type: components["schemas"]["CampaignAudienceType"];
+            /** @description The filter of the type `filter`; otherwise null. */
+            filter: components["schemas"]["PersonFilter"] | null;
+            /** @description The tag of the type `tag`; otherwise null. */
+            tag_id: components["schemas"]["NullableId"];
+            /** @description The import of the type `import`; otherwise null. */
+            import_id: components["schemas"]["NullableId"];
+        };
+        /**
+         * @description The persons to whom a campaign goes. It replaces the audience as a whole. A type needs the key of its name and takes no other.
+         * @example {
+         *       "type": "tag",
+         *       "tag_id": 4
+         *     }
+         */
+        CampaignAudienceInput: {
+            type: components["schemas"]["CampaignAudienceType"];
+            /** @description The filter, for the type `filter`. */
+            filter?: components["schemas"]["PersonFilter"] | null;
+            /** @description The tag, for the type `tag`. */
+            tag_id?: components["schemas"]["NullableId"];
+            /** @description The import of persons, for the type `import`. */
+            import_id?: components["schemas"]["NullableId"];
+        };
+        /**
+         * @description A stored filter of persons: the filters of the list of persons, by parameter name. All of them must match.
+         * @example {
+         *       "job_title": [
+         *         "Analyst"
+         *       ],
+         *       "created_at[gte]": "2026-01-01"
+         *     }
+         */
+        PersonFilter: {
+            /** @description Words that must all occur in the searchable fields, ignoring case. */
+            q?: string;
+            /** @description The record. Matches any of the listed ids. */
+            id?: components["schemas"]["Id"][];
+            /** @description The record. Excludes the listed ids. */
+            "id[not]"?: components["schemas"]["Id"][];
+            /** @description Records whose `created_at` is after this timestamp or date. */
+            "created_at[gt]"?: components["schemas"]["Instant"];
+            /** @description Records whose `created_at` is at or after this timestamp or date. */
+            "created_at[gte]"?: components["schemas"]["Instant"];
+            /** @description Records whose `created_at` is before this timestamp or date. */
+            "created_at[lt]"?: components["schemas"]["Instant"];
+            /** @description Records whose `created_at` is at or before this timestamp or date. */
+            "created_at[lte]"?: components["schemas"]["Instant"];
+            /** @description Records whose `updated_at` is after this timestamp or date. */
+            "updated_at[gt]"?: components["schemas"]["Instant"];
+            /** @description Records whose `updated_at` is at or after this timestamp or date. */
+            "updated_at[gte]"?: components["schemas"]["Instant"];
+            /** @description Records whose `updated_at` is before this timestamp or date. */
+            "updated_at[lt]"?: components["schemas"]["Instant"];
+            /** @description Records whose `updated_at` is at or before this timestamp or date. */
+            "updated_at[lte]"?: components["schemas"]["Instant"];
+            /** @description The name. Matches any of the listed values, ignoring case. */
+            name?: string[];
+            /** @description The name. Excludes the listed values. */
+            "name[not]"?: string[];
+            /** @description One of the e-mail addresses. Matches any of the listed values, ignoring case. */
+            email?: string[];
+            /** @description One of the e-mail addresses. Excludes the listed values. */
+            "email[not]"?: string[];
+            /** @description One of the telephone numbers, compared by digits. Matches any of the listed values. */
+            phone?: string[];
+            /** @description One of the telephone numbers, compared by digits. Excludes the listed values. */
+            "phone[not]"?: string[];
+            /** @description The job title. Matches any of the listed values, ignoring case. */
+            job_title?: string[];
+            /** @description The job title. Excludes the listed values. */
+            "job_title[not]"?: string[];
+            /** @description `true` selects records without `job_title`; `false` selects records with it. */
+            "job_title[null]"?: boolean;
+            /** @description The organization. Matches any of the listed ids. */
+            organization_id?: components["schemas"]["Id"][];
+            /** @description The organization. Excludes the listed ids. */
+            "organization_id[not]"?: components["schemas"]["Id"][];
+            /** @description `true` selects records without `organization_id`; `false` selects records with it. */
+            "organization_id[null]"?: boolean;
+            /** @description The owner. Matches any of the listed ids. */
+            user_id?: components["schemas"]["Id"][];
+            /** @description The owner. Excludes the listed ids. */
+            "user_id[not]"?: components["schemas"]["Id"][];
+            /** @description `true` selects records without `user_id`; `false` selects records with it. */
+            "user_id[null]"?: boolean;
+            /** @description The tags. Matches any of the listed ids. */
+            tag_id?: components["schemas"]["Id"][];
+            /** @description The tags. Excludes the listed ids. */
+            "tag_id[not]"?: components["schemas"]["Id"][];
+            /** @description `true` selects persons who agreed to receive campaigns; `false` selects persons who refused. */
+            subscribed?: boolean;
+            /** @description `true` excludes persons who agreed to receive campaigns; `false` excludes persons who refused. */
+            "subscribed[not]"?: boolean;
+            /** @description `true` selects records without `subscribed`; `false` selects records with it. */
+            "subscribed[null]"?: boolean;
+            /** @description Values of custom attributes by code, such as `3,4`. Matches any of the listed values; a list matches if it has any of them. */
+            custom_attributes?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * @description The size of an audience, counted now. `reachable`, `already_sent`, `suppressed`, `not_subscribed` and `duplicates` add up to the addresses of the persons.
+         * @example {
+         *       "matched": 130,
+         *       "without_address": 3,
+         *       "duplicates": 1,
+         *       "already_sent": 0,
+         *       "suppressed": 2,
+         *       "not_subscribed": 4,
+         *       "reachable": 120,
+         *       "problem": null
+         *     }
+         */
+        CampaignAudienceSize: {
+            /** @description Number of persons in the audience. */
+            matched: number;
+            /** @description Number of persons without an address. */
+            without_address: number;
+            /** @description Number of addresses left out because another person of the audience has the same one. */
+            duplicates: number;
+            /** @description Number of addresses that already got this occurrence. */
+            already_sent: number;
+            /** @description Number of suppressed addresses. */
+            suppressed: number;
+            /** @description Number of addresses of persons whose `subscribed` is false. */
+            not_subscribed: number;
+            /** @description Number of addresses that a run would send to. */
+            reachable: number;
+            /** @description Why the campaign has no recipients, such as a deleted tag; otherwise null. */
+            problem: string | null;
+        };
+        /** @description The size of an audience. */
+        CampaignAudienceSizeResult: {
+            data: components["schemas"]["CampaignAudienceSize"];
+        };
+        /**
+         * @description The users who get a test of a campaign.
+         * @example {
+         *       "user_ids": [
+         *         1
+         *       ],
+         *       "person_id": 12
+         *     }
+         */
+        CampaignTest: {
+            /** @description The users, each at the address of their account. */
+            user_ids: components["schemas"]["Id"][];
+            /** @description The person to fill in the campaign for; by default the first one with an address. */
+            person_id?: components["schemas"]["Id"];
+        };
+        /**
+         * @description The test of a campaign.
+         * @example {
+         *       "subject": "[Test] Meet us, Ada Lovelace",
+         *       "person_id": 12,
+         *       "addresses": [
+         *         "admin@example.com"
+         *       ]
+         *     }
+         */
+        CampaignTestMail: {
+            /** @description The subject, which begins with `[Test]`. */
+            subject: string;
+            person_id: components["schemas"]["NullableId"];
+            /** @description The addresses of the users. */
+            addresses: string[];
+        };
+        /** @description The queued test. */
+        CampaignTestResult: {
+            data: components["schemas"]["CampaignTestMail"];
             /** @description A sentence for people. */
             message: string;
         };
@@ -14092,6 +14359,7 @@ export interface components {
          *       "person_id": 12,
          *       "recipients": 120,
          *       "suppressed": 2,
+         *       "not_subscribed": 4,
          *       "already_sent": 0,
          *       "without_address": 3,
          *       "next_run": "2026-12-01",
@@ -14108,6 +14376,8 @@ export interface components {
             recipients: number;
             /** @description Number of suppressed addresses. */
             suppressed: number;
+            /** @description Number of addresses of persons whose `subscribed` is false. */
+            not_subscribed: number;
             /** @description Number of addresses that already got this occurrence. */
             already_sent: number;
             /** @description Number of persons without an address. */
@@ -16656,6 +16926,12 @@ export interface components {
         JobTitleNot: string[];
         /** @description `true` selects records without `job_title`; `false` selects records with it. */
         JobTitleNull: boolean;
+        /** @description `true` selects persons who agreed to receive campaigns; `false` selects persons who refused. */
+        Subscribed: boolean;
+        /** @description `true` excludes persons who agreed to receive campaigns; `false` excludes persons who refused. */
+        SubscribedNot: boolean;
+        /** @description `true` selects records without `subscribed`; `false` selects records with it. */
+        SubscribedNull: boolean;
         /** @description `true` selects records without `organization_id`; `false` selects records with it. */
         OrganizationIdNull: boolean;
         /** @description Up to 3 sort keys, the most important first. A leading `-` sorts in descending order. Text is compared without regard to case, and empty values come last. */
@@ -19809,6 +20085,12 @@ export interface operations {
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. Excludes the listed ids. */
                 "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description `true` selects persons who agreed to receive campaigns; `false` selects persons who refused. */
+                subscribed?: components["parameters"]["Subscribed"];
+                /** @description `true` excludes persons who agreed to receive campaigns; `false` excludes persons who refused. */
+                "subscribed[not]"?: components["parameters"]["SubscribedNot"];
+                /** @description `true` selects records without `subscribed`; `false` selects records with it. */
+                "subscribed[null]"?: components["parameters"]["SubscribedNull"];
             };
             header?: {
                 /** @description Return 304 without a body if the resource still has this ETag. */
@@ -20188,6 +20470,12 @@ export interface operations {
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. Excludes the listed ids. */
                 "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description `true` selects persons who agreed to receive campaigns; `false` selects persons who refused. */
+                subscribed?: components["parameters"]["Subscribed"];
+                /** @description `true` excludes persons who agreed to receive campaigns; `false` excludes persons who refused. */
+                "subscribed[not]"?: components["parameters"]["SubscribedNot"];
+                /** @description `true` selects records without `subscribed`; `false` selects records with it. */
+                "subscribed[null]"?: components["parameters"]["SubscribedNull"];
             };
             header?: never;
             path?: never;
@@ -21458,6 +21746,12 @@ export interface operations {
                 tag_id?: components["parameters"]["TagId"];
                 /** @description The tags. Excludes the listed ids. */
                 "tag_id[not]"?: components["parameters"]["TagIdNot"];
+                /** @description `true` selects persons who agreed to receive campaigns; `false` selects persons who refused. */
+                subscribed?: components["parameters"]["Subscribed"];
+                /** @description `true` excludes persons who agreed to receive campaigns; `false` excludes persons who refused. */
+                "subscribed[not]"?: components["parameters"]["SubscribedNot"];
+                /** @description `true` selects records without `subscribed`; `false` selects records with it. */
+                "subscribed[null]"?: components["parameters"]["SubscribedNull"];
             };
             header?: {
                 /** @description Return 304 without a body if the resource still has this ETag. */
@@ -32600,6 +32894,104 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCampaignAudience: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["PathId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The numbers. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignAudienceSizeResult"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testCampaign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The first response to this key is stored in the transaction of the write, and returned to repeated requests for 24 hours with `Idempotency-Replayed: true`, even after a crash of the server. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+                /** @description With `true` the request is checked and answered with status 200, but nothing is stored and no event is emitted. */
+                "Accord-Dry-Run"?: components["parameters"]["DryRun"];
+            };
+            path: {
+                /** @description Id of the record. */
+                id: components["parameters"]["PathId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CampaignTest"];
+            };
+        };
+        responses: {
+            /** @description The response to a dry run: what the write would return. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    "Accord-Dry-Run": components["headers"]["Accord-Dry-Run"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignTestResult"];
+                };
+            };
+            /** @description The queued test. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CampaignTestResult"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];

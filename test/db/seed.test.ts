@@ -14,7 +14,7 @@ const counts: Partial<Record<keyof DB, number>> = {
   lead_pipeline_stages: 6,
   lead_sources: 5,
   lead_types: 2,
-  attributes: 42,
+  attributes: 43,
   attribute_options: 0,
   tags: 0,
   products: 0,
@@ -88,7 +88,7 @@ describe('seed', () => {
     }
     expect(perEntity).toEqual({
       leads: [1, 2, 3, 4, 5, 6, 7, 8, 9],
-      persons: [1, 2, 3, 4, 5, 6],
+      persons: [1, 2, 3, 4, 5, 6, 7],
       organizations: [1, 2, 3],
       products: [1, 2, 3, 4, 5],
       quotes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],

@@ -40,13 +40,18 @@ afterEach(async () => {
 const environment = () => ({ ACCORD_SMTP_URL: smtp.url, ACCORD_CAMPAIGN_RATE: '1000000' })
 const below = (most: number): number => Math.floor(Math.random() * most)
 
-/** Straight into the table, because the test is not about creating persons. */
-async function addPersons(count: number): Promise<void> {
+/**
+ * Straight into the table, because the test is not about creating persons. Only members are
+ * in the audience.
+ */
+async function addPersons(count: number, jobTitle: 'Member' | 'Outsider' = 'Member'): Promise<void> {
   for (let from = 0; from < count; from += 500) {
     const persons = Array.from({ length: Math.min(500, count - from) }, (_, index) => ({
       name: `Person ${from + index}`,
       name_key: `person ${from + index}`,
-      emails: JSON.stringify([{ value: `Person${from + index}@example.com`, label: 'work' }]),
+      job_title: jobTitle,
+      job_title_key: jobTitle.toLowerCase(),
+      emails: JSON.stringify([{ value: `${jobTitle}${from + index}@example.com`, label: 'work' }]),
       contact_numbers: '[]',
       created_at: start,
       updated_at: start,
@@ -64,9 +69,10 @@ async function addCampaign(): Promise<number> {
     .returning('id')
     .executeTakeFirstOrThrow()
   const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const audience = { audience_type: 'filter', audience_filter: JSON.stringify({ job_title: ['Member'] }) }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, marketing_template_id: template.id, ...stamps })
+    .values({ ...named, ...audience, marketing_template_id: template.id, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id
@@ -118,6 +124,7 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 async function survive(recipients: number, kills: number, most: number): Promise<void> {
   const since = performance.now()
   await addPersons(recipients)
+  await addPersons(20, 'Outsider')
   const id = await addCampaign()
   const killedIn: string[] = []
   for (let life = 0; life < kills; life++) {

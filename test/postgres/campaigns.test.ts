@@ -51,9 +51,22 @@ async function startProcess(name: string, command: 'serve' | 'worker', more = {}
   return serving
 }
 
-/** Straight into the tables, because the test is not about creating records. */
+/**
+ * Straight into the tables, because the test is not about creating records. The audience is a tag,
+ * which one person does not have.
+ */
 async function addCampaign(): Promise<number> {
   const stamps = { created_at: start, updated_at: start }
+  const { id: tag } = await store.db
+    .insertInto('tags')
+    .values({ name: 'Guest', name_key: 'guest', color: '#0E90D9', ...stamps })
+    .returning('id')
+    .executeTakeFirstOrThrow()
+  const outsider = { name: 'Outsider', name_key: 'outsider', contact_numbers: '[]', ...stamps }
+  await store.db
+    .insertInto('persons')
+    .values({ ...outsider, emails: JSON.stringify([{ value: 'outsider@example.com', label: 'work' }]) })
+    .execute()
   for (let from = 0; from < recipients; from += 500) {
     const persons = Array.from({ length: Math.min(500, recipients - from) }, (_, index) => ({
       name: `Person ${from + index}`,
@@ -62,7 +75,11 @@ async function addCampaign(): Promise<number> {
       contact_numbers: '[]',
       ...stamps,
     }))
-    await store.db.insertInto('persons').values(persons).execute()
+    const made = await store.db.insertInto('persons').values(persons).returning('id').execute()
+    await store.db
+      .insertInto('person_tags')
+      .values(made.map(({ id }) => ({ person_id: id, tag_id: tag })))
+      .execute()
   }
   const template = await store.db
     .insertInto('email_templates')
@@ -70,9 +87,10 @@ async function addCampaign(): Promise<number> {
     .returning('id')
     .executeTakeFirstOrThrow()
   const named = { name: 'Spring', name_key: 'spring', subject: 'For {%persons.name%}', status: 1 }
+  const audience = { audience_type: 'tag', audience_tag_id: tag }
   const campaign = await store.db
     .insertInto('marketing_campaigns')
-    .values({ ...named, marketing_template_id: template.id, ...stamps })
+    .values({ ...named, ...audience, marketing_template_id: template.id, ...stamps })
     .returning('id')
     .executeTakeFirstOrThrow()
   return campaign.id

@@ -45,10 +45,10 @@ async function upload(sent: File): Promise<number> {
 }
 
 describe('listAttributes', () => {
-  it('shows the 42 that are built in to everyone who is signed in, whatever the role', async () => {
+  it('shows the 43 that are built in to everyone who is signed in, whatever the role', async () => {
     const clerk = await addUser(server, 'Clerk', { permissions: ['leads'] })
     const { status, body } = await clerk.get('/settings/attributes?is_user_defined=false')
-    expect([status, body.meta.total]).toEqual([200, 42])
+    expect([status, body.meta.total]).toEqual([200, 43])
     expect((await clerk.post('/settings/attributes', { ...industries })).status).toBe(403)
   })
 

@@ -777,6 +777,7 @@ describe('previewCampaign', () => {
       person_id: ada,
       recipients: 2,
       suppressed: 1,
+      not_subscribed: 0,
       already_sent: 0,
       without_address: 1,
       next_run: '2026-03-02',

@@ -22,6 +22,7 @@ export const guides: readonly Guide[] = [
   { name: 'webhooks', title: 'Webhooks', summary: 'Every event with its payload, and signatures.' },
   { name: 'custom-attributes', title: 'Custom attributes', summary: 'Fields of your own on records.' },
   { name: 'imports', title: 'Imports', summary: 'Records from CSV and Excel files.' },
+  { name: 'campaigns', title: 'Campaigns', summary: 'Audiences, consent, tests and unsubscribing.' },
 ]
 
 const generated: Readonly<Record<string, (contract: ServedDocument) => string>> = {

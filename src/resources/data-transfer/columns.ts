@@ -75,6 +75,7 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
     column('organization_name'),
     column('job_title'),
     column('user_id', readWholeNumber),
+    column('subscribed'),
     list('tags', readNames),
   ],
   organizations: [

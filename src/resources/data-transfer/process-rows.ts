@@ -126,9 +126,13 @@ async function importRows(
   const plan = planOf(row)
   const summary = JSON.parse(row.summary) as Summary
   const own: Summary = { created: 0, updated: 0, deleted: 0, skipped: 0 }
+  const persons = new Set<number>()
   const failing = await applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
-    own[(await applyRow(ctx, plan, draft, reading(), known)).did]++
+    const { did, id } = await applyRow(ctx, plan, draft, reading(), known)
+    own[did]++
+    if (plan.type === 'persons' && did !== 'deleted') persons.add(id)
   })
+  await rememberPersons(ctx, row.id, [...persons])
   own.skipped = failing.filter(({ isImported }) => !isImported).length
   const counts = addToCounts(before, failing)
   if (row.validation_strategy === 'stop-on-errors' && counts.errors_count > row.allowed_errors)
@@ -157,6 +161,17 @@ async function importRows(
   }
   await storeState(ctx, row, changes)
   return { ...row, ...changes }
+}
+
+/** Stores which persons the import created or changed: a campaign can go to these persons. */
+async function rememberPersons({ db }: Context, importId: number, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return
+  const rows = ids.map((id) => ({ import_id: importId, person_id: id }))
+  await db
+    .insertInto('import_persons')
+    .values(rows)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
 }
 
 /**

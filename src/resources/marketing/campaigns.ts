@@ -1,5 +1,5 @@
-// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to all persons on the date of
-// its event. run.ts starts the runs of campaigns.
+// The settings of campaigns (DOMAIN 20.1). A campaign sends an e-mail to the persons of its
+// audience on the date of its event. run.ts starts the runs of campaigns.
 import type { Schema } from '../../contract/types.ts'
 import { now } from '../../kernel/context.ts'
 import { flagField, textField, value } from '../../kernel/query/filter.ts'
@@ -7,6 +7,7 @@ import { defineResource } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
 import { fold, oneLine } from '../../kernel/values/format.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
+import { audienceProblem, everyone, presentAudience, toAudienceColumns } from './audience.ts'
 import { marketingEvents } from './events.ts'
 import { scheduleSending } from './sending.ts'
 import { hasQueued, loadStats } from './stats.ts'
@@ -57,6 +58,11 @@ export const campaigns = defineResource({
     // template.
     if (status === true && !template && current && current.marketing_template_id === null)
       errors.invalid('marketing_template_id', 'An active campaign needs a template.')
+    const audience = await toAudienceColumns(writing, body.audience)
+    if (status === true && !errors.any) {
+      const problem = await audienceProblem(writing.ctx, presentAudience({ ...everyone, ...current, ...audience }))
+      if (problem !== null) errors.invalid('audience', problem)
+    }
     return {
       name,
       name_key: name === undefined ? undefined : fold(name),
@@ -65,6 +71,7 @@ export const campaigns = defineResource({
       ...(status === true && current?.status !== 1 && { active_since: now(writing.ctx) }),
       marketing_template_id: template,
       marketing_event_id: event,
+      ...audience,
     }
   },
   // Resumes sending after activation, because e-mails may have been queued before the campaign was
@@ -85,6 +92,7 @@ export const campaigns = defineResource({
       row.marketing_event_id === null
         ? null
         : { id: row.marketing_event_id, name: row.event_name ?? '', date: row.event_date },
+    audience: presentAudience(row),
     stats: { queued: 0, sent: 0, failed: 0, suppressed: 0, uncertain: 0, last_run_at: row.last_run_at },
     created_at: row.created_at,
     updated_at: row.updated_at,

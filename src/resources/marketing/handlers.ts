@@ -1,6 +1,7 @@
 // Handlers of marketing events, campaigns, sends, suppressions and unsubscribing.
 import type { Handlers } from '../../kernel/handler.ts'
 import { massDestroy } from '../../kernel/resource/mass.ts'
+import { getCampaignAudience } from './audience-size.ts'
 import { campaigns } from './campaigns.ts'
 import { marketingEvents } from './events.ts'
 import { previewCampaign } from './preview.ts'
@@ -8,6 +9,7 @@ import { resendCampaignSend } from './resend.ts'
 import { runCampaign } from './run.ts'
 import { listCampaignSends } from './sends.ts'
 import { createSuppression, deleteSuppression, listSuppressions } from './suppressions.ts'
+import { testCampaign } from './test-send.ts'
 import { getUnsubscribePage, unsubscribe } from './unsubscribe.ts'
 
 export const handlers = {
@@ -15,6 +17,8 @@ export const handlers = {
   massDestroyCampaigns: massDestroy(campaigns),
   listCampaignSends,
   previewCampaign,
+  getCampaignAudience,
+  testCampaign,
   runCampaign,
   resendCampaignSend,
   listSuppressions,

@@ -7,6 +7,7 @@ import { dailyAt } from './preview.ts'
 import { queueMails } from './queue.ts'
 import { processDay } from './run.ts'
 import { sendMails } from './sending.ts'
+import { sendTest } from './test-send.ts'
 
 /**
  * Starts the campaigns of the current day. A campaign whose day was missed does not run, because
@@ -20,6 +21,6 @@ export const processCampaigns = defineJob<{ due: string }>({
   },
 })
 
-export const jobs = [processCampaigns, queueMails, sendMails]
+export const jobs = [processCampaigns, queueMails, sendMails, sendTest]
 
 export const schedules: readonly Schedule[] = [{ name: 'campaign:process', at: dailyAt, job: processCampaigns }]

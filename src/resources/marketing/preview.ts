@@ -1,5 +1,5 @@
 // Previews a campaign (DOMAIN 20.2). Returns the e-mail for one person visible to the caller. Also
-// returns the number of addresses that the next run would reach among all persons.
+// returns the number of addresses that the next run would reach.
 import { DateTime } from 'luxon'
 import type { Schema } from '../../contract/types.ts'
 import { lastDue } from '../../jobs/schedules.ts'
@@ -7,40 +7,34 @@ import { type Context, canCall } from '../../kernel/context.ts'
 import { invalid } from '../../kernel/errors.ts'
 import type { Handler } from '../../kernel/handler.ts'
 import { visible } from '../../kernel/query/visibility.ts'
-import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
 import { today } from '../../kernel/values/format.ts'
 import { placeholdersFrom, placeholdersOf } from '../email-templates/placeholder-values.ts'
 import { emailTemplates } from '../email-templates/resource.ts'
 import { persons } from '../persons/resource.ts'
+import { countAudience } from './audience-size.ts'
 import { campaigns } from './campaigns.ts'
-import { fillCampaign } from './content.ts'
-import { occurrenceOf } from './occurrence.ts'
-import { addressesIn, addressesInLedger } from './queue.ts'
-import { suppressedAddresses } from './suppressions.ts'
+import { type FilledCampaign, fillCampaign } from './content.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
 /** The time of day at which campaigns run, HH:MM in the installation's time zone. */
 export const dailyAt = '00:05'
 
-/** The number of persons that one query reads. */
-const atOnce = 200
-
 export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params, query }) => {
   const campaign = await campaigns.get(ctx, params.id)
-  const personId = await personOf(ctx, query.person_id)
-  const templateId = campaign.marketing_template_id
-  const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
-  const facts =
-    personId === null ? await placeholdersFrom(ctx, 'persons', {}) : await placeholdersOf(ctx, 'persons', personId)
-  const draft = { subject: campaign.subject, content: template?.content ?? '' }
-  const filled = fillCampaign(ctx, draft, facts, exampleUrl(ctx))
+  const personId = await examplePerson(ctx, query.person_id, 'query.person_id')
+  const filled = await fillForPerson(ctx, campaign, personId)
   if (typeof filled === 'string') throw invalid({ 'query.person_id': [filled] })
+  const { reachable, suppressed, not_subscribed, already_sent, without_address } = await countAudience(ctx, campaign)
   return {
     data: {
       subject: filled.subject,
       content: filled.content,
       person_id: personId,
-      ...(await reach(ctx, params.id, occurrenceOf(campaign.marketing_event?.date))),
+      recipients: reachable,
+      suppressed,
+      not_subscribed,
+      already_sent,
+      without_address,
       next_run: nextRun(ctx, campaign),
       unknown_placeholders: filled.unknown,
     },
@@ -48,15 +42,30 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
 }
 
 /**
- * Returns the id of the person for the preview: the given id, else the first visible person with an
- * e-mail address. Returns null when there is no such person or the caller may not read persons.
- * Throws 422 for an unknown or invisible id.
+ * Returns the campaign filled in for a person, or without a person. Returns an error message when
+ * it becomes too long. The unsubscribe link has no effect.
  */
-async function personOf(ctx: Context, id: number | undefined): Promise<number | null> {
+export async function fillForPerson(
+  ctx: Context,
+  { subject, marketing_template_id: templateId }: Schema<'Campaign'>,
+  personId: number | null,
+): Promise<FilledCampaign | string> {
+  const template = templateId === null ? null : await emailTemplates.get(ctx, templateId)
+  const facts =
+    personId === null ? await placeholdersFrom(ctx, 'persons', {}) : await placeholdersOf(ctx, 'persons', personId)
+  return fillCampaign(ctx, { subject, content: template?.content ?? '' }, facts, exampleUrl(ctx))
+}
+
+/**
+ * Returns the id of the person to fill in the campaign for: the given id, else the first visible
+ * person with an e-mail address. Returns null when there is no such person or the caller may not
+ * read persons. Throws 422 on `field` for an unknown or invisible id.
+ */
+export async function examplePerson(ctx: Context, id: number | undefined, field: string): Promise<number | null> {
   const mayRead = canCall(ctx, persons.getOperation)
   if (id !== undefined) {
     if (!mayRead || !(await persons.visibleIds(ctx, [id])).has(id))
-      throw invalid({ 'query.person_id': [`No person has id ${id}.`] })
+      throw invalid({ [field]: [`No person has id ${id}.`] })
     return id
   }
   if (!mayRead) return null
@@ -69,39 +78,6 @@ async function personOf(ctx: Context, id: number | undefined): Promise<number | 
     .limit(1)
     .executeTakeFirst()
   return first?.id ?? null
-}
-
-/**
- * Counts how many addresses the next run would reach and how many it would skip, for each reason.
- * Reads all persons in batches, and yields to other requests between batches.
- */
-async function reach(ctx: Context, id: number, occurrence: string) {
-  const counts = { recipients: 0, suppressed: 0, already_sent: 0, without_address: 0 }
-  const counted = new Set<string>()
-  for (let after = 0; ; await yieldToEventLoop()) {
-    const people = await ctx.db
-      .selectFrom('persons')
-      .select(['id', 'emails'])
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(atOnce)
-      .execute()
-    const last = people.at(-1)
-    if (!last) return counts
-    after = last.id
-    counts.without_address += people.filter(({ emails }) => emails === '[]').length
-    const addresses = [...new Set(people.flatMap(({ emails }) => addressesIn(emails)))].filter(
-      (each) => !counted.has(each),
-    )
-    const had = await addressesInLedger(ctx, { campaign_id: id, occurrence }, addresses)
-    const none = await suppressedAddresses(ctx, addresses)
-    for (const address of addresses) {
-      counted.add(address)
-      if (had.has(address)) counts.already_sent++
-      else if (none.has(address)) counts.suppressed++
-      else counts.recipients++
-    }
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
-// Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person gets one row in
-// the ledger, the table campaign_sends. An address with a row is skipped. So an interrupted run can
-// continue, and a repeated run adds only new addresses.
+// Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person of the audience
+// gets one row in the ledger, the table campaign_sends. An address with a row is skipped. So an
+// interrupted run can continue, and a repeated run adds only new addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -8,10 +8,11 @@ import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { isVeto, longTransaction, write } from '../../kernel/write/write.ts'
 import { placeholdersOfPersons } from '../email-templates/placeholder-values.ts'
+import { type Audience, type AudiencePerson, audienceProblem, nextPersons, presentAudience } from './audience.ts'
 import { type CampaignDraft, type FilledCampaign, fillCampaign } from './content.ts'
+import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { scheduleSending } from './sending.ts'
 import { presentSend } from './sends.ts'
-import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 export interface CampaignRun {
@@ -20,15 +21,9 @@ export interface CampaignRun {
   occurrence: string
 }
 
-interface Person {
-  id: number
-  name: string
-  emails: string
-}
-
 interface Recipient {
   address: string
-  person: Person
+  person: AudiencePerson
 }
 
 /** The number of persons per query, of addresses per lookup, and of e-mails per transaction. */
@@ -60,13 +55,12 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
     const ctx: Context = { ...job, origin: 'campaign', time: job.services.clock.now() }
     const draft = await draftOf(ctx, run.campaign_id)
     if (!draft) return true
-    const people = await ctx.db
-      .selectFrom('persons')
-      .select(['id', 'name', 'emails'])
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(atOnce)
-      .execute()
+    const problem = await audienceProblem(ctx, draft.audience)
+    if (problem !== null) {
+      ctx.services.log.warn({ campaign: run.campaign_id }, `A campaign run ended. ${problem}`)
+      return true
+    }
+    const people = await nextPersons(ctx, draft.audience, { after, limit: atOnce })
     const last = people.at(-1)
     if (!last) return true
     const recipients = await notYet(ctx, run, recipientsIn(people))
@@ -80,21 +74,22 @@ export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSig
 }
 
 /**
- * Returns the subject of the campaign and the content of its template. Returns null when the
- * campaign or the template has been deleted.
+ * Returns the subject of the campaign, the content of its template and its audience. Returns null
+ * when the campaign or the template has been deleted.
  */
-async function draftOf({ db }: Context, id: number): Promise<CampaignDraft | null> {
+async function draftOf({ db }: Context, id: number): Promise<(CampaignDraft & { audience: Audience }) | null> {
   const row = await db
     .selectFrom('marketing_campaigns')
     .innerJoin('email_templates', 'email_templates.id', 'marketing_campaigns.marketing_template_id')
     .select(['marketing_campaigns.subject', 'email_templates.content'])
+    .select(['audience_type', 'audience_filter', 'audience_tag_id', 'audience_import_id'])
     .where('marketing_campaigns.id', '=', id)
     .executeTakeFirst()
-  return row ?? null
+  return row ? { subject: row.subject, content: row.content, audience: presentAudience(row) } : null
 }
 
 /** Returns each address once, with the first person who has the address. */
-function recipientsIn(people: readonly Person[]): Recipient[] {
+function recipientsIn(people: readonly AudiencePerson[]): Recipient[] {
   const found = new Map<string, Recipient>()
   for (const person of people)
     for (const address of addressesIn(person.emails)) if (!found.has(address)) found.set(address, { address, person })
@@ -156,12 +151,13 @@ async function queueSome(
     if (!(await campaign.executeTakeFirst())) return
     const wanted = await notYet(ctx, run, mails)
     const addresses = new Set(wanted.map(({ address }) => address))
-    const suppressed = await suppressedAddresses(ctx, [...addresses])
+    const excluded = await findExclusions(ctx, [...addresses])
     const there = await peopleThere(ctx, wanted)
     for (const { address, person, filled } of mails) {
       await yieldIfDue()
       if (!addresses.has(address) || !there.has(person.id)) continue
-      if (suppressed.has(address)) await leaveOut(ctx, run, { address, person }, 'suppressed', null)
+      const exclusion = excluded.get(address)
+      if (exclusion) await leaveOut(ctx, run, { address, person }, 'suppressed', exclusionNotes[exclusion])
       else if (typeof filled === 'string') await leaveOut(ctx, run, { address, person }, 'failed', filled)
       else await queueOne(ctx, run, { address, person }, filled)
     }

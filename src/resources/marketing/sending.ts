@@ -11,9 +11,9 @@ import { transaction } from '../../kernel/write/write.ts'
 import { MailDeferred, MailRefused, type OutboundMessage } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 import { campaignText } from './content.ts'
+import { exclusionNotes, findExclusions } from './exclusions.ts'
 import { undatedOccurrence } from './occurrence.ts'
 import type { Send } from './sends.ts'
-import { suppressedAddresses } from './suppressions.ts'
 import { unsubscribeUrl } from './unsubscribe.ts'
 
 const kind = 'campaigns.send'
@@ -153,7 +153,8 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
       .where('campaign_sends.run_at', '<=', now(ctx))
       .executeTakeFirst()
     if (!row) return null
-    if ((await suppressedAddresses(ctx, [row.address])).size > 0) return skip(ctx, row, { state: 'suppressed' })
+    const exclusion = (await findExclusions(ctx, [row.address])).get(row.address)
+    if (exclusion) return skip(ctx, row, { state: 'suppressed', error: exclusionNotes[exclusion] })
     if (row.person_id === null) return skip(ctx, row, { state: 'failed', error: 'The person was deleted.' })
     if (isTooLate(ctx, row))
       return skip(ctx, row, { state: 'failed', error: 'Too late: the day of the event has passed.' })

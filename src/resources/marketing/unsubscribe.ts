@@ -9,6 +9,9 @@ import { Problem } from '../../kernel/errors.ts'
 import { download } from '../../kernel/files/download.ts'
 import type { Handler, PublicGuards } from '../../kernel/handler.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
+import { isOfListener, transaction } from '../../kernel/write/write.ts'
+import { subscribersWith } from '../persons/consent.ts'
+import { persons } from '../persons/resource.ts'
 import { suppress } from './suppressions.ts'
 
 /**
@@ -113,6 +116,24 @@ export const getUnsubscribePage: Handler<'getUnsubscribePage'> = async (ctx, { p
 
 export const unsubscribe: Handler<'unsubscribe'> = async (ctx, { params }) => {
   const address = addressIn(ctx, params.token)
-  await suppress(ctx, { address, reason: 'unsubscribed' })
+  await transaction(ctx, async (ctx) => {
+    await suppress(ctx, { address, reason: 'unsubscribed' })
+    await withdrawConsent(ctx, address)
+  })
   return page(ctx, address, answer)
+}
+
+/**
+ * Sets `subscribed` of all persons with the address to false. A listener that refuses the change of
+ * a person does not keep the address from being suppressed.
+ */
+async function withdrawConsent(ctx: Context, address: string): Promise<void> {
+  for (const id of await subscribersWith(ctx, address)) {
+    try {
+      await persons.update({ ...ctx, ifMatch: null }, id, { subscribed: false })
+    } catch (cause) {
+      if (!isOfListener(cause)) throw cause
+      ctx.services.log.warn({ person: id, err: cause }, 'A listener refused the withdrawal of a consent, or failed.')
+    }
+  }
 }

@@ -13,7 +13,15 @@ export const personColumns = async (ctx: Context): Promise<CsvColumns<Schema<'Pe
   ...plain('user_id'),
   nameColumn('user'),
   tagNames,
-  ...plain('unsubscribed_at', 'leads_count', 'quotes_count', 'activities_count'),
+  ...plain(
+    'subscribed',
+    'subscribed_source',
+    'subscribed_at',
+    'unsubscribed_at',
+    'leads_count',
+    'quotes_count',
+    'activities_count',
+  ),
   ...(await customColumns(ctx, 'persons')),
   ...bookkeeping,
 ]

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall } from '../../kernel/context.ts'
 import { inUse, ValidationErrors } from '../../kernel/errors.ts'
-import { linked, textField, value } from '../../kernel/query/filter.ts'
+import { flagField, linked, textField, value } from '../../kernel/query/filter.ts'
 import { canSeeOwner, visible } from '../../kernel/query/visibility.ts'
 import { defineResource, type Writing } from '../../kernel/resource/define-resource.ts'
 import { checkReference, expandReferences } from '../../kernel/resource/references.ts'
@@ -15,13 +15,14 @@ import { checkTagIds, readTags, setTags, tagsIn } from '../tags/tag-links.ts'
 import { resolveOwnerId, userRef } from '../users/owner.ts'
 import { pictureUrl } from '../users/picture.ts'
 import { users } from '../users/resource.ts'
+import { consentColumns } from './consent.ts'
 import { checkUniquePoints, cleanContactPoints, contactFilters, repairPerson, saveUniquePoints } from './contacts.ts'
 import { checkEmail, linkEmail } from './emails.ts'
 import { hasPhoneNumberLike, savePhoneNumbers } from './phone-numbers.ts'
 import { searchDocument } from './search-document.ts'
 import { loadUnsubscribedAt } from './unsubscribed.ts'
 
-type Row = { id: number; organization_id: number | null; user_id: number | null }
+type Row = { id: number; organization_id: number | null; user_id: number | null; subscribed: number | null }
 
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
@@ -79,6 +80,7 @@ async function planPerson(body: Body, writing: Writing<Row>) {
     job_title: body.job_title,
     job_title_key: body.job_title === undefined ? undefined : body.job_title === null ? null : fold(body.job_title),
     user_id,
+    ...consentColumns(ctx, body.subscribed, current),
   }
   return { columns, organization: await organizationOf(writing, body) }
 }
@@ -138,6 +140,7 @@ export const persons = defineResource(
       organization_id: value('persons.organization_id'),
       user_id: value('persons.user_id'),
       tag_id: linked('person_tags', 'persons.id', 'person_id', 'tag_id'),
+      subscribed: flagField('persons.subscribed'),
     }),
     searchDocument,
     search: [
@@ -180,6 +183,9 @@ export const persons = defineResource(
         user: owner,
         sales_owner: owner,
         tags: readTags(row.tags),
+        subscribed: row.subscribed === null ? null : row.subscribed === 1,
+        subscribed_source: row.subscribed_source,
+        subscribed_at: row.subscribed_at,
         unsubscribed_at: null,
         leads_count: Number(row.leads_count),
         quotes_count: Number(row.quotes_count),

@@ -110,6 +110,10 @@ function attributeOf(
   return attribute
 }
 
+/** Returns whether the field asks for the consent of the person to receive campaigns. */
+const isConsent = ({ isOwn, entity, code }: Attribute): boolean =>
+  !isOwn && entity === 'persons' && code === 'subscribed'
+
 async function planOne(
   ctx: Context,
   attribute: Attribute,
@@ -129,6 +133,8 @@ async function planOne(
     errors.invalid('is_required', 'Name and e-mail address are always required.')
   if (isHidden && isRequired && stored === null)
     errors.invalid('is_hidden', 'A required field needs a default to be hidden.')
+  if (isConsent(attribute) && stored === 'true')
+    errors.invalid('default_value', 'Only a visitor can agree to campaigns, so the box cannot be ticked by default.')
   return {
     id: row?.id,
     attribute_id: attribute.id,

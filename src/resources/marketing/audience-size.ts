@@ -1,0 +1,62 @@
+// Counts the audience of a campaign before it is sent (DOMAIN 20.2): the persons, the addresses
+// that a run would reach, and the addresses left out, for each reason.
+import type { Schema } from '../../contract/types.ts'
+import type { Context } from '../../kernel/context.ts'
+import type { Handler } from '../../kernel/handler.ts'
+import { yieldToEventLoop } from '../../kernel/runtime/cooperative.ts'
+import { audienceProblem, nextPersons } from './audience.ts'
+import { campaigns } from './campaigns.ts'
+import { findExclusions } from './exclusions.ts'
+import { occurrenceOf } from './occurrence.ts'
+import { addressesIn, addressesInLedger } from './queue.ts'
+
+/** The number of persons that one query reads. */
+const atOnce = 200
+
+export const getCampaignAudience: Handler<'getCampaignAudience'> = async (ctx, { params }) => ({
+  data: await countAudience(ctx, await campaigns.get(ctx, params.id)),
+})
+
+/**
+ * Counts the persons and addresses for the next run of the campaign. Reads the persons in batches,
+ * and yields to other requests between batches. All numbers of an audience with a problem are 0.
+ */
+export async function countAudience(
+  ctx: Context,
+  { id, audience, marketing_event }: Pick<Schema<'Campaign'>, 'id' | 'audience' | 'marketing_event'>,
+): Promise<Schema<'CampaignAudienceSize'>> {
+  const run = { campaign_id: id, occurrence: occurrenceOf(marketing_event?.date) }
+  const size = {
+    matched: 0,
+    without_address: 0,
+    duplicates: 0,
+    already_sent: 0,
+    suppressed: 0,
+    not_subscribed: 0,
+    reachable: 0,
+    problem: await audienceProblem(ctx, audience),
+  }
+  if (size.problem !== null) return size
+  const counted = new Set<string>()
+  for (let after = 0; ; await yieldToEventLoop()) {
+    const people = await nextPersons(ctx, audience, { after, limit: atOnce })
+    const last = people.at(-1)
+    if (!last) return size
+    after = last.id
+    size.matched += people.length
+    const fresh = new Set<string>()
+    for (const { emails } of people) {
+      const addresses = addressesIn(emails)
+      if (addresses.length === 0) size.without_address++
+      for (const address of addresses) {
+        if (counted.has(address)) size.duplicates++
+        else fresh.add(address)
+        counted.add(address)
+      }
+    }
+    const addresses = [...fresh]
+    const had = await addressesInLedger(ctx, run, addresses)
+    const excluded = await findExclusions(ctx, addresses)
+    for (const address of addresses) size[had.has(address) ? 'already_sent' : (excluded.get(address) ?? 'reachable')]++
+  }
+}

@@ -1,0 +1,177 @@
+// The audience of a campaign (DOMAIN 20.1): all persons, or those with a tag, of an import or
+// selected by a filter. A filter has the parameters of the list of persons and is evaluated when
+// the campaign runs. The owner of a person does not matter, because a campaign goes to all persons.
+import { type SqlBool, sql } from 'kysely'
+import type { FieldErrors } from '../../contract/output/problems.ts'
+import type { Schema } from '../../contract/types.ts'
+import { type Context, canCall } from '../../kernel/context.ts'
+import { Problem } from '../../kernel/errors.ts'
+import { executePruned } from '../../kernel/query/join-pruning.ts'
+import type { Rows } from '../../kernel/query/page.ts'
+import { withoutVisibility } from '../../kernel/query/visibility.ts'
+import type { Writing } from '../../kernel/resource/define-resource.ts'
+import { checkReference, checkReferences } from '../../kernel/resource/references.ts'
+import { customAttributes } from '../attributes/attribute-set.ts'
+import { imports } from '../data-transfer/resource.ts'
+import { organizations } from '../organizations/resource.ts'
+import { persons } from '../persons/resource.ts'
+import { tags } from '../tags/resource.ts'
+import { users } from '../users/resource.ts'
+
+export type Audience = Schema<'CampaignAudience'>
+type Filter = Schema<'PersonFilter'>
+
+export interface AudienceColumns {
+  audience_type: string
+  audience_filter: string | null
+  audience_tag_id: number | null
+  audience_import_id: number | null
+}
+
+/** The audience of a campaign that names none. */
+export const everyone: AudienceColumns = {
+  audience_type: 'all',
+  audience_filter: null,
+  audience_tag_id: null,
+  audience_import_id: null,
+}
+
+export interface AudiencePerson {
+  id: number
+  name: string
+  /** Contact points as JSON text. */
+  emails: string
+}
+
+export const presentAudience = (row: AudienceColumns): Audience => ({
+  type: row.audience_type as Audience['type'],
+  filter: row.audience_filter === null ? null : (JSON.parse(row.audience_filter) as Filter),
+  tag_id: row.audience_tag_id,
+  import_id: row.audience_import_id,
+})
+
+/** The key that each type of audience needs. */
+const keys = { all: null, filter: 'filter', tag: 'tag_id', import: 'import_id' } as const
+
+/**
+ * Returns the columns of an audience that was sent. Adds all errors below the field `audience`. An
+ * unchanged audience is not checked, so that a campaign that lost its tag stays editable.
+ */
+export async function toAudienceColumns(
+  writing: Writing<AudienceColumns>,
+  sent: Schema<'CampaignAudienceInput'> | undefined,
+): Promise<AudienceColumns | undefined> {
+  if (sent === undefined || writing.errors.isRefused('audience')) return undefined
+  const { type, filter = null, tag_id = null, import_id = null } = sent
+  const columns = {
+    audience_type: type,
+    audience_filter: filter && JSON.stringify(filter),
+    audience_tag_id: tag_id,
+    audience_import_id: import_id,
+  }
+  if (writing.current && isSameAudience(columns, writing.current)) return columns
+  const count = writing.errors.size
+  const errors = writing.errors.nested('audience')
+  await checkReference({ ctx: writing.ctx, errors }, 'tag_id', tag_id, tags)
+  await checkImport({ ctx: writing.ctx, errors }, import_id)
+  if (filter !== null) await checkFilter({ ctx: writing.ctx, errors: errors.nested('filter') }, filter)
+  if (writing.errors.size > count) return columns
+  const given = { filter, tag_id, import_id }
+  for (const [of, key] of Object.entries(keys)) {
+    if (key === null) continue
+    if (type === of && given[key] === null) errors.invalid(key, 'The field is required.')
+    if (type !== of && given[key] !== null) errors.invalid(key, `Only an audience of the type ${of} has it.`)
+  }
+  return columns
+}
+
+type Checking = Pick<Writing<unknown>, 'ctx' | 'errors'>
+
+const isSameAudience = (one: AudienceColumns, other: AudienceColumns): boolean =>
+  (Object.keys(one) as (keyof AudienceColumns)[]).every((key) => one[key] === other[key])
+
+async function checkImport({ ctx, errors }: Checking, id: number | null): Promise<void> {
+  await checkReference({ ctx, errors }, 'import_id', id, imports)
+  if (id === null) return
+  const row = await ctx.db.selectFrom('imports').select(['type', 'action']).where('id', '=', id).executeTakeFirst()
+  if (row && (row.type !== 'persons' || row.action !== 'append'))
+    errors.invalid('import_id', 'Must be an import that creates or changes persons.')
+}
+
+/** The filters that name records, with the resource of these records. */
+const references = { organization_id: organizations, user_id: users, tag_id: tags } as const
+
+/**
+ * Adds the errors of a filter. Throws 403 for a caller who does not see all persons, because the
+ * size of a filtered audience would tell this caller facts about hidden persons.
+ */
+async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<void> {
+  if (!canCall(ctx, persons.listOperation) || (ctx.user && ctx.user.visibleOwners !== null))
+    throw new Problem('forbidden', 'Only a user who sees all persons can filter the audience of a campaign.')
+  for (const [name, resource] of Object.entries(references))
+    for (const key of [name, `${name}[not]`] as (keyof Filter)[])
+      await checkReferences({ ctx, errors }, key, filter[key] as number[] | undefined, resource)
+  for (const [field, sentences] of Object.entries(await filterErrors(ctx, filter)))
+    for (const sentence of sentences) errors.invalid(field, sentence)
+}
+
+/**
+ * Returns the errors of a filter by its fields. Custom attributes are checked here even where the
+ * server ignores unknown ones in a query: without the condition, the campaign would reach persons
+ * whom the filter excluded.
+ */
+async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> {
+  const known = new Set((await customAttributes(ctx, 'persons')).map(({ code }) => code))
+  const unknown = Object.keys(filter.custom_attributes ?? {}).filter((code) => !known.has(code))
+  if (unknown.length > 0)
+    return Object.fromEntries(unknown.map((code) => [`custom_attributes.${code}`, ['Unknown attribute.']]))
+  try {
+    await persons.query(withoutVisibility(ctx), filter)
+    return {}
+  } catch (cause) {
+    if (!(cause instanceof Problem) || cause.more.errors === undefined) throw cause
+    return Object.fromEntries(
+      Object.entries(cause.more.errors).map(([field, sentences]) => [
+        field.replace(/^query\./, '').replace(/\[(.+)\]$/, '.$1'),
+        sentences,
+      ]),
+    )
+  }
+}
+
+/**
+ * Returns why the audience has no persons, as a sentence: its tag or import was deleted, or its
+ * filter names an attribute that no longer exists. Returns null for a valid audience.
+ */
+export async function audienceProblem(ctx: Context, { type, filter, tag_id, import_id }: Audience) {
+  if (type === 'tag' && tag_id === null) return 'The tag of the audience was deleted.'
+  if (type === 'import' && import_id === null) return 'The import of the audience was deleted.'
+  const errors = filter === null ? {} : await filterErrors(ctx, filter)
+  const [field, sentences] = Object.entries(errors)[0] ?? []
+  return field === undefined ? null : `The filter of the audience no longer works. ${field}: ${sentences?.join(' ')}`
+}
+
+/**
+ * Returns the next persons of an audience in the order of their ids, at most `limit` persons with
+ * ids above `after`. The audience must be valid (`audienceProblem`).
+ */
+export async function nextPersons(
+  ctx: Context,
+  { filter, tag_id, import_id }: Audience,
+  { after, limit }: { after: number; limit: number },
+): Promise<AudiencePerson[]> {
+  const query = { ...filter, ...(tag_id !== null && { tag_id: [tag_id] }) }
+  const all: Rows<unknown> = (await persons.query(withoutVisibility(ctx), query)).clearSelect().clearOrderBy()
+  const within =
+    import_id === null
+      ? all
+      : all.where(
+          sql<SqlBool>`persons.id in (select link.person_id from import_persons as link where link.import_id = ${import_id})`,
+        )
+  const page = within
+    .select(['persons.id', 'persons.name', 'persons.emails'])
+    .where('persons.id', '>', after)
+    .orderBy('persons.id')
+    .limit(limit)
+  return executePruned(ctx, page as Rows<AudiencePerson>)
+}

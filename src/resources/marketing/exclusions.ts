@@ -1,0 +1,25 @@
+// The addresses that campaigns leave out (DOMAIN 20.2): suppressed addresses, and addresses of
+// persons who have refused campaigns. The check runs when an e-mail is queued and again when it is
+// sent, because a person may refuse in between.
+import type { Context } from '../../kernel/context.ts'
+import { refusedAddresses } from '../persons/consent.ts'
+import { suppressedAddresses } from './suppressions.ts'
+
+/** Why an address is left out. */
+export type Exclusion = 'suppressed' | 'not_subscribed'
+
+/** The explanation in the ledger; null where the state `suppressed` says it all. */
+export const exclusionNotes: Readonly<Record<Exclusion, string | null>> = {
+  suppressed: null,
+  not_subscribed: 'A person with this address has refused campaigns: subscribed is false.',
+}
+
+/** Returns those of the folded addresses that are left out, each with the reason. */
+export async function findExclusions(
+  ctx: Context,
+  addresses: readonly string[],
+): Promise<ReadonlyMap<string, Exclusion>> {
+  const refused = [...(await refusedAddresses(ctx, addresses))].map((each) => [each, 'not_subscribed'] as const)
+  const suppressed = [...(await suppressedAddresses(ctx, addresses))].map((each) => [each, 'suppressed'] as const)
+  return new Map<string, Exclusion>([...refused, ...suppressed])
+}
