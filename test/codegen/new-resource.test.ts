@@ -128,14 +128,14 @@ describe('npm run new-resource, and a field by the steps of CONTRIBUTING', () =>
     ])
     addShelf(scratch)
     await node('--import', 'tsx', 'src/cli.ts', 'regenerate')
-    writeFileSync(join(scratch, 'test/resources/location-shelf.test.ts'), shelfTest)
+    writeFileSync(join(scratch, 'test/resources/locations.shelf.test.ts'), shelfTest)
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', '--project', 'inside']
     await Promise.all([
       node('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.json', '--noEmit'),
       node(
         ...vitest,
         'test/resources/delivery-notes.test.ts',
-        'test/resources/location-shelf.test.ts',
+        'test/resources/locations.shelf.test.ts',
         'test/contract/house.test.ts',
       ),
     ])
