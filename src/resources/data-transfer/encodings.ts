@@ -28,8 +28,9 @@ async function decoderOf(encoding: string): Promise<Decoder> {
     const decoder = new TextDecoder('utf-8', { fatal: true })
     const decode = (chunk?: Buffer): string => {
       try {
-        return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+        return checkIsText(chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode(), encoding)
       } catch (cause) {
+        if (cause instanceof UnreadableFile) throw cause
         throw new UnreadableFile('The file is not valid UTF-8. Name its encoding, or save it as "CSV UTF-8".', cause)
       }
     }
@@ -40,11 +41,15 @@ async function decoderOf(encoding: string): Promise<Decoder> {
   const decoder = iconv.getDecoder(encoding)
   const check = (text = ''): string => {
     if (text.includes('\ufffd')) throw new UnreadableFile(`The file is not valid ${encoding}.`)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: a text of this encoding has no NUL
-    if (/\u0000/.test(text)) throw new UnreadableFile(`The file is not text in ${encoding}.`)
-    return text
+    return checkIsText(text, encoding)
   }
   return { write: (bytes) => check(decoder.write(bytes)), end: () => check(decoder.end() ?? '') }
+}
+
+/** Throws `UnreadableFile` for a text with U+0000, which shows that the file is not a text. */
+function checkIsText(text: string, encoding: string): string {
+  if (text.includes('\u0000')) throw new UnreadableFile(`The file is not text in ${encoding}.`)
+  return text
 }
 
 /** Encodes texts. Characters that the encoding lacks become question marks. */
