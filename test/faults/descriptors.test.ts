@@ -36,7 +36,7 @@ async function signIn(url: string): Promise<string> {
 }
 
 describe('connections', () => {
-  it.concurrent.for([64, 128, 1024])(
+  it.concurrent.for([96, 128, 1024])(
     'never take the last of %i descriptors, however many come',
     { timeout: 180_000 },
     async (limit, { expect }) => {

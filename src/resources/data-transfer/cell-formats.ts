@@ -55,20 +55,18 @@ function timeOf(text: string): string | undefined {
   return `${String(inDay).padStart(2, '0')}${minutes}`
 }
 
-/** Characters that group the digits of a number, beside the point and the comma. */
-const spaces = "[ \\u00a0\\u202f'’]"
+/** Sign, digits and decimals. The digits may be grouped by the other separator, or by spaces. */
 const numbers: Readonly<Record<DecimalSeparator, RegExp>> = {
-  '.': numberPattern('\\.', ','),
-  ',': numberPattern(',', '\\.'),
-}
-
-function numberPattern(decimal: string, group: string): RegExp {
-  const grouped = (by: string): string => `\\d{1,3}(?:${by}\\d{3})+`
-  return new RegExp(`^([-+]?)(\\d+|${grouped(group)}|${grouped(spaces)})(?:${decimal}(\\d+))?$`)
+  '.': /^([-+]?)(\d+|\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+)(?:\.(\d+))?$/,
+  ',': /^([-+]?)(\d+|\d{1,3}(?:\.\d{3})+|\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+)(?:,(\d+))?$/,
 }
 
 /** Removes a currency sign before or after the number. */
-export const withoutCurrency = (text: string): string => text.trim().replace(/^([-+]?)\p{Sc}\s*|\s*\p{Sc}$/u, '$1')
+export function withoutCurrency(text: string): string {
+  const trimmed = text.trim()
+  const number = trimmed.replace(/^([-+]?)\p{Sc}\s*/u, '$1')
+  return number === trimmed ? trimmed.replace(/\p{Sc}$/u, '').trimEnd() : number
+}
 
 /** Rewrites a number such as `1.234,50 €` as `1234.50`. */
 export function readFormattedNumber(text: string, { decimal, hasPlainNumbers }: CellFormats): string {

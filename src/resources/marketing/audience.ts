@@ -132,11 +132,17 @@ async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> 
     if (!(cause instanceof Problem) || cause.more.errors === undefined) throw cause
     return Object.fromEntries(
       Object.entries(cause.more.errors).map(([field, sentences]) => [
-        field.replace(/^query\./, '').replace(/\[(.+)\]$/, '.$1'),
+        pathOfParameter(field.replace(/^query\./, '')),
         sentences,
       ]),
     )
   }
+}
+
+/** Turns `custom_attributes[industry]` into `custom_attributes.industry`. */
+function pathOfParameter(name: string): string {
+  const at = name.indexOf('[')
+  return at > 0 && name.endsWith(']') ? `${name.slice(0, at)}.${name.slice(at + 1, -1)}` : name
 }
 
 /**
