@@ -98,7 +98,7 @@ class Round {
   /** Sends one request to both. Returns false after a difference in a write. */
   async #request(index: number, among: readonly string[]): Promise<boolean> {
     const wanted = this.#wantedAt(index, among)
-    const operation = operationAt(wanted.method, (wanted.url.split('?')[0] ?? '').replace(/\/+$/, ''))?.id ?? null
+    const operation = operationAt(wanted.method, (wanted.url.split(/[?#]/)[0] ?? '').replace(/\/+$/, ''))?.id ?? null
     const [one, other] = await this.#onBoth(async ({ world }) => {
       if (operation !== null && fact(operation).public) await forgive(world, randomOf(this.#options.seed, index))
       return deliver(world.server, wanted)
