@@ -11,6 +11,7 @@ import {
   points,
 } from '../../kernel/resource/csv-cells.ts'
 import { customAttributes, type EntityType } from './attribute-set.ts'
+import { hasOptions } from './types.ts'
 
 interface Reply {
   custom_attributes: unknown
@@ -31,9 +32,6 @@ const cells: Record<string, (value: never) => Cell> = {
   file: (value: { id: number }) => value.id,
 }
 
-/** The types whose values are options of the attribute. */
-const chosen: ReadonlySet<string> = new Set(['select', 'multiselect', 'checkbox'])
-
 /**
  * Returns the export columns, in the order of the attributes. A subheading has no column because it
  * has no value.
@@ -53,7 +51,7 @@ export async function customColumns(ctx: Context, entity: EntityType): Promise<C
         return value === null || !show ? (value as Cell) : show(value)
       },
     }
-    if (lookup !== null || !chosen.has(type)) return [column]
+    if (lookup !== null || !hasOptions(type)) return [column]
     const names = new Map(options.map(({ id, name }) => [id, name]))
     const named = listColumn<Reply>(`${code}.name`, (reply) =>
       [(stored(reply) ?? []) as number | number[]].flat().flatMap((id) => names.get(id) ?? []),
