@@ -56,7 +56,7 @@ function references(id: string): Json {
 
 /** Links a new record with the main ones, in both directions. */
 async function link(entity: string, collection: string, id: number): Promise<void> {
-  for (const each of links()) {
+  for (const each of links) {
     const { path } = fact(each)
     if (path.startsWith(`${collection}/{id}/`)) {
       const { url, body } = request(world, each)

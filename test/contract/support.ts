@@ -65,7 +65,7 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
       waiting = later
     }
   }
-  for (const id of links()) {
+  for (const id of links) {
     const attached = await attempt(world, id, { ...request(world, id), body: validBody(id, knownIn(world.main)) })
     if (attached?.status !== fact(id).status) world.missing.push(`${id}: ${attached?.text}`)
     // Attaching copied the file: from now on the copy is read and detached.
@@ -146,22 +146,14 @@ const knownIn =
   (entity) =>
     ids[entity] ?? seeded(entity)
 
-/** Operations that link two records: a POST whose link can be removed by a DELETE below it. */
-export const links = (): string[] =>
-  facts
-    .filter(
-      ([, { method, path }]) =>
-        method === 'post' &&
-        facts.some(
-          ([, other]) =>
-            other.method === 'delete' &&
-            new RegExp(`^${literal(path)}/\\{\\w+\\}$`).test(other.path) &&
-            path.includes('{'),
-        ),
-    )
-    .map(([id]) => id)
+const parentsOfRemovals = new Set(
+  facts.flatMap(([, { method, path }]) => (method === 'delete' ? [/^(.+)\/\{\w+\}$/.exec(path)?.[1]] : [])),
+)
 
-const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+/** Operations that link two records: a POST whose link can be removed by a DELETE below it. */
+export const links: readonly string[] = facts
+  .filter(([, { method, path }]) => method === 'post' && path.includes('{') && parentsOfRemovals.has(path))
+  .map(([id]) => id)
 
 /**
  * A request that the operation answers with success. `required`: only the required values in the
@@ -175,7 +167,7 @@ export function request(
   const { method, path } = fact(id)
   const takesAway = method === 'delete' && /\/\{id\}$/.test(path)
   const inMass = /\/mass-\w+$/.test(path)
-  const isAnew = takesAway || inMass || part === 'required' || links().includes(id)
+  const isAnew = takesAway || inMass || part === 'required' || links.includes(id)
   const ids = knownIn(isAnew ? { ...world.spare, ...world.plain } : { ...world.main, ...world.plain })
   const body = validBody(id, ids, part)
   const collection = path.split('/').at(-2) ?? ''

@@ -117,10 +117,10 @@ const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace
 export function entityOf(property: string): string | undefined {
   // Uploads become attachments; the attachments of a record have other ids.
   if (property === 'attachment_ids') return 'files'
-  for (const entity of [...creators.keys(), 'stages']) {
-    if (property === entity || new RegExp(`(^|_)${singular(entity)}_ids?$`).test(property)) return entity
-  }
-  return undefined
+  const named = `_${property}`
+  return [...creators.keys(), 'stages'].find(
+    (entity) => property === entity || ['id', 'ids'].some((end) => named.endsWith(`_${singular(entity)}_${end}`)),
+  )
 }
 
 /** Whether a property holds the id, or a list of ids, of other records. */
