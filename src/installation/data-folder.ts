@@ -14,7 +14,6 @@ import { writeFileAtomic } from './atomic-file.ts'
 import { assertNotLost, filesFolder, markInstalled, markInstalling, restoringMark, secretFile } from './installation.ts'
 import { generatedContract, packageRoot } from './package-info.ts'
 import { type Published, publish, publishedIn } from './published-contract.ts'
-import { yamlOf } from './yaml.ts'
 
 export { filesFolder, restoringMark, secretFile } from './installation.ts'
 
@@ -154,9 +153,7 @@ export function publishContract(config: Config): boolean {
   const hash = generated['x-contract-hash']
   const known = openPublished(config)()
   if (known?.hash === hash && known?.json.equals(Buffer.from(JSON.stringify(generated)))) return false
-  // The YAML comes from the generated contract, not from openapi.yaml. Both formats must agree, and
-  // openapi.yaml does not declare the response headers.
-  publish(config.dataDir, generated, yamlOf(generated))
+  publish(config.dataDir, generated)
   return true
 }
 

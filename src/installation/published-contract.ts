@@ -2,7 +2,7 @@
 // write it to the data folder, so a change of openapi.yaml does not show before one of these
 // commands runs.
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeFileAtomic } from './atomic-file.ts'
 import { toYamlInWorker } from './yaml.ts'
@@ -18,13 +18,14 @@ export interface Published {
   state: 'ok' | 'outdated'
 }
 
-const names = { json: 'openapi.json', yaml: 'openapi.yaml' }
+const publishedName = 'openapi.json'
 
-/** Writes the contract into the data folder as JSON and YAML. Each file is written atomically. */
-export function publish(dataDir: string, generated: object, yaml: string): void {
+/** Writes the contract into the data folder as JSON. The file is written atomically. */
+export function publish(dataDir: string, generated: object): void {
   mkdirSync(dataDir, { recursive: true })
-  writeFileAtomic(join(dataDir, names.yaml), yaml)
-  writeFileAtomic(join(dataDir, names.json), JSON.stringify(generated))
+  writeFileAtomic(join(dataDir, publishedName), JSON.stringify(generated))
+  // Older versions also published the YAML, which takes a second to write.
+  rmSync(join(dataDir, 'openapi.yaml'), { force: true })
 }
 
 /**
@@ -33,13 +34,11 @@ export function publish(dataDir: string, generated: object, yaml: string): void 
  * state is computed from. Some deployments have no openapi.yaml.
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
-  const contract = rereading(join(dataDir, names.json), (json): Omit<Published, 'state'> | null => {
+  const contract = rereading(join(dataDir, publishedName), (json): Omit<Published, 'state'> | null => {
     // Only the bytes stay in memory, because the parsed document takes ten times as much memory.
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
-    const yaml = readFileSync(join(dataDir, names.yaml))
-    const hash = (document as Record<string, unknown>)['x-contract-hash']
-    return { json: Buffer.from(json), yaml: async () => yaml, etag: etagOf(json), hash }
+    return { ...renderingsOf(json), hash: (document as Record<string, unknown>)['x-contract-hash'] }
   })
   const sourceHash = rereading(source, sha256)
   return () => {
@@ -62,8 +61,7 @@ export interface Additions {
 
 /**
  * Returns a function that returns the published contract with the additions of this installation.
- * The result is cached until the contract or the additions change. A worker thread writes the YAML
- * at the first request for it.
+ * The result is cached until the contract or the additions change.
  */
 export function servedWith(
   published: () => Published | null,
@@ -84,10 +82,13 @@ function extended(base: Published, to: Additions['to']): Published {
   const document = JSON.parse(base.json.toString()) as object
   const extended = to(document)
   if (extended === document) return base
-  const json = JSON.stringify(extended)
+  return { ...base, ...renderingsOf(JSON.stringify(extended)) }
+}
+
+/** The contract as bytes. A worker thread writes the YAML at the first request for it. */
+function renderingsOf(json: string): Pick<Published, 'json' | 'yaml' | 'etag'> {
   let yaml: Promise<Buffer> | undefined
   return {
-    ...base,
     json: Buffer.from(json),
     etag: etagOf(json),
     yaml() {

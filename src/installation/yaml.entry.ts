@@ -1,11 +1,6 @@
-// The thread of yaml.ts: writes one document as YAML and ends.
+// The thread of yaml.ts: receives a document as JSON, writes it as YAML and ends.
 import { parentPort, workerData } from 'node:worker_threads'
-import { stringify, type ToStringOptions } from 'yaml'
+import { stringify } from 'yaml'
 
-export interface YamlTask {
-  json: string
-  options: ToStringOptions & { aliasDuplicateObjects: boolean }
-}
-
-const { json, options } = workerData as YamlTask
-parentPort?.postMessage(stringify(JSON.parse(json), options))
+// Repeated objects are written out instead of as YAML aliases, because aliases are hard to read.
+parentPort?.postMessage(stringify(JSON.parse(workerData as string), { aliasDuplicateObjects: false }))

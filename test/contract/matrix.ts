@@ -56,7 +56,7 @@ const baselines = new WeakMap<World, string>()
 export async function keep(world: World): Promise<void> {
   world.server.events()
   await world.server.keep()
-  baselines.set(world, await stored(world))
+  baselines.set(world, await stored(world.server.store))
 }
 
 /** Rows changed since the connection was opened, rolled-back transactions included. */
@@ -74,7 +74,11 @@ export async function untouched(cells: Cells, name: string, world: World, work: 
   await work()
   const found = world.server.events()
   // Without a changed row, which is the usual case, no comparison is needed.
-  if ((await changes(world)) !== before && baselines.has(world) && (await stored(world)) !== baselines.get(world))
+  if (
+    (await changes(world)) !== before &&
+    baselines.has(world) &&
+    (await stored(world.server.store)) !== baselines.get(world)
+  )
     found.push('wrote to the database')
   if (!isDeepStrictEqual(await keptBytes(world.server), files)) found.push('kept bytes')
   cells.check(`${name} does nothing`, found, [])

@@ -51,14 +51,7 @@ describe('accord backup', () => {
     expect(stdout).toContain('it can be read in full by anyone who has it')
     const path = pathIn(stdout)
     expect(path.startsWith(folderOf())).toBe(true)
-    expect(readdirSync(path).sort()).toEqual([
-      'accord.db',
-      'files',
-      'manifest.json',
-      'openapi.json',
-      'openapi.yaml',
-      'secret',
-    ])
+    expect(readdirSync(path).sort()).toEqual(['accord.db', 'files', 'manifest.json', 'openapi.json', 'secret'])
     expect([...new Set(modesIn(path))].sort()).toEqual(['file 600', 'folder 700'])
     expect(readFileSync(placeOf(join(path, 'files'), sha256), 'utf8')).toBe('Quarterly figures')
     expect(readFileSync(join(path, 'secret'), 'utf8')).toBe(readFileSync(join(place.dataDir, 'secret'), 'utf8'))

@@ -86,7 +86,7 @@ describe('a damaged backup', () => {
       /its secret was changed after the backup/,
     ],
     ['has lost its secret', (at) => rmSync(join(at, 'secret')), /is damaged: secret is missing/],
-    ['has a changed contract', (at) => flip(join(at, 'openapi.yaml'), 9), /openapi\.yaml was changed after the backup/],
+    ['has a changed contract', (at) => flip(join(at, 'openapi.json'), 9), /openapi\.json was changed after the backup/],
     [
       'has a changed manifest',
       (at) =>

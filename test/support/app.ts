@@ -13,7 +13,7 @@ import type { Store } from '../../db/store.ts'
 import { type App, type AppOptions, buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import type { Published } from '../../src/installation/published-contract.ts'
-import { yamlOf } from '../../src/installation/yaml.ts'
+import { toYamlInWorker } from '../../src/installation/yaml.ts'
 import { hashPassword } from '../../src/kernel/auth/passwords.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { createOffload } from '../../src/kernel/runtime/offload.ts'
@@ -41,9 +41,14 @@ export { contract } from './contract.ts'
 export const start = '2026-03-01T09:30:00.000Z'
 export const adminPassword = 'correct horse battery'
 
+let yaml: Promise<Buffer> | undefined
+
 const published: Published = {
   json: Buffer.from(JSON.stringify(contract)),
-  yaml: async () => Buffer.from(yamlOf(contract)),
+  yaml() {
+    yaml ??= toYamlInWorker(JSON.stringify(contract))
+    return yaml
+  },
   etag: '"test"',
   hash: contract['x-contract-hash'],
   state: 'ok',

@@ -21,6 +21,7 @@ export const backupEntries = {
 } as const
 /** The copy of the database: a database of SQLite, or a dump that pg_restore reads. */
 export const databaseEntry = (engine: string): string => (engine === 'postgres' ? 'accord.dump' : 'accord.db')
+/** The published contract. Older versions also published and backed up the YAML. */
 export const contractNames = ['openapi.json', 'openapi.yaml'] as const
 
 export interface FileChecksum {
