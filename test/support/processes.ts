@@ -12,9 +12,13 @@ export interface TwoServers {
   close(): Promise<void>
 }
 
-export async function startTwoServers(options: PostgresOptions = {}): Promise<TwoServers> {
+/** `through` returns the URL that the servers use for the database; by default its own. */
+export async function startTwoServers(
+  options: PostgresOptions = {},
+  through: (url: string) => string = (url) => url,
+): Promise<TwoServers> {
   const store = await openImage(await seededImage())
-  const open = () => openStore(store.url, { postgres: { max: 6, ...options } })
+  const open = () => openStore(through(store.url), { postgres: { max: 6, ...options } })
   const one = await startServer({ open })
   const two = await startServer({ open })
   return {
