@@ -19,15 +19,31 @@ const maxSilenceMs = 1_000
 /** After a failed connection the replica is left alone for this long. */
 const restMs = 5_000
 
+/**
+ * The place of a server in its log. A promoted standby begins a new timeline, and positions of
+ * different timelines cannot be compared.
+ */
+interface Place {
+  position: string
+  timeline: number
+}
+
 /** Counts commits that are not yet on the disk too, because their callers may have an answer. */
-const positionOfPrimary = {
-  // The function fails on a standby.
-  sql: 'select case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end as position',
+const placeOfPrimary = {
+  // These functions fail on a standby.
+  sql: `
+    select position::text, ('x' || left(pg_walfile_name(position), 8))::bit(32)::int as timeline
+    from (select case when not pg_is_in_recovery() then pg_current_wal_insert_lsn() end as position) as current`,
   parameters: [],
 }
-/** A server that was promoted has commits that the primary lacks, so it is never current. */
+/**
+ * A server that was promoted has commits that the primary lacks, so it is never current. After a
+ * failover, a standby is current again from its next restartpoint on, which notes the timeline.
+ */
 const currentQuery = `
-  select coalesce(pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $1::pg_lsn, false) as "isCurrent"`
+  select coalesce(pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $1::pg_lsn
+    and timeline_id = $2, false) as "isCurrent"
+  from pg_control_checkpoint()`
 
 /** Where connections to the replica come from, and where they go afterwards. */
 interface Source {
@@ -91,10 +107,10 @@ export class Replica {
 
   async #take(source: Source): Promise<{ client: PoolClient | null; state: ReplicaState }> {
     if (performance.now() < this.#restsUntil) return { client: null, state: 'unreachable' }
-    const { rows } = await readOnce<{ position: string | null }>(this.#primary, positionOfPrimary)
-    const position = rows[0]?.position ?? null
-    if (position === null) throw new StandbyError()
-    const taking = this.#takeAt(source, position)
+    const { rows } = await readOnce<Place | { position: null }>(this.#primary, placeOfPrimary)
+    const [place] = rows
+    if (place === undefined || place.position === null) throw new StandbyError()
+    const taking = this.#takeAt(source, place)
     const taken = await Promise.race([taking, sleep(maxSilenceMs, null, { ref: false })])
     if (taken !== null) return taken
     // A connection that answers later goes back unused.
@@ -103,11 +119,11 @@ export class Replica {
     return { client: null, state: 'unreachable' }
   }
 
-  async #takeAt(source: Source, position: string): Promise<{ client: PoolClient | null; state: ReplicaState }> {
+  async #takeAt(source: Source, place: Place): Promise<{ client: PoolClient | null; state: ReplicaState }> {
     let client: PoolClient | undefined
     try {
       client = await source.open()
-      if (await hasReplayed(client, position)) return { client, state: 'ok' }
+      if (await hasReplayed(client, place)) return { client, state: 'ok' }
       source.close(client)
       return { client: null, state: 'behind' }
     } catch (error) {
@@ -119,10 +135,10 @@ export class Replica {
   }
 }
 
-async function hasReplayed(client: PoolClient, position: string): Promise<boolean> {
+async function hasReplayed(client: PoolClient, { position, timeline }: Place): Promise<boolean> {
   const until = performance.now() + maxWaitMs
   for (;;) {
-    const { rows } = await client.query<{ isCurrent: 0 | 1 }>(currentQuery, [position])
+    const { rows } = await client.query<{ isCurrent: 0 | 1 }>(currentQuery, [position, timeline])
     if (rows[0]?.isCurrent) return true
     if (performance.now() >= until) return false
     await sleep(pauseMs)

@@ -182,6 +182,22 @@ describe('a read replica', () => {
     await expect.poll(replicaState).toBe('ok')
   })
 
+  it('of another timeline is not used, however far it is', async () => {
+    const promoted = await startStandby(primary, 'promoted')
+    try {
+      await promoted.promote()
+      await serve(primary.url('crm'))
+      for (let round = 0; round < 10; round++) await createSource()
+      await until(hasCaughtUp)
+      await server.close()
+      await serve(promoted.url('crm'), replica())
+      expect(await server.store.onReplica(isStandby)).toBe(false)
+      expect(await replicaState()).toBe('behind')
+    } finally {
+      promoted.stop()
+    }
+  })
+
   it('that cancels a query or does not answer is replaced by the primary', async () => {
     await serve(primary.url('crm'), replica())
     await until(async () => (await replicaState()) === 'ok')
