@@ -6,20 +6,25 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { seededImage, startServer, type TestServer } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
-import { SerializationFailure } from '../support/hostile.ts'
+import { failFirstAttempt, SerializationFailure } from '../support/hostile.ts'
+import { signedInPage } from '../support/page.ts'
 import { until } from '../support/until.ts'
 
 let database: Store
 let server: TestServer
 /** How many of the next commits fail with a serialization failure. */
 let conflicts = 0
+/** Whether the first attempt of every transaction fails. */
+let isFirstRefused = false
 /** The names of all events, also of the attempts that failed. */
 let heard: string[]
 
 beforeEach(async () => {
   conflicts = 0
+  isFirstRefused = false
   database = await openImage(await seededImage())
-  const beforeCommit = () => {
+  const beforeCommit = (attempt: number) => {
+    if (isFirstRefused) failFirstAttempt(attempt)
     if (conflicts > 0) {
       conflicts -= 1
       throw new SerializationFailure()
@@ -64,6 +69,13 @@ describe('a transaction that conflicts with another one', () => {
       .execute()
     expect(logged).toHaveLength(1)
     expect(server.store.retries()).toBe(3)
+  })
+
+  it('sets the cookies of a session once', async () => {
+    isFirstRefused = true
+    const { set } = await signedInPage(server)
+    expect(server.store.retries()).toBeGreaterThan(0)
+    expect(set).toHaveLength(2)
   })
 
   it('that never ends is answered with 503 and Retry-After, and leaves nothing', async () => {

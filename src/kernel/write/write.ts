@@ -74,6 +74,7 @@ export async function transaction<T>(
 ): Promise<T> {
   if (ctx.unit) return work(ctx as Context & { unit: UnitOfWork })
   let unit = newUnitOfWork()
+  const said = { cookies: ctx.cookies.length, warnings: ctx.warnings.length }
   let isAgain = false
   let result: T
   try {
@@ -83,6 +84,8 @@ export async function transaction<T>(
         if (isAgain) {
           unit = newUnitOfWork()
           ctx.batch?.results.clear()
+          ctx.cookies.length = said.cookies
+          ctx.warnings.length = said.warnings
         }
         isAgain = true
         const done = await work({ ...ctx, db, unit })
