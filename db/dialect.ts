@@ -193,7 +193,7 @@ export interface Dialect {
   readonly copies: Copies
 }
 
-/** Reads the facts about a database that a check of its copy needs. */
+/** The engine's part in backups and transfers: sizes, tables, and the copy before a migration. */
 export interface Copies {
   /** Returns the maximum size of a copy in bytes. */
   sizeOf(db: Kysely<unknown>): Promise<number>
@@ -264,8 +264,8 @@ export interface IndexRebuild {
    */
   copyRows(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
   /**
-   * Returns a statement that merges a few segments of the new index. The statement changes at most
-   * one row when nothing is left to merge.
+   * Returns a statement that merges a few segments of the new index. The caller runs the statement
+   * repeatedly. A run that changes at most one row found nothing to merge.
    */
   merge(index: string): string
   /**
@@ -284,9 +284,7 @@ export interface IndexRebuild {
 }
 
 export interface FullTextQuestion {
-  /**
-   * The beginnings of words. A hit has a word for each beginning. Case and diacritics are ignored.
-   */
+  /** Word prefixes. A hit has a word for each prefix. Case and diacritics are ignored. */
   words: readonly string[]
   types: readonly string[]
   /** A subquery of the ids that can be hits. Without this subquery, every id can be a hit. */

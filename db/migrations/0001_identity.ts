@@ -1,5 +1,5 @@
-// Who may sign in and what they may do: roles, users, groups, tokens, and what guards the door. Mail addresses of
-// failed logins and stored answers of idempotent requests belong to the caller, so they are here too.
+// Creates the tables of roles, users, groups and tokens, and those of failed logins and idempotency
+// keys.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// The words an installation describes its records with: attributes and their unique values, tags, sources, types, and
-// pipelines with their stages.
+// Creates the tables of attributes and their unique values, tags, sources, types, and pipelines
+// with their stages.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,4 @@
-// The people and organizations business is done with, and their tags.
+// Creates the tables of persons and organizations and the links to their tags.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

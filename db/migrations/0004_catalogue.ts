@@ -1,4 +1,4 @@
-// What is sold and where it is kept: products with their tags, and warehouses.
+// Creates the tables of products with their tags, and of warehouses.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,4 @@
-// Selling: leads with their products and tags, and the quotes sent for them.
+// Creates the tables of leads with their products and tags, and of quotes.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,4 @@
-// What happens by itself: mail templates and the workflows that use them.
+// Creates the tables of e-mail templates and workflows.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

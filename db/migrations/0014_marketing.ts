@@ -1,4 +1,4 @@
-// Marketing: events with a date, and the campaigns that go out on it.
+// Creates the tables of marketing events and campaigns.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,5 @@
-// Signing in with a cookie, and links to a new password. Keys of idempotent requests belong to a token or to a session.
+// Creates the tables of sessions and of links to set a password. Creates the table of idempotency
+// keys again, because a key belongs to a token or to a session.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// Reads the facts about a database that a check of its copy needs. pg_dump makes the copy
-// (programs.ts).
+// Reads the size of a PostgreSQL database, and its tables with their columns and keys, for backups
+// and transfers. pg_dump writes the backup (programs.ts).
 
 import { type Kysely, sql } from 'kysely'
 import type { Copies } from '../dialect.ts'

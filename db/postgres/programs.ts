@@ -45,7 +45,10 @@ function ended(program: string, child: ChildProcess): Promise<void> {
   })
 }
 
-/** Returns the first error and its details as one line. Later errors follow from the first one. */
+/**
+ * Returns the first error and its detail as one line. Later errors are consequences of the first
+ * error. Returns the last line when no line is an error.
+ */
 function firstOf(complaint: string): string {
   const lines = complaint.trim().split('\n')
   const first = lines.findIndex((line) => /error:|ERROR:|FATAL:/.test(line))

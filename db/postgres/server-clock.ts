@@ -8,7 +8,7 @@ import { readOnce } from './driver.ts'
 export interface ServerClock {
   /** The milliseconds by which the server's clock is ahead of the clock of this process. */
   offsetMs(): number
-  /** Asks the server now, and again from time to time until `close`. Never rejects. */
+  /** Asks the server for its time now, and then at intervals until `close`. Never rejects. */
   synchronize(): Promise<void>
   close(): void
 }

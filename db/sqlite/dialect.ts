@@ -175,7 +175,7 @@ export const sqliteDialect: Dialect = {
 
   monthOf: (column) => sql<string | null>`substr(${sql.ref(column)}, 1, 7)`,
   skippingLocked: (query) => query,
-  // One transaction writes at a time.
+  // SQLite runs one write transaction at a time, so ids are in the order of the commits anyway.
   enterCommitOrder: async () => undefined,
 
   isUniqueViolation: isSqliteUniqueViolation,

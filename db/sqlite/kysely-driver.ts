@@ -58,15 +58,15 @@ export function kyselySqlite<DB>(
   )
 }
 
-/** Returns Kysely for a connection to a snapshot. */
+/** Returns a Kysely instance for a connection to a snapshot. */
 export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults: FaultLog): Kysely<DB> =>
   kyselySqliteConnection(({ sql, parameters }) =>
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
 /**
- * Returns Kysely for a caller with exclusive use of the connection or of an open transaction. Each
- * statement runs at once.
+ * Returns a Kysely instance for a caller with exclusive use of the connection or of an open
+ * transaction. Each statement runs at once.
  */
 export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
   const now = async <R>(query: SqlQuery) => runNow<R>(query)

@@ -131,7 +131,7 @@ function batchWriter({ write, values }: Step): (db: Db, rows: readonly Row[]) =>
   }
 }
 
-/** An error that rolls back a trial. */
+/** Thrown to roll back the transaction of a trial insert that succeeded. */
 class TrialOver extends Error {}
 
 /**

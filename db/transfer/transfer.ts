@@ -19,7 +19,10 @@ export type Tell = (done: number, total: number) => void
 export interface TransferOptions {
   /** Runs each phase, to show its progress. */
   during?: <T>(phase: Phase, work: (tell: Tell) => Promise<T>) => Promise<T>
-  /** Tables or views that triggers of the target fill. They are only compared. */
+  /**
+   * Tables that triggers of the target fill, and views on such tables. They are compared but not
+   * copied.
+   */
   derived?: readonly CheckedTable[]
   /** Changes the schema of the target once it has all rows. Can run more than once. */
   finish?: (db: Db) => Promise<void>

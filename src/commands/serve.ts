@@ -32,7 +32,8 @@ export async function startCommand(config: Config): Promise<Running> {
     printAddresses(running.url, admin)
     return running
   } catch (error) {
-    // The password is shown only once, also when the port is taken.
+    // The password is never shown again, so it is printed even when the server fails to start, for
+    // example because the port is taken.
     if (admin) console.log(`\n  Sign-in        ${admin.email}\n  Password       ${passwordText(admin)}\n`)
     throw error
   }

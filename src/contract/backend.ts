@@ -79,7 +79,7 @@ export interface Pipeline {
   authenticate(call: Call): Promise<void>
   /**
    * Prepares a call of an operation that needs no token. Throws when the operation refuses the call
-   * whatever its body is.
+   * before its body is read.
    */
   authorizePublic(call: Call): Promise<void>
   /**

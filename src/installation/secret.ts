@@ -53,7 +53,8 @@ async function problemOf(
   }
   const { values, unreadable } =
     known === undefined ? await checkEncryptedValues(db, config, present) : { values: 1, unreadable: ['all'] }
-  // A database from before `secret_check` was recorded is checked by its encrypted values.
+  // Older databases have no recorded `secret_check`. For them, the secret is right if it decrypts
+  // an encrypted value.
   if (present !== null) {
     if (values === 0 || unreadable.length < values) return null
     return `decrypts none of the ${values} encrypted values of this database. Restore the secret they were encrypted with. ${newOne}`

@@ -15,8 +15,9 @@ export interface StorageRetry {
    */
   isTransient(error: unknown): boolean
   /**
-   * Repeats `work` until it succeeds or the worker stops. Otherwise a finished job would run twice,
-   * because its outcome is not stored.
+   * Runs `work`, and repeats it after a transient storage fault until the worker stops. Throws any
+   * other error. Without the repetition, the outcome of a finished job would be lost and the job
+   * would run twice.
    */
   untilStored(work: () => Promise<void>): Promise<void>
 }

@@ -165,8 +165,8 @@ export async function pollMailbox(
     if (!facts) return true
     const sizeBytes = facts.size ?? 0
     const isWhole = sizeBytes <= maxMailBytes
-    // A large message may take long, so this step has ten times the limit. The socket timeout
-    // detects a silent server.
+    // A large message may take long, so this step has ten times the usual time limit. The socket
+    // timeout detects a silent server.
     const query = isWhole ? { source: true } : { source: { start: 0, maxLength: headBytes } }
     const fetched = await watched(client.fetchOne(String(uid), query, { uid: true }), 10 * timeoutMs)
     const bytes = fetched ? fetched.source : undefined

@@ -1,5 +1,6 @@
-// Runs several API processes that share one port (node:cluster). Starts them, starts one that has
-// ended again, and stops all of them. It opens no database, so that little can end it.
+// Starts several API processes that share one port (node:cluster), restarts a process that has
+// ended, and stops all processes. The supervisor opens no database, so a database fault cannot end
+// it.
 import cluster, { type Worker as ClusterWorker } from 'node:cluster'
 import { AggregatorRegistry } from 'prom-client'
 import type { Config } from '../config/config.ts'
@@ -7,7 +8,7 @@ import { createLog } from '../http/access-log.ts'
 import { systemClock } from '../kernel/runtime/clock.ts'
 import type { FromSupervisor, ToSupervisor } from './messages.ts'
 
-/** The delay, in milliseconds, before a process starts again: doubled from start to start. */
+/** The delay in milliseconds before a process starts again. Each early end doubles the delay. */
 const backOffMs = { min: 1_000, max: 30_000 }
 /** A process that has served for this time, in milliseconds, starts again with the least delay. */
 const stableMs = 60_000
@@ -26,9 +27,9 @@ interface Place {
 }
 
 /**
- * Runs `count` processes with the arguments of this process. Returns when they have been started;
- * this process ends after the last of them. The first process starts alone: it migrates the
- * database, and an error of the settings is printed once.
+ * Runs `count` processes with the arguments of this process. Returns after the start of the first
+ * process. The other processes start when the first process serves, so that only one process
+ * migrates the database or prints an error in the settings. This process ends after all others.
  */
 export function superviseProcesses(config: Config, count: number): void {
   const supervisor = new Supervisor(config, count)
@@ -150,7 +151,7 @@ function startProcess(number: number): ClusterWorker {
   return cluster.fork()
 }
 
-/** A process that has just ended cannot be told anything; its end is reported apart. */
+/** Sends a message. A process that has ended gets none: `#onExit` handles its end. */
 function tell(worker: ClusterWorker, message: FromSupervisor): void {
   if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => undefined)
 }

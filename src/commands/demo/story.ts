@@ -10,7 +10,7 @@ import { asciiName, dateOf, dayMs, hourMs, pick, storyDays, workingHour } from '
 
 const leadCount = 36
 
-/** The seeded stages of the default pipeline. */
+/** The ids of the seeded stages of the default pipeline. */
 const stage = { followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 
 export interface StorySetting {
@@ -301,7 +301,7 @@ function planCampaign(cast: Cast): void {
   cast.steps.push({ at, run: () => cast.boss.call('runCampaign', undefined as never, campaign) })
 }
 
-/** The fields of the form by the id of their attribute, which is the same in every installation. */
+/** The form fields by attribute id. Built-in attributes have the same ids in every installation. */
 const formFields: readonly [id: number, label: string][] = [
   [10, 'Your name'],
   [11, 'Your e-mail address'],

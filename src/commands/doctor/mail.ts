@@ -7,8 +7,8 @@ import { createMailer } from '../../mail/outbound.ts'
 import type { CheckResult } from './check-result.ts'
 
 /**
- * Checks the server for outgoing mail. A missing server is not a problem, because e-mails then stay
- * queued.
+ * Checks the server for outgoing mail. An unset ACCORD_SMTP_URL is not a problem, because e-mails
+ * then stay queued.
  */
 export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promise<CheckResult> {
   if (smtpUrl === null) return null
@@ -21,7 +21,10 @@ export async function checkOutgoingMail({ smtpUrl, mailDomain }: Config): Promis
   }
 }
 
-/** The highest UID of IMAP. The poll fetches messages above it, and there are none. */
+/**
+ * The second highest UID of IMAP. The poll fetches only messages with a higher UID, so it fetches
+ * none. `lastUid + 1` must be a valid UID, because the poll searches from there.
+ */
 const lastUid = 0xfffffffe
 
 /** Signs in to the mailbox and opens its folders. Fetches no message. */

@@ -23,8 +23,8 @@ import { assertNotMounted, moveAside } from '../restore/exchange.ts'
 import { assertNotOpen } from '../restore/restore.ts'
 
 /**
- * Moves the present data aside and returns the folders that now have them. Returns an empty list
- * when there were no data.
+ * Moves the data of the present installation into new folders and returns these folders. Returns an
+ * empty list when there were no data.
  */
 export async function moveInstallationAside(config: Config): Promise<string[]> {
   if (isInMemory(config.databaseUrl) || !existsSync(config.dataDir)) return []

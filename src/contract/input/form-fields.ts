@@ -16,9 +16,9 @@ export function readNested(text: string): { value: Record<string, unknown>; foun
 }
 
 /**
- * Nests the fields of a form by their names. `keepsGaps` tells whether numeric keys with gaps stay
- * keys of an object, because they may be ids; otherwise the gaps are closed. Throws like
- * `readNested`.
+ * Nests the fields of a form by their names. Consecutive numeric keys from 0 become a list. Numeric
+ * keys with gaps may be ids, so `keepsGaps` keeps them as keys of an object. Without `keepsGaps`,
+ * they become a list, too. Throws like `readNested`.
  */
 export function nestFields(
   fields: readonly (readonly [name: string, value: string])[],

@@ -55,7 +55,7 @@ export function hasBoundaries(date: string, zone: string): boolean {
 
 export const isDateOnly = (text: string): boolean => dateOnly.test(text)
 
-/** Returns whether a number has at most 4 decimals and at most 15 digits before the point. */
+/** Returns whether a number has at most 15 digits before the decimal point and 4 after it. */
 export function isDecimal4(value: number): boolean {
   return Number.isFinite(value) && /^-?\d{1,15}(?:\.\d{1,4})?$/.test(String(value))
 }

@@ -34,7 +34,10 @@ export function textFault(text: string): string | undefined {
   return undefined
 }
 
-/** Adds an error to `found` for each invalid text of a body. Stops after `maxFields` errors. */
+/**
+ * Adds an error to `found` for each invalid text of a body. Stops when `found` has more than
+ * `maxFields` errors, because the reply lists no more.
+ */
 export function findTexts(value: unknown, found: Finding[], path: readonly string[] = []): void {
   if (found.length > maxFields) return
   if (typeof value === 'string') {

@@ -70,7 +70,7 @@ async function removeUploads(exchange: Exchange): Promise<void> {
     await run(exchange, 'deleteFile', { params: { id: String(id) }, headers: withoutTerms }).catch(() => undefined)
 }
 
-/** The headers that are for the request of the row alone. */
+/** Removes the headers that apply only to the canonical request of the row. */
 const withoutTerms = {
   'idempotency-key': undefined,
   'accord-dry-run': undefined,
@@ -136,7 +136,10 @@ function methodOf({ method, raw }: FastifyRequest, sent: JsonFields): string {
   return asked.toUpperCase() || method
 }
 
-/** Sends the unreadable body as it is: a caller without a right learns that first. */
+/**
+ * Sends the unreadable body unchanged to the canonical operation, so that a caller without
+ * permission gets 401 or 403. An error about the body becomes `fault`.
+ */
 async function refused(exchange: Exchange, row: RewriteRow, fault: Problem): Promise<Answered> {
   const { request } = exchange
   try {
@@ -166,7 +169,10 @@ async function firstAnswer(exchange: Exchange, row: RewriteRow, canonical: Canon
   }
 }
 
-/** Returns whether only filters are refused. A value that is not valid matches no record. */
+/**
+ * Returns whether the problem has errors in query parameters only. The reply to such a list is
+ * empty, because in version 1 an invalid filter value matches no record.
+ */
 const isAboutQuery = ({ code, more }: Problem): boolean => {
   const fields = Object.keys(more.errors ?? {})
   return code === 'validation_failed' && fields.length > 0 && fields.every((field) => field.startsWith('query.'))

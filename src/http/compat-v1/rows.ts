@@ -38,7 +38,7 @@ export interface RewriteRow {
   readonly rename?: Readonly<Record<string, string>>
   /** The canonical names of fields with uploads, which become the ids of files. */
   readonly files?: Readonly<Record<string, string>>
-  /** Arranges the fields of the request, where names alone do not say it. */
+  /** Converts the fields of the request where `rename` is not enough. Runs before `rename`. */
   readonly arrange?: (sent: JsonFields) => JsonFields
   readonly next?: (sent: JsonFields, reply: JsonFields) => FollowUp | undefined
   /** Arranges the converted reply. `first` is the reply of the first request, as it is stored. */

@@ -54,7 +54,7 @@ export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: V
   return scalarOf(alone(value), types, branches)
 }
 
-/** Returns the entry of a list of one: version 1 accepts `[6]` for the id 6. */
+/** Returns the entry of a one-entry list, because version 1 accepts `[6]` for the id 6. */
 const alone = (value: unknown): unknown => (Array.isArray(value) && value.length === 1 ? value[0] : value)
 
 /** Null where the contract allows it. A field of another type than text counts as not sent. */
@@ -143,7 +143,7 @@ const idsOf = (value: unknown): unknown =>
     .filter((each) => !isEmpty(each))
     .map(numberOf)
 
-/** Returns a value in the form that attributes of a type have. */
+/** Converts a version 1 value to the form that the API accepts for an attribute of the type. */
 export function valueOfType(value: unknown, type: string): unknown {
   if (isEmpty(value)) return null
   if (type === 'boolean') return yesNo.get(value) ?? value
@@ -165,7 +165,7 @@ const inMicroseconds = (value: unknown): unknown =>
 /** Returns an amount of money with four decimals, as text. */
 const amountText = (value: unknown): unknown => (typeof value === 'number' ? value.toFixed(4) : value)
 
-/** Returns a value of a reply as version 1 writes it. `key` is the name of its field. */
+/** Converts a value of a reply to its version 1 form. `key` is the name of the value's field. */
 export function toVersion1(value: unknown, schema: ContractSchema, vocabulary: Vocabulary, key = ''): unknown {
   if (typeof value === 'boolean') return Number(value)
   if (value === null || value === undefined) return value

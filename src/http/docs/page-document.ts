@@ -81,8 +81,9 @@ export function outlineOf(contract: ServedDocument): OutlineTag[] {
 
 /**
  * Returns the operations of one tag as a document of OpenAPI 3.0 with the schemas that they use.
- * Errors are folded into `default` and the list `x-errors`; `x-related` names operations on the
- * same record; `x-field` of a parameter is the field that it filters.
+ * The response `default` and the list `x-errors` replace all error responses. `x-related` lists
+ * other operations on the same record or its collection. `x-field` is the name under which the page
+ * groups the parameters of one field.
  */
 export function tagDocument(contract: ServedDocument, tag: OutlineTag): object {
   const paths: Record<string, Record<string, object>> = {}

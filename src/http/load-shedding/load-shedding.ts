@@ -75,7 +75,8 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
     else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
-    // The body of a form has not arrived yet, so a form does not queue.
+    // A form does not queue. Its handler reads the body, so a slow client would hold the place for
+    // long.
     if (isMonitoring(request) || isForm(request)) return done()
     const begin = (): void => {
       if (request.raw.socket.destroyed) request.releasePlace?.()

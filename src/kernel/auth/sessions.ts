@@ -31,8 +31,8 @@ export type Caller = Pick<Context, 'token' | 'session'> & { user: CurrentUser }
 
 /**
  * Returns the caller, identified by the bearer token if the request has one, else by the session.
- * Throws 401. `isUse` tells whether the call counts as use of the session and so keeps an idle
- * session alive.
+ * Throws 401 when there is no valid token or session, or when the user is inactive. `isUse` tells
+ * whether the call counts as use of the session and so keeps an idle session alive.
  */
 export async function identify(services: Services, calling: Calling, isUse = true): Promise<Caller> {
   const authorization = one(calling.headers.authorization)

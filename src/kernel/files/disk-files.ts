@@ -84,8 +84,8 @@ function createTrash(folder: string, pathOf: (sha256: string) => string): Trash 
     async moveToTrash(sha256, at) {
       await makeFolders(trash)
       const path = pathOf(sha256)
-      // Sets the date before the move. If the process dies in between, the stored file only looks
-      // newer, so it is not deleted too early.
+      // Sets the modification time before the move. If the process dies in between, the stored file
+      // only looks newer, so it is not deleted too early.
       await lutimes(path, at, at)
       await rename(path, join(trash, sha256))
     },

@@ -39,8 +39,8 @@ export const maxExportsAtOnce = 4
 const running = new WeakMap<Services, Set<object>>()
 
 /**
- * Returns the handler of an export. `columns` is called once per table, because some columns are
- * known only at run time.
+ * Returns the handler of an export. Each CSV or XLSX export calls `columns` once, because some
+ * columns, such as custom attributes, are known only at run time.
  */
 export const exportOf =
   <Reply>(resource: Exported<Reply>, columns: ColumnsOf<Reply>) =>

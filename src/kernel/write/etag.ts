@@ -52,8 +52,8 @@ export const matches = (header: string, etag: string): boolean =>
   header.trim() === '*' || tagsOf(header.replaceAll(/(^|,)\s*W\//g, '$1')).includes(etag)
 
 /**
- * Returns whether a record contains progress metrics (`stats`), which change without raising the
- * version.
+ * Returns whether a record has progress metrics (`stats`) other than 0 and null. Such metrics
+ * change without raising the version.
  */
 function isMoving(reply: unknown): boolean {
   const { data } = reply as { data?: { stats?: unknown } | null }

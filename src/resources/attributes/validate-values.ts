@@ -66,7 +66,8 @@ export async function planValues(
     if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
       errors.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
-    // A default value was validated when the attribute was saved, so only sent values are checked.
+    // A default value was validated when the attribute was saved, so the records that it names are
+    // not checked again.
     if (isSent) await checkNamedRecords({ ctx, errors }, attribute, path, after, before)
     if (attribute.isUnique && after !== null)
       await checkUniqueKeys({ ctx, errors }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])

@@ -163,7 +163,7 @@ async function importRows(
   return { ...row, ...changes }
 }
 
-/** Stores which persons the import created or changed: a campaign can go to these persons. */
+/** Stores which persons the import created or changed. A campaign can be sent to these persons. */
 async function rememberPersons({ db }: Context, importId: number, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return
   const rows = ids.map((id) => ({ import_id: importId, person_id: id }))

@@ -1,5 +1,5 @@
-// Suggests the field of each column of a file, from the header and the values of the column. Each
-// field is suggested once.
+// Suggests the field of each column of a file, from the header and the values of the column. A
+// field is suggested for at most one column.
 import { nearest } from '../../contract/input/did-you-mean.ts'
 import type { Schema } from '../../contract/types.ts'
 import { fold } from '../../kernel/values/format.ts'

@@ -107,8 +107,8 @@ function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<Re
         const read = reading()
         const { keys, made } = read
         const owner = findEarlierRecord(memory, keys)
-        // The record was rolled back with its batch, so the update cannot run. `reading` has
-        // already validated the row against the schema.
+        // The record of an earlier batch was rolled back, so an update of the record cannot run.
+        // `reading` has already validated the row against the schema.
         if (owner !== undefined && plan.action === 'append') return addKeys(memory, made, owner)
         const done = await applyRow(ctx, plan, draft, read, known)
         return addResult(ctx, memory, plan, draft, done, made)

@@ -60,7 +60,8 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
   const chosen = isTooMuch ? known : [...known, ...others]
   for (let from = 0; from < chosen.length; from += atOnce)
     moved += await trashUnused(ctx, chosen.slice(from, from + atOnce))
-  // If the database is the wrong one, the trash may still be needed.
+  // Too many unused files mean that probably the wrong database is open. The right database may
+  // still need files in the trash.
   const deleted = isTooMuch ? 0 : await bytes.emptyTrash(new Date(ctx.time.getTime() - daysMs(trashDays)))
   return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
 }

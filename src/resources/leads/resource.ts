@@ -49,7 +49,7 @@ export const leads = defineResource(
       db
         .selectFrom('leads')
         // The joins are left joins so that SQLite reads the table leads first in every query plan.
-        // The first four joined rows always exist.
+        // Every lead has a row in the first four joined tables.
         .leftJoin('lead_sources', 'lead_sources.id', 'leads.lead_source_id')
         .leftJoin('lead_types', 'lead_types.id', 'leads.lead_type_id')
         .leftJoin('lead_pipelines', 'lead_pipelines.id', 'leads.lead_pipeline_id')

@@ -22,8 +22,8 @@ interface UpdateValue {
 
 export function readUpdateValue(ctx: Context, target: Target, attribute: Attribute, sent: unknown): UpdateValue {
   const { code } = attribute
-  // Validates the value of a custom attribute in advance. The update of the record validates it
-  // again.
+  // `body` contains the value as it was sent, because the update of the record parses custom
+  // attributes itself.
   if (attribute.isOwn)
     return { body: { custom_attributes: { [code]: sent } }, ...parseValue(ctx, attribute, 'value', sent) }
   const { timezone: zone, strict } = ctx.services.config
