@@ -1,4 +1,4 @@
-// What people do and when: activities, who takes part, and the records they are about.
+// Creates the tables of activities, their participants, and their links to records.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

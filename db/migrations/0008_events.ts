@@ -1,5 +1,6 @@
-// The event log: one row per write, append-only, numbered in commit order. It has no foreign keys because it outlives
-// what it tells about; `owner_id` is the record's owner, so that visibility still works after the record is gone.
+// Creates the event log: one row for each write, in the order of the commits. The log has no
+// foreign keys, because it outlives the records. `owner_id` is the owner of the record, so
+// visibility works after the record is deleted.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'

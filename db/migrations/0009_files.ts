@@ -1,5 +1,5 @@
-// Uploaded files. The bytes lie under the data folder by their hash; a row says whose upload it is and, once attached, the
-// one record it belongs to.
+// Creates the table of uploaded files. A row names the uploader and, once attached, the one
+// record that the file belongs to. The bytes are stored in the data folder by their hash.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

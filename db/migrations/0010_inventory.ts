@@ -1,4 +1,4 @@
-// Where products are kept: locations of warehouses, and how many of a product lie at each.
+// Creates the tables of the locations of warehouses and of the stock of each product there.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,7 +17,8 @@ import {
 } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  // Sums over the inventories of a product, kept with it so that lists can filter and sort by them.
+  // The sums of the inventories of a product, stored with the product so that lists can filter and
+  // sort by them.
   for (const name of ['in_stock', 'allocated', 'on_hand']) {
     await addColumn(db, dialect, 'products', name, integer(0))
     await createIndex(db, dialect, 'products', { columns: [name, 'id'] })

@@ -1,4 +1,4 @@
-// What belongs to a quote: its items, the leads it is for, its tags and activities.
+// Creates the tables of the items of quotes, and their links to leads, tags and activities.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// E-mails as records: drafts, mails to be sent, sent and received, with the folders they lie in, their attachments and the
-// chain of references that makes them threads.
+// Creates the tables of e-mails, with their folders, attachments and the references that make
+// threads.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -45,14 +45,17 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       error: nullable(text()),
       attempts: integer(0),
       sent_at: nullable(timestamp()),
-      /** The folders it was in before it went to the trash. */
+      /** The folders before the e-mail was moved to the trash. */
       kept_folders: json('[]'),
       is_read: flag(false),
       is_automatic: flag(false),
       message_id: text(),
       message_id_key: key(),
       parent_id: references('emails', 'set null'),
-      /** The root of its thread; its own id for a root. Null only while the row is being written. */
+      /**
+       * The first e-mail of the thread, which may be this one. Null only while the row is
+       * inserted.
+       */
       thread_id: nullable(integer()),
       person_id: references('persons', 'set null'),
       lead_id: references('leads', 'set null'),

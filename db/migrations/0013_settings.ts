@@ -1,4 +1,4 @@
-// Settings beyond the vocabulary: webhooks, web forms, the configuration and imports.
+// Creates the tables of webhooks, web forms, the configuration and imports.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -40,7 +40,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       events: json('[]'),
       changed: json('[]'),
       is_active: flag(true),
-      /** Sealed; the one before it stays valid until `previous_secret_until`. */
+      /** Encrypted. The previous secret is valid until `previous_secret_until`. */
       secret_sealed: text(),
       previous_secret_sealed: nullable(text()),
       previous_secret_until: nullable(timestamp()),
@@ -98,7 +98,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     db,
     dialect,
     'core_config',
-    /** Only what differs from its default; a secret's value is sealed. */
+    /** Only values that differ from their defaults. Secrets are encrypted. */
     { id: id(), code: text(), value: json(), ...timestamps() },
     { unique: [['code']] },
   )

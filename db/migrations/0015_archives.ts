@@ -1,4 +1,5 @@
-// What restore puts back: the rows a deletion took away, exactly as they were, beside the event that tells of it.
+// Creates the table of archived rows: the rows that a deletion removed, so that a restore can
+// insert them again. Each belongs to the event of the deletion.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -14,11 +15,14 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       event_id: references('events', 'cascade'),
       entity_type: text(),
       entity_id: integer(),
-      /** `[{table, row}]` in the order they go back. */
+      /** `[{table, row}]` in the order in which a restore inserts them. */
       rows: json(),
-      /** `[{table, column, to, ids}]`: rows of others that named one of these and name nothing now. */
+      /** `[{table, column, to, ids}]`: rows of other records whose references were set to null. */
       pointers: json('[]'),
-      /** `[{entity, id, event}]`: records that were deleted because this one was, with archives of their own. */
+      /**
+       * `[{entity, id, event}]`: records that were deleted with this one. They have their own
+       * archives.
+       */
       companions: json('[]'),
       created_at: timestamp(),
     },

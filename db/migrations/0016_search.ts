@@ -1,5 +1,6 @@
-// What full-text search looks into: one row for every record that can be found, in step with it from transaction to
-// transaction. db/search/search-index.ts says what stands in it and fills it when the last migration has run. 0027 makes the index of words.
+// Creates the table that full-text search reads: one row for each record that can be found.
+// db/search/search-index.ts says what a row contains and fills the table after the last
+// migration. Migration 0027 creates the word index.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

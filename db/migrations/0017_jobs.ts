@@ -1,5 +1,5 @@
-// What is done in the background: the jobs themselves, who holds a lock, when each schedule ran last, how far each reader of
-// the event log is, and how often an address has called what is open to everybody.
+// Creates the tables of background work: jobs, locks, the last run of each schedule, the
+// position of each reader of the event log, and the counts of calls to public operations.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -28,15 +28,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       kind: text(),
       payload: json('{}'),
       state: oneOf(['waiting', 'blocked', 'running', 'buried'], 'waiting'),
-      /** There is one unfinished job with this key at most. */
+      /** At most one unfinished job has this key. */
       dedupe_key: nullable(text()),
       /** Jobs of one sequence run one after another, in the order of their ids. */
       sequence: nullable(text()),
       attempts: integer(0),
-      /** How often its worker ended while it ran, one time after another. */
+      /** How often in a row a worker ended while it ran the job. */
       crashes: integer(0),
       run_at: timestamp(),
-      /** Who runs it, and until when nobody else may. */
+      /** The worker that runs the job, and the end of its lease. */
       locked_by: nullable(text()),
       locked_until: nullable(timestamp()),
       last_error: nullable(text()),
@@ -65,7 +65,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     db,
     dialect,
     'schedules',
-    /** The last time it was due and was seen to, whether or not the server ran at that moment. */
+    /** The last due time that was handled, whether or not the server ran at that time. */
     { id: id(), name: text(), last_due_at: timestamp() },
     { unique: [['name']] },
   )
@@ -76,7 +76,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { id: id(), name: text(), last_event_id: integer(0) },
     { unique: [['name']] },
   )
-  // They begin behind what happened before there were any.
+  // Readers begin after the events that existed before them.
   const last = sql`select coalesce(max(id), 0) from events`
   for (const name of ['webhooks', 'workflows'])
     await sql`insert into event_readers (name, last_event_id) values (${name}, (${last}))`.execute(db)
@@ -88,7 +88,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { unique: [['scope', 'address', 'window_start']], indexes: [['window_start']] },
   )
   await addColumn(db, dialect, 'events', 'workflow_run_id', nullable(integer()))
-  // The first event of the transaction that it was written in; null for that one itself.
+  // The first event of the same transaction; null for the first event itself.
   await addColumn(db, dialect, 'events', 'first_event_id', nullable(integer()))
   await createIndex(db, dialect, 'events', { columns: ['created_at'] })
 }

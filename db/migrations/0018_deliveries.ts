@@ -1,5 +1,5 @@
-// What happens after a write: runs of workflows, deliveries of webhooks, mails of campaigns with who wants none, batches of
-// imports, and how far each mailbox has been read.
+// Creates the tables of workflow runs, webhook deliveries, campaign e-mails, unsubscribed
+// addresses, batches of imports, and the position in each mailbox.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -30,7 +30,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       event: text(),
       entity_type: text(),
       entity_id: integer(),
-      /** The run whose action caused the event, and how long the chain is. */
+      /** The run whose action caused the event, and the length of the chain of runs. */
       parent_run_id: references('workflow_runs', 'set null'),
       depth: integer(1),
       state: oneOf(['pending', 'skipped', 'matched', 'succeeded', 'failed'], 'pending'),
@@ -52,9 +52,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ],
     },
   )
-  // The newest event when it was made or switched on: what happened up to then is no business of its.
+  // The newest event when the webhook was created or activated. Earlier events are not sent.
   for (const table of ['webhooks', 'workflows']) await addColumn(db, dialect, table, 'events_after', integer(0))
-  // While it fails: when it did last.
+  // The time of the last failure while deliveries fail.
   await addColumn(db, dialect, 'webhooks', 'last_failed_at', nullable(timestamp()))
   await createTable(
     db,
@@ -63,7 +63,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     {
       id: id(),
       webhook_id: references('webhooks', 'cascade'),
-      /** What it was made for: `event:<id>`, or `run:<id>:<action>` of a workflow. */
+      /** What caused the delivery: `event:<id>`, or `run:<id>:<action>` of a workflow. */
       dedupe_key: text(),
       /** Sent as `webhook-id`. */
       message_id: text(),
@@ -73,7 +73,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_id: nullable(integer()),
       state: oneOf(['pending', 'succeeded', 'failed'], 'pending'),
       attempts: json('[]'),
-      /** Attempts since it was queued or sent again: how far up the ladder it is. */
+      /** The attempts since the delivery was queued or sent again. They decide the next delay. */
       tries: integer(0),
       next_attempt_at: nullable(timestamp()),
       finished_at: nullable(timestamp()),
@@ -95,11 +95,14 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       address: key(),
       person_id: references('persons', 'set null'),
       message_id: text(),
-      /** As it goes out; gone once it is sent. */
+      /** The e-mail as it is sent; removed afterwards. */
       subject: nullable(text()),
       content: nullable(text()),
       state: oneOf(['queued', 'sent', 'failed', 'suppressed'], 'queued'),
-      /** Set while it is handed over: what a crash leaves set may have been accepted. */
+      /**
+       * Set while the e-mail is handed to the server. If a crash leaves it set, the server may
+       * have accepted the e-mail.
+       */
       started_at: nullable(timestamp()),
       attempts: integer(0),
       run_at: nullable(timestamp()),
@@ -166,7 +169,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       id: id(),
       account: text(),
       path: text(),
-      /** Uids mean something together with this only. */
+      /** UIDs are valid only together with this value. */
       uid_validity: text(),
       last_uid: integer(0),
       ...timestamps(),

@@ -27,7 +27,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       secret_hash: text(),
       is_remembered: flag(false),
       last_used_at: timestamp(),
-      /** At the latest: idle ones end earlier. */
+      /** The latest end of the session. An idle session ends earlier. */
       expires_at: timestamp(),
       ...timestamps(),
     },
@@ -49,7 +49,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await ownKeysBySession(db, dialect)
 }
 
-/** A column that may become empty is another table for some engines, so the rows of the last day are carried over. */
+/**
+ * Some engines cannot make a column nullable, so the table is created again with the rows of the
+ * last day.
+ */
 async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { rows } = await sql<Record<string, unknown>>`select * from idempotency_keys`.execute(db)
   await db.schema.dropTable('idempotency_keys').execute()
@@ -64,7 +67,9 @@ async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<
       key: text(),
       request_hash: text(),
       state: oneOf(['in_flight', 'committed', 'completed'], 'in_flight'),
-      /** The process that works on it, by which others can tell that it is gone. */
+      /**
+       * The process that handles the request, so that other processes can tell when it has ended.
+       */
       held_by: nullable(text()),
       status: nullable(integer()),
       headers: nullable(text()),

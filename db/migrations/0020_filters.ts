@@ -1,4 +1,5 @@
-// Indexes for filters that had none, and for links asked from their other side: which records have a tag or a product.
+// Creates indexes for filters that had none, and for links read from the side of the tag or
+// product.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -16,7 +17,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   for (const column of ['is_read', 'source', 'user_type'])
     await createIndex(db, dialect, 'emails', { columns: [column, 'id'] })
   for (const [table, value, owner] of links) {
-    // The longer one does what the shorter did, and need not look at the row.
+    // The longer index replaces the shorter one, and a query then needs no row.
     await createIndex(db, dialect, table, { columns: [value, owner] })
     await db.schema.dropIndex(`${table}_${value}_index`).execute()
   }

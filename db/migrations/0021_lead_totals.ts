@@ -1,5 +1,5 @@
-// How many leads each owner has at each stage, and what they are worth, kept with the leads: boards and counts need not add up a
-// million rows.
+// Creates totals of leads by owner and stage: their number and value. Triggers maintain them, so
+// boards and counts need not read all leads.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -16,12 +16,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'lead_totals',
     {
       id: id(),
-      /** 0 for leads of nobody. No foreign keys: a row is gone with the last lead it counts. */
+      /** 0 for leads without an owner. No foreign keys: a row is deleted with its last lead. */
       owner_id: integer(),
       stage_id: integer(),
       status: integer(),
       count: integer(),
-      /** The sum of their values, whole units and ten-thousandths apart, so that no sum can overflow. */
+      /**
+       * The sum of the values. Whole units and ten-thousandths are apart, so that no sum can
+       * overflow.
+       */
       units: integer(),
       parts: integer(),
     },
@@ -30,7 +33,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db)
 }
 
-// Written out, so that later changes of the program change no database that was made before.
+// Written out, so that later changes of the program do not change this migration.
 const add = `insert into lead_totals (owner_id, stage_id, status, count, units, parts) values (coalesce(new.user_id, 0), coalesce(new.lead_pipeline_stage_id, 0), coalesce(new.status, 0), 1, new.lead_value / 10000, new.lead_value % 10000)
     on conflict (owner_id, stage_id, status) do update set count = count + 1, units = units + excluded.units, parts = parts + excluded.parts;`
 const isOfOld =

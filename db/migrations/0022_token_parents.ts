@@ -1,5 +1,6 @@
-// The token that a token was made with. Tokens made before have no parent: nothing stored says which token made them.
-// Abilities are stored as they were: `settings:*` no longer covers users, roles, groups and tokens, which `users:*` does.
+// Adds the parent of a token: the token that created it. Older tokens have none, because nothing
+// stored tells it. Stored abilities are unchanged: `settings:*` no longer covers users, roles,
+// groups and tokens, which `users:*` does.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

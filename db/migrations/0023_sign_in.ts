@@ -1,5 +1,5 @@
-// Signing in: failures are counted by account over all addresses, networks that an account has signed in from are remembered, and a
-// session says from where it was begun.
+// Counts failed sign-ins by account over all addresses, stores the networks that an account has
+// signed in from, and stores the address that a session began from.
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { addColumn, createTable, id, key, nullable, references, text, timestamp } from '../schema/columns.ts'
@@ -13,7 +13,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'login_attempts',
     {
       id: id(),
-      /** A fingerprint of what was typed as the e-mail address, whether there is such an account or not. */
+      /** A hash of the e-mail address as entered, whether or not such an account exists. */
       account: key(),
       network: key(),
       created_at: timestamp(),

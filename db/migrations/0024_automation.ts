@@ -1,5 +1,6 @@
-// What automation may send and do. Values of headers and query parameters of webhooks are encrypted; what was stored of them in clear,
-// also in events and in the answers of receivers, goes. Workflows know the user who changed them last, whose rights they have.
+// Encrypts the values of headers and query parameters of webhooks, and removes their plain texts
+// from events and stored responses. Stores the user who last changed a workflow, because the
+// workflow has the rights of this user.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -7,7 +8,7 @@ import type { MigrationTools } from '../migrate.ts'
 import { addColumn, integer, nullable, references } from '../schema/columns.ts'
 
 const mask = '••••••'
-/** Around the number of a placeholder; no stored text holds it. */
+/** Encloses the number of a placeholder. No stored text contains it. */
 const mark = '\u0000'
 
 interface Pair {
@@ -28,7 +29,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect, means: Migration
   await maskEvents(db)
   await addColumn(db, dialect, 'workflows', 'changed_by_id', references('users', 'set null'))
   await nameChangers(db, dialect)
-  /** With whose rights a workflow called; null for subscriptions. No foreign key: a user who is gone must not look like none. */
+  /**
+   * The user whose rights the workflow had; null for subscriptions. No foreign key, because a
+   * deleted user must differ from no user.
+   */
   await addColumn(db, dialect, 'webhook_deliveries', 'acting_user_id', nullable(integer()))
 }
 
@@ -46,7 +50,7 @@ async function sealValues(db: Kysely<unknown>, { seal }: MigrationTools): Promis
   }
 }
 
-/** Receivers may have repeated what they were sent. */
+/** Responses of receivers may repeat the values. */
 async function maskAnswers(db: Kysely<unknown>, webhookId: number, pairs: readonly Pair[]): Promise<void> {
   const hidden = pairs
     .flatMap(({ value }) => [value, encodeURIComponent(value), ...value.split(/\s+/)])
@@ -95,8 +99,8 @@ function maskSnapshot(text: string | null): string | null {
 }
 
 /**
- * The user of the last change in the event log, nobody when that user is gone. Where the log does not say who it was, it is the first
- * administrator: until now workflows had every right.
+ * The user of the last change in the event log; null when that user was deleted. Without a user in
+ * the log it is the first administrator, because workflows had every right before.
  */
 async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const yes = sql.raw(dialect.flagLiteral(true))
@@ -110,7 +114,7 @@ async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }
 
-/** An address and the parameters of its query. A placeholder may hold any of the signs that divide a URL. */
+/** A URL and its query parameters. A placeholder may contain any of the separators of a URL. */
 function withoutQuery(endPoint: string): { address: string; query: Pair[] } {
   const parts = endPoint.split(/(\{%[^%]*%\})/)
   const kept = parts.filter((_part, index) => index % 2 === 1)

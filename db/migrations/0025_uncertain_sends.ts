@@ -1,5 +1,5 @@
-// The ledger of campaigns knows a mail of which nobody can say whether it was sent: `uncertain`. A mail on its way belongs to a claim,
-// and a user may send an uncertain one again.
+// Adds the state `uncertain` for a campaign e-mail that may have been sent. An e-mail that is
+// being sent belongs to a claim. A user may send an uncertain e-mail again.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -64,15 +64,15 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       address: key(),
       person_id: references('persons', 'set null'),
       message_id: text(),
-      /** As it goes out; gone once it has ended. */
+      /** The e-mail as it is sent; removed when the outcome is known. */
       subject: nullable(text()),
       content: nullable(text()),
       state: oneOf(['queued', 'sent', 'failed', 'suppressed', 'uncertain'], 'queued'),
       started_at: nullable(timestamp()),
-      /** The try that has it, or had it last: only that one may say what became of it. */
+      /** The current or last claim. Only this claim may store the outcome. */
       claim: nullable(text()),
       attempts: integer(0),
-      /** Null while it is handed over. */
+      /** Null while the e-mail is handed to the server. */
       run_at: nullable(timestamp()),
       error: nullable(text()),
       sent_at: nullable(timestamp()),

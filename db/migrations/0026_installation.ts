@@ -1,4 +1,5 @@
-// What an installation knows of itself: by which secret its values are encrypted. And what its uploads take, cheap to count.
+// Creates the table of facts about the installation, such as the check of its secret, and an
+// index that adds up the size of its uploads.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -7,7 +8,7 @@ import { createTable, id, text, timestamps } from '../schema/columns.ts'
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(db, dialect, 'installation', {
     id: id(),
-    /** A keyed hash: it tells whether a secret is the one, to nobody who does not have it. */
+    /** An HMAC made with the secret. It recognizes the secret and reveals nothing about it. */
     secret_check: text(),
     ...timestamps(),
   })

@@ -1,5 +1,5 @@
-// The indexes of words, which earlier versions made in other ways: some without the index of pieces, some with other settings. Every database
-// has the same from here on. What the records say is put into them when the last migration has run (db/search/search-index.ts).
+// Creates the word indexes again, because earlier versions created them with other settings or
+// without the trigram index. db/search/search-index.ts fills them after the last migration.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -13,7 +13,7 @@ const words = 'entity_type, title, body'
 const text = (row: string): string => `fold(${row}title || char(10) || ${row}body)`
 const indexes = ['search_index_words', 'search_index_pieces']
 
-// Written out, so that later changes of the program change no database that was made before.
+// Written out, so that later changes of the program do not change this migration.
 const addWords = `insert into search_index_words (rowid, ${words}) values (new.id, new.entity_type, new.title, new.body);`
 const removeWords = `insert into search_index_words (search_index_words, rowid, ${words}) values ('delete', old.id, old.entity_type, old.title, old.body);`
 const addPieces = `insert into search_index_pieces (rowid, text) values (new.id, ${text('new.')});`
@@ -41,7 +41,10 @@ const statements = [
   `insert into search_index_pieces (rowid, text) select id, ${text('')} from search_index`,
 ]
 
-/** On PostgreSQL a generated column holds the words. The functions are made before the migrations. */
+/**
+ * On PostgreSQL a generated column contains the words. Its functions are created before the
+ * migrations.
+ */
 const postgresStatements = [
   `alter table search_index add column document tsvector
     generated always as (accord_document(title, body)) stored`,

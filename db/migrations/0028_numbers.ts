@@ -1,5 +1,5 @@
-// Telephone numbers are no longer unique, and are compared by their digits alone. Whose a number is stays quick to find. A person may be
-// without an address.
+// Telephone numbers are no longer unique and are compared by their digits. An index finds the
+// person of a number. A person may have no address.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -13,7 +13,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     dialect,
     'person_numbers',
     {
-      /** The digits of the number, nothing else. */
+      /** Only the digits of the number. */
       number: text(),
       person_id: references('persons', 'cascade'),
     },
@@ -46,8 +46,8 @@ async function fill(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Numbers of own attributes that must be unique were kept with a leading +. Where two records have the same digits, the one without it
- * keeps the value; the other keeps its number and cannot be given it anew.
+ * Unique telephone attributes were stored with a leading +. If two records have the same digits, the
+ * record without the + keeps the unique value. The other keeps its number until it is changed.
  */
 async function dropSigns(db: Kysely<unknown>): Promise<void> {
   const signed = sql`value like '+%' and attribute_id in (select id from attributes where type = 'phone')`

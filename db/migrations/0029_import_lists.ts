@@ -1,4 +1,5 @@
-// An import adds to the addresses and numbers of a person it finds, unless it is to replace them.
+// An import adds addresses and numbers to those of an existing person. An option replaces them
+// instead.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,4 @@
-// Workflows know three more events, and by themselves pass over records that come back after their deletion.
+// Adds three events that start workflows. By default, workflows ignore restored records.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,7 +17,10 @@ const triggers = [
 
 const index = ['event', 'sort_order', 'id']
 
-/** SQLite cannot change a check, and runs refer to the table: so another column takes the place of this one. */
+/**
+ * SQLite cannot change a check constraint, and runs refer to the table, so a new column replaces
+ * the column.
+ */
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await addColumn(db, dialect, 'workflows', 'run_on_restore', flag(false))
   await addColumn(db, dialect, 'workflows', 'event_next', oneOf(triggers, 'lead.create.after'))

@@ -1,4 +1,4 @@
-// Webhooks know the user who changed them last, whose sight limits what they are sent.
+// Stores the user who last changed a webhook. The webhook is sent only what this user may see.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -10,8 +10,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 }
 
 /**
- * The user of the last change in the event log, nobody when that user is gone. Where the log does not say who it was, it is the first
- * administrator: until now webhooks were sent everything.
+ * The user of the last change in the event log; null when that user was deleted. Without a user in
+ * the log it is the first administrator, because webhooks were sent everything before.
  */
 async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const yes = sql.raw(dialect.flagLiteral(true))

@@ -1,5 +1,5 @@
-// Imports read files of other forms: their encoding, dates, numbers and headers. A row may be
-// imported without its invalid cells.
+// Imports have settings for encoding, dates, numbers and headers. A row may be imported without
+// its invalid cells.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// Campaigns have an audience, persons state whether they agree to receive campaigns, and an import
-// knows the persons that it created or changed.
+// Campaigns have an audience, persons have a consent to campaigns, and an import stores the
+// persons that it created or changed.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
