@@ -42,7 +42,7 @@ const ofTheMachine = new Set(['date'])
 /** They follow from the body; an exception for a body is one for them. */
 const ofTheBody = new Set(['etag', 'content-length'])
 
-/** Whether the body that the headers describe may differ. A reply to HEAD does not show its body. */
+/** Whether the body that the headers describe may differ. HEAD does not show that body. */
 const mayDiffer = (operation: string | null, { method }: Wanted): boolean =>
   method === 'HEAD' && operation !== null && (operation === 'getMetrics' || operation in exceptions)
 
