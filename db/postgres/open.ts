@@ -142,7 +142,9 @@ class PostgresStore implements Store {
   /** Sums up the appended differences of totals. Another process may do the same at any time. */
   maintain = async (): Promise<void> => {
     try {
-      await this.transaction((db) => sql`select accord_fold_totals(${maxDifferences})`.execute(db))
+      // A transaction invalidates what processes have cached, so one begins only if it has to.
+      const { rows } = await sql`select 1 from lead_total_changes offset ${maxDifferences} limit 1`.execute(this.db)
+      if (rows.length > 0) await this.transaction((db) => sql`select accord_fold_totals(${maxDifferences})`.execute(db))
     } catch (error) {
       if (postgresStorageFault(error) === null) throw error
     }
