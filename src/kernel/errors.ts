@@ -52,12 +52,7 @@ export class ValidationErrors {
    * prepends `prefix` to the field name.
    */
   nested(prefix: string): ValidationErrors {
-    const inner = new ValidationErrors()
-    inner.invalid = (field, sentence) => this.invalid(`${prefix}.${field}`, sentence)
-    inner.taken = (field, entity, id, sentence) => this.taken(`${prefix}.${field}`, entity, id, sentence)
-    inner.isRefused = (field) => this.isRefused(`${prefix}.${field}`)
-    inner.throwIfAny = () => undefined
-    return inner
+    return new NestedErrors(this, prefix)
   }
 
   /** Whether there is any error, found by the rules or by the schema. */
@@ -80,4 +75,42 @@ export class ValidationErrors {
     if (this.#conflicts.length > 0)
       throw new Problem('unique_violation', undefined, { errors: this.#taken, conflicts: this.#conflicts })
   }
+}
+
+class NestedErrors extends ValidationErrors {
+  readonly #outer: ValidationErrors
+  readonly #prefix: string
+
+  constructor(outer: ValidationErrors, prefix: string) {
+    super()
+    this.#outer = outer
+    this.#prefix = prefix
+  }
+
+  override isRefused(field: string): boolean {
+    return this.#outer.isRefused(`${this.#prefix}.${field}`)
+  }
+
+  override invalid(field: string, sentence: string): void {
+    this.#outer.invalid(`${this.#prefix}.${field}`, sentence)
+  }
+
+  override taken(field: string, entity: string, id: number | null, sentence: string): void {
+    this.#outer.taken(`${this.#prefix}.${field}`, entity, id, sentence)
+  }
+
+  override get any(): boolean {
+    return this.#outer.any
+  }
+
+  override get size(): number {
+    return this.#outer.size
+  }
+
+  override get all(): FieldErrors {
+    return this.#outer.all
+  }
+
+  /** The outer object throws the errors of all nested records at once. */
+  override throwIfAny(): void {}
 }
