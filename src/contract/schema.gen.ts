@@ -14512,7 +14512,7 @@ export interface components {
          */
         ImportEncoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1250" | "windows-1251" | "windows-1252" | "windows-1253" | "windows-1254" | "windows-1255" | "windows-1256" | "iso-8859-2" | "iso-8859-5" | "koi8-r" | "shift_jis" | "euc-jp" | "euc-kr" | "big5" | "gb18030";
         /**
-         * @description Order of day, month and year in dates, whose parts are separated by `.`, `/`, `-` or a space.
+         * @description Order of day, month and year in dates, whose parts are separated by `.`, `/`, `-` or a space. A year of two digits is read as 1969 to 1999 from 69 on, and as 2000 to 2068 below.
          * @example dmy
          * @enum {string}
          */
