@@ -5,9 +5,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Collection } from '../../src/http/docs/postman.ts'
+import type { PostmanCollection } from '../../src/http/docs/postman.ts'
 
-type CollectionItem = Collection['item'][number]['item'][number]
+type CollectionItem = PostmanCollection['item'][number]['item'][number]
 
 export interface CollectionAttempt {
   /** Where the packages are installed and files are written. */
@@ -21,10 +21,10 @@ interface NewmanReport {
   run: { executions: { item: { id: string }; response?: { code: number } }[] }
 }
 
-const itemsOf = ({ item }: Collection): CollectionItem[] => item.flatMap(({ item: inside }) => inside)
+const itemsOf = ({ item }: PostmanCollection): CollectionItem[] => item.flatMap(({ item: inside }) => inside)
 
-async function load({ url }: CollectionAttempt): Promise<Collection> {
-  return (await (await fetch(`${url}/api/admin/postman.json`)).json()) as Collection
+async function load({ url }: CollectionAttempt): Promise<PostmanCollection> {
+  return (await (await fetch(`${url}/api/admin/postman.json`)).json()) as PostmanCollection
 }
 
 /**
@@ -74,7 +74,7 @@ interface BrunoItem {
 export async function tryBruno(attempt: CollectionAttempt): Promise<string> {
   const collection = await load(attempt)
   const { postmanToBruno } = createRequire(join(attempt.folder, 'package.json'))('@usebruno/converters') as {
-    postmanToBruno: (collection: Collection) => Promise<{ collection: { items: BrunoItem[] } }>
+    postmanToBruno: (collection: PostmanCollection) => Promise<{ collection: { items: BrunoItem[] } }>
   }
   // Throws when the result does not follow Bruno's schema.
   const { collection: imported } = await postmanToBruno(collection)

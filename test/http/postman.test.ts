@@ -4,14 +4,14 @@
 import { randomUUID } from 'node:crypto'
 import { Ajv } from 'ajv'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Collection, postmanCollectionOf } from '../../src/http/docs/postman.ts'
+import { type PostmanCollection, postmanCollectionOf } from '../../src/http/docs/postman.ts'
 import type { ServedDocument } from '../../src/http/docs/served-document.ts'
 import { startWorld, request as validRequest, type World } from '../contract/support.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { encode, file } from '../support/form.ts'
 import { fact, facts } from '../support/schema.ts'
 
-type Item = Collection['item'][number]['item'][number]
+type Item = PostmanCollection['item'][number]['item'][number]
 
 const text = { type: 'string' }
 const list = (items: object) => ({ type: 'array', items })
@@ -101,7 +101,7 @@ const collectionSchema = shape({
 })
 
 let world: World
-let collection: Collection
+let collection: PostmanCollection
 let items: Item[]
 beforeAll(async () => {
   world = await startWorld()
@@ -302,7 +302,7 @@ describe('a request of the collection', { timeout: 120_000 }, () => {
     const attribute = { code: 'shirt', name: 'Shirt', type: 'text', entity_type: 'leads', is_required: true }
     expect((await world.server.admin.post('/settings/attributes', attribute)).status).toBe(201)
     const { body } = await world.server.app.http.inject({ url: '/api/admin/postman.json' })
-    const fresh = (JSON.parse(body) as Collection).item.flatMap(({ item }) => item)
+    const fresh = (JSON.parse(body) as PostmanCollection).item.flatMap(({ item }) => item)
     const create = fresh.find(({ id }) => id === 'createLead') as Item
     expect(JSON.parse(create.request.body?.raw ?? '').custom_attributes).toHaveProperty('shirt')
     expect((await sendToRecord(create)).status).toBe(201)

@@ -49,7 +49,7 @@ interface CollectionItem {
   response: []
 }
 
-export interface Collection {
+export interface PostmanCollection {
   info: { name: string; description: string; version: string; schema: string }
   auth: object
   variable: { key: string; value: string }[]
@@ -72,7 +72,7 @@ const storeToken = [
 ]
 
 /** Returns the collection. `baseUrl` is the address of this server. */
-export function postmanCollectionOf(document: ServedDocument, { baseUrl }: { baseUrl: string }): Collection {
+export function postmanCollectionOf(document: ServedDocument, { baseUrl }: { baseUrl: string }): PostmanCollection {
   const { info, tags } = document
   const operations = operationsOf(document)
   const signIn = operations.find(({ operation }) => isSignIn(operation))

@@ -33,7 +33,7 @@ const firstYearOf1900 = 69
 const wholeYear = (year: string): string =>
   year.length === 2 ? `${Number(year) >= firstYearOf1900 ? '19' : '20'}${year}` : year
 
-/** Rewrites a date, with or without a time, as `2026-03-01 14:30`. A year has two or four digits. */
+/** Rewrites a date, with or without a time, as `2026-03-01 14:30`. */
 export function readFormattedDate(text: string, format: DateFormat | null): string {
   const [, first = '', second = '', third = '', rest] = threeNumbers.exec(text.trim()) ?? []
   if (format === null || first === '' || isIso(text)) return text
