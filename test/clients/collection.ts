@@ -90,6 +90,7 @@ export async function tryBruno(attempt: CollectionAttempt): Promise<string> {
   })
   if (missing.length > 0) throw new Error(`Not imported: ${missing.map(({ id }) => id).join(', ')}`)
   const stores = requests.find(({ name }) => name === 'Sign in')?.request?.script?.res ?? ''
-  if (!stores.includes("bru.setCollectionVar('token', reply.data.token)")) throw new Error(`The sign-in runs: ${stores}`)
+  if (!stores.includes("bru.setCollectionVar('token', reply.data.token)"))
+    throw new Error(`The sign-in runs: ${stores}`)
   return `${requests.length} requests imported`
 }
