@@ -4728,6 +4728,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/postman.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a collection for API clients
+         * @description Every operation with its example, as a Postman Collection v2.1, which Postman, Bruno, Insomnia and Hoppscotch import. The bodies have the custom attributes of this installation.
+         */
+        get: operations["getPostmanCollection"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/llms.txt": {
         parameters: {
             query?: never;
@@ -14492,7 +14512,7 @@ export interface components {
          */
         ImportEncoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1250" | "windows-1251" | "windows-1252" | "windows-1253" | "windows-1254" | "windows-1255" | "windows-1256" | "iso-8859-2" | "iso-8859-5" | "koi8-r" | "shift_jis" | "euc-jp" | "euc-kr" | "big5" | "gb18030";
         /**
-         * @description Order of day, month and year in dates, whose parts are separated by `.`, `/`, `-` or a space.
+         * @description Order of day, month and year in dates, whose parts are separated by `.`, `/`, `-` or a space. A year of two digits is read as 1969 to 1999 from 69 on, and as 2000 to 2068 below.
          * @example dmy
          * @enum {string}
          */
@@ -35069,6 +35089,42 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPostmanCollection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Return 304 without a body if the resource still has this ETag. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The collection. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
             304: components["responses"]["NotModified"];

@@ -1,6 +1,6 @@
 // `npm run test:clients`: eight client generators read the served contract, and the generated
-// clients compile with --strict. `-- kubb orval` runs these two only. The first run installs the
-// generators in node_modules/.cache, without their install scripts.
+// clients compile with --strict. Newman and Bruno read the collection. `-- kubb orval` runs these
+// two only. The first run installs all in node_modules/.cache, without their install scripts.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { install } from '../../src/commands/install/install.ts'
 import { openData } from '../../src/installation/data-folder.ts'
 import { startServer } from '../../src/server.ts'
-import { testConfig } from '../support/app.ts'
+import { adminPassword, testConfig } from '../support/app.ts'
+import { tryBruno, tryNewman } from './collection.ts'
 
 interface Generator {
   name: string
@@ -73,8 +74,8 @@ function prepare(): void {
   mkdirSync(join(folder, 'made'))
 }
 
-/** The contract as a new installation serves it. */
-async function served(): Promise<string> {
+/** Hands the address of a new installation on, and removes the installation afterwards. */
+async function withServer<T>(use: (url: string) => Promise<T>): Promise<T> {
   const dataDir = mkdtempSync(join(tmpdir(), 'accord-clients-'))
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
   const config = testConfig({ host: '127.0.0.1', port: 0, dataDir, databaseUrl })
@@ -82,7 +83,7 @@ async function served(): Promise<string> {
   await install(config, store, { folder: dataDir })
   const server = await startServer(config, store)
   try {
-    return await (await fetch(`${server.url}/api/admin/openapi.json`)).text()
+    return await use(server.url)
   } finally {
     await server.close()
     rmSync(dataDir, { recursive: true, force: true })
@@ -114,10 +115,25 @@ function compile(makes: string): void {
 }
 
 prepare()
-writeFileSync(join(folder, 'openapi.json'), await served())
+writeFileSync(
+  join(folder, 'openapi.json'),
+  await withServer(async (url) => (await fetch(`${url}/api/admin/openapi.json`)).text()),
+)
 let failed = 0
 const wanted = process.argv.slice(2)
-const tried = generators.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+const isWanted = ({ name }: { name: string }): boolean => wanted.length === 0 || wanted.includes(name)
+const tried = generators.filter(isWanted)
+const readers = [
+  { name: 'newman', read: tryNewman },
+  { name: '@usebruno/converters', read: tryBruno },
+].filter(isWanted)
+
+function report(name: string, error: unknown): void {
+  failed++
+  const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+  console.log(`${name}: FAILED ${(error as Error).message}\n${(stdout + stderr).split('\n').slice(0, 20).join('\n')}`)
+}
+
 for (const { name, command, makes, isPrinted } of tried) {
   const began = Date.now()
   try {
@@ -129,10 +145,15 @@ for (const { name, command, makes, isPrinted } of tried) {
     compile(makes)
     console.log(`${name}: compiles (${((Date.now() - began) / 1000).toFixed(0)} s)`)
   } catch (error) {
-    failed++
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    console.log(`${name}: FAILED ${(error as Error).message}\n${(stdout + stderr).split('\n').slice(0, 20).join('\n')}`)
+    report(name, error)
   }
 }
-console.log(`${tried.length - failed} passed, ${failed} failed`)
+for (const { name, read } of readers)
+  try {
+    const said = await withServer((url) => read({ folder, url, password: adminPassword }))
+    console.log(`${name}: ${said}`)
+  } catch (error) {
+    report(name, error)
+  }
+console.log(`${tried.length + readers.length - failed} passed, ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -150,6 +150,27 @@ describe('getImportAnalysis', () => {
     ])
   })
 
+  it('shows how it reads years of two digits, and does not guess the order of their dates', async () => {
+    const dates = async (...values: string[]) => {
+      const rows = values.map((value) => `A,${value}\n`).join('')
+      const { settings, warnings } = await analyze('organizations', `name,since\n${rows}`)
+      return [settings.date_format, warnings]
+    }
+    const rule =
+      'The dates in since have years of two digits: 69 to 99 are read as 1969 to 1999, and 00 to 68 as 2000 to 2068.'
+    const open = 'The dates in since do not tell the order of day, month and year; set date_format.'
+    expect(await dates('01.02.24')).toEqual(['dmy', [`${rule} 01.02.24 is read as 2024-02-01.`]])
+    expect(await dates('1.2.69', '31.12.68')).toEqual(['dmy', [`${rule} 1.2.69 is read as 1969-02-01.`]])
+    expect(await dates('3/20/99', '3/4/99')).toEqual(['mdy', [`${rule} 3/20/99 is read as 1999-03-20.`]])
+    expect(await dates('20/3/99 14:30')).toEqual(['dmy', [`${rule} 20/3/99 14:30 is read as 1999-03-20 14:30.`]])
+    expect(await dates('99/12/31')).toEqual(['ymd', [`${rule} 99/12/31 is read as 1999-12-31.`]])
+    expect(await dates('95-12-31')).toEqual(['ymd', [`${rule} 95-12-31 is read as 1995-12-31.`]])
+    // Each may be the 1st of February 2024, the 2nd of January 2024 or the 24th of February 2001.
+    for (const text of ['01/02/24', '01-02-24', '24-02-01']) expect(await dates(text)).toEqual([null, [open, rule]])
+    // Dates with whole years tell the order of the others.
+    expect(await dates('01/02/24', '31/01/2024')).toEqual(['dmy', [`${rule} 01/02/24 is read as 2024-02-01.`]])
+  })
+
   it('finds the decimal separator, and does not guess it', async () => {
     const numbers = async (...values: string[]) => {
       const rows = values.map((value) => `p;${value}\n`).join('')
@@ -383,7 +404,7 @@ describe('settings of a file', () => {
   })
 
   it('refuse dates and numbers that do not fit them', async () => {
-    const table = 'name,since,turnover\nA,31.2.2016,1\nB,3/13/2016,"1,2,3"\nC,1.3.16,"12.34,5"\n'
+    const table = 'name,since,turnover\nA,31.2.2016,1\nB,3/13/2016,"1,2,3"\nC,1.3.016,"12.34,5"\n'
     const { errors } = await using().validate('organizations', table, { date_format: 'dmy', decimal_separator: ',' })
     expect(errors.map(({ row, column }: any) => [row, column])).toEqual([
       [2, 'since'],
@@ -391,6 +412,22 @@ describe('settings of a file', () => {
       [3, 'turnover'],
       [4, 'since'],
       [4, 'turnover'],
+    ])
+  })
+
+  it.each([
+    ['dmy', '01.02.24', '31.12.68', '1.1.69', '31.12.99'],
+    ['mdy', '2/1/24', '12/31/68', '1/1/69', '12-31-99'],
+    ['ymd', '24-02-01', '68/12/31', '69 1 1', '99.12.31'],
+  ])('read years of two digits from 1969 on, in the order %s', async (format, ...dates) => {
+    const table = `name,since\n${dates.map((date, n) => `C${n},${date}\n`).join('')}`
+    const done = await using().run('organizations', table, { date_format: format })
+    expect(done).toMatchObject({ errors: [], summary: { created: 4 } })
+    expect((await organizations()).map(({ custom_attributes: own }: any) => own.since)).toEqual([
+      '2024-02-01',
+      '2068-12-31',
+      '1969-01-01',
+      '1999-12-31',
     ])
   })
 

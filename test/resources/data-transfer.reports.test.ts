@@ -160,6 +160,38 @@ describe('an export', () => {
       expect(lead?.[`${name}.name`]).toBe(data[name].name)
   })
 
+  it('has the names of the records that attributes refer to, as the labels of the record', async () => {
+    const make = (body: object) => server.admin.post('/settings/attributes', { entity_type: 'leads', ...body })
+    await make({ code: 'referrer', name: 'Referrer', type: 'lookup', lookup_type: 'persons' })
+    await make({ code: 'places', name: 'Places', type: 'multiselect', lookup_type: 'lead_sources' })
+    await server.admin.post('/contacts/persons', { name: '=Ada' })
+    const values = { referrer: 1, places: [2, 1] }
+    const keys = ['leads', 'leads.view', 'leads.export']
+    const { caller, id } = await someone(server, keys, { view_permission: 'individual' })
+    const lead = { title: 'Seats', lead_value: 1, user_id: id, custom_attributes: values }
+    expect((await server.admin.post('/leads', lead)).status).toBe(201)
+    await server.admin.post('/leads', { title: 'None', lead_value: 1, user_id: id })
+    // The caller may not see the person. A reference shows its name to everyone (DOMAIN 3.5).
+    expect((await caller.get('/contacts/persons/1')).status).not.toBe(200)
+    const [{ custom_labels: labels }] = (await caller.get('/leads?sort=id&include=custom_labels')).body.data
+    expect(labels.referrer).toBe('=Ada')
+    const { text } = await caller.get('/leads/export?format=csv&sort=id')
+    const [first, second] = parse(text, { columns: true }) as Record<string, string>[]
+    expect(first).toMatchObject({
+      referrer: '1',
+      'referrer.name': "'=Ada",
+      places: '2|1',
+      'places.name': labels.places.join('|'),
+    })
+    expect(second).toMatchObject({ referrer: '', 'referrer.name': '', places: '', 'places.name': '' })
+    const { headers, bytes } = await bytesOf('/leads/export?format=xlsx&sort=id')
+    expect(headers['content-type']).toBe(workbookType)
+    const [names = [], row = []] = await sheetOf(bytes)
+    expect(row[names.indexOf('referrer.name')]).toBe('=Ada')
+    expect((await caller.get('/leads/export')).text).not.toContain('custom_labels')
+    expect((await using().run('leads', text)).errors).toEqual([])
+  })
+
   it('shows the names that the record shows, and no others', async () => {
     const keys = ['leads', 'leads.view', 'leads.export']
     const { caller, id } = await someone(server, keys, { view_permission: 'individual' })

@@ -1,6 +1,6 @@
 // Serves what programs read to find and understand the API: the API catalog (RFC 9727), /llms.txt,
-// a Markdown page for each operation, and the AsyncAPI document. All are rendered from the served
-// contract at the first request for them.
+// a Markdown page for each operation, the AsyncAPI document, and the collection for API clients.
+// All are rendered from the served contract at the first request for them.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../../config/config.ts'
@@ -13,6 +13,7 @@ import { textTag } from '../../kernel/write/etag.ts'
 import { baseUrlOf } from '../error-handler.ts'
 import { asyncApiOf } from './asyncapi.ts'
 import { llmsText, operationPage } from './markdown.ts'
+import { postmanCollectionOf } from './postman.ts'
 import { catalogPath, sendDocument } from './send-document.ts'
 import type { ServedDocument } from './served-document.ts'
 
@@ -85,6 +86,9 @@ export function registerDiscovery(
   const asyncApi = (document: ServedDocument): string => JSON.stringify(asyncApiOf(document, marks))
   serve(operations.getAsyncapiJson, 'application/json; charset=utf-8', asyncApi)
   serve(operations.getAsyncapiYaml, 'application/yaml; charset=utf-8', (document) => toYamlInWorker(asyncApi(document)))
+  serve(operations.getPostmanCollection, 'application/json; charset=utf-8', (document) =>
+    JSON.stringify(postmanCollectionOf(document, marks)),
+  )
   serve(operations.getApiCatalog, linksetType, () => JSON.stringify(catalogOf(marks.baseUrl)))
   serve(operations.getLlmsText, 'text/plain; charset=utf-8', llmsText)
   const idOf = ({ params }: FastifyRequest): string => (params as { operationId: string }).operationId
@@ -124,6 +128,7 @@ function catalogOf(baseUrl: string): object {
           link(operations.getOpenapiJson.path, 'application/json'),
           link(operations.getOpenapiYaml.path, 'application/yaml'),
           link(operations.getAsyncapiJson.path, 'application/json'),
+          link(operations.getPostmanCollection.path, 'application/json'),
         ],
         'service-doc': [
           link(operations.getDocumentation.path, 'text/html'),

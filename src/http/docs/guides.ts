@@ -15,6 +15,7 @@ export interface Guide {
 
 export const guides: readonly Guide[] = [
   { name: 'authentication', title: 'Authentication', summary: 'Tokens, sessions, abilities and permissions.' },
+  { name: 'clients', title: 'Clients', summary: 'Postman and Bruno, TypeScript, Python.' },
   { name: 'errors', title: 'Errors', summary: 'Problem documents, status codes and retries.' },
   { name: 'pagination', title: 'Pagination', summary: 'Pages by number and by cursor.' },
   { name: 'filtering', title: 'Filtering', summary: 'Filters, words, sort keys and included records.' },

@@ -34,6 +34,7 @@ export function llmsText(document: ServedDocument): string {
   const documents = [
     '- [OpenAPI contract](/api/admin/openapi.json): every operation, schema and webhook',
     '- [AsyncAPI document](/api/admin/asyncapi.json): the messages of webhooks and event streams',
+    '- [Collection for API clients](/api/admin/postman.json): Postman Collection v2.1 with an example of each operation',
     '- [Documentation for people](/api/admin/documentation)',
     '- [Problem codes](/api/admin/documentation/errors): every error and its remedy',
   ]
@@ -61,7 +62,8 @@ function pageOf(document: ServedDocument, { method, path, operation }: ListedOpe
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
 }
 
-function accessOf(operation: ServedOperation): string {
+/** Returns what a caller needs for an operation, and the events of it, as Markdown. */
+export function accessOf(operation: ServedOperation): string {
   if (operation.security?.length === 0) return 'Needs no sign-in.'
   const { 'x-permission': permission, 'x-ability': ability, 'x-events': events = [] } = operation
   const lines = [

@@ -122,7 +122,8 @@ export function referencePage(facts: PageFacts): string {
   )
   const main = `<h1>${escapeHtml(appName)} API</h1>
 <p class="lead">${count} operations under <code id="origin">/api/admin</code>. Requests and responses are JSON, and every error is a problem document with a <a href="${documentationPath}/errors">code</a>.
-The contract: <a href="/api/admin/openapi.json">openapi.json</a>, <a href="/api/admin/openapi.yaml">openapi.yaml</a> (OpenAPI 3.1), with the custom attributes of this installation.</p>
+The contract: <a href="/api/admin/openapi.json">openapi.json</a>, <a href="/api/admin/openapi.yaml">openapi.yaml</a> (OpenAPI 3.1), with the custom attributes of this installation.
+For Postman, Bruno, Insomnia and Hoppscotch: <a href="/api/admin/postman.json" download="accord.postman_collection.json">a collection</a> of all operations.</p>
 <ul class="cards">${cards.join('\n')}</ul>
 <h2 id="reference">Reference</h2>
 <div id="swagger-ui"><p role="status">Loading the operations…</p></div>

@@ -44,6 +44,7 @@ export interface ServedParameter extends Reference {
   in: string
   required?: boolean
   description?: string
+  example?: unknown
   schema?: ServedSchema
 }
 

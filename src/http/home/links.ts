@@ -11,6 +11,7 @@ export const links = {
   sign_in: signInPath,
   openapi_json: '/api/admin/openapi.json',
   openapi_yaml: '/api/admin/openapi.yaml',
+  postman_collection: operations.getPostmanCollection.path,
   problem_codes: `${documentationPath}/errors`,
   health: operations.getHealth.path,
   readiness: operations.getReadiness.path,

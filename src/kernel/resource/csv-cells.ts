@@ -6,6 +6,8 @@ export type Cell = string | number | boolean | null
 export interface CsvColumn<Reply> {
   name: string
   cell: (reply: Reply) => Cell
+  /** The value of `include` that the reply needs for this column. */
+  include?: string
 }
 
 export type CsvColumns<Reply> = CsvColumn<Reply>[]

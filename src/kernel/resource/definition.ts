@@ -175,7 +175,7 @@ export interface Resource<Reply, Write> {
   sight: Sight & { records: Records }
   get(ctx: Context, id: number, include?: Include): Promise<Reply>
   /** Returns those records that exist and are visible to the caller, in the order of `ids`. */
-  getMany(ctx: Context, ids: readonly number[]): Promise<Map<number, Reply>>
+  getMany(ctx: Context, ids: readonly number[], include?: Include): Promise<Map<number, Reply>>
   list(ctx: Context, query: QueryValues, narrow?: (rows: Rows<unknown>) => Rows<unknown>): Promise<RecordList<Reply>>
   /**
    * Returns a query of all rows that the list parameters in `query` select, in the requested order.

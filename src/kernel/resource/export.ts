@@ -13,6 +13,7 @@ import { adaptiveBatches, yieldToEventLoop } from '../runtime/cooperative.ts'
 import { today } from '../values/format.ts'
 import { type Cell, type CsvColumn, escapeFormula, unescapeFormula } from './csv-cells.ts'
 import type { Resource } from './define-resource.ts'
+import type { Include } from './definition.ts'
 import { patienceOf } from './export-stall.ts'
 
 type Exported<Reply> = Pick<Resource<Reply, never>, 'entity' | 'table' | 'query' | 'getMany'>
@@ -109,13 +110,22 @@ async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): As
   const write = (replies: readonly Reply[]): string[] => [
     lines(replies.map((reply) => columns.map(({ cell }) => cell(reply)))),
   ]
-  for await (const texts of batches(from, write)) yield texts.join('')
+  for await (const texts of batches(
+    from,
+    write,
+    columns.flatMap(({ include }) => include ?? []),
+  ))
+    yield texts.join('')
 }
 
 async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<WorkbookRow[]> {
   const columns = await columnsOf(from.ctx)
   yield [columns.map(({ name }) => name)]
-  yield* batches(from, (replies) => replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply)))))
+  yield* batches(
+    from,
+    (replies) => replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply)))),
+    columns.flatMap(({ include }) => include ?? []),
+  )
 }
 
 /**
@@ -151,6 +161,7 @@ export const lines = (rows: readonly (readonly Cell[])[], delimiter = ','): stri
 async function* batches<Reply, Piece>(
   { ctx, resource, query, release }: Export<Reply>,
   write: (replies: readonly Reply[]) => Piece[],
+  include: Include = [],
 ): AsyncGenerator<Piece[]> {
   const snapshot = await ctx.services.store.snapshot({ onReplica: true })
   const inside: Context = { ...ctx, db: snapshot.db }
@@ -164,7 +175,7 @@ async function* batches<Reply, Piece>(
   const patience = patienceOf(ctx, () => void close())
   const some = adaptiveBatches(fewest, batch, first)
   const written = async (ids: readonly number[]): Promise<Piece[]> => {
-    const replies = await resource.getMany(inside, ids)
+    const replies = await resource.getMany(inside, ids, include)
     return write(ids.flatMap((each) => replies.get(each) ?? []))
   }
   try {

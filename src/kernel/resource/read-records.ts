@@ -51,10 +51,10 @@ export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): Re
 
     get: async (ctx, id, include) => reader.toReply(ctx, await reader.findRow(ctx, id), include),
 
-    async getMany(ctx, ids) {
+    async getMany(ctx, ids, include = []) {
       const wanted = [...new Set(ids)]
       if (wanted.length === 0) return new Map()
-      const replies = await toReplies(ctx, await rows.byIds(ctx, wanted), [])
+      const replies = await toReplies(ctx, await rows.byIds(ctx, wanted), include)
       const byId = new Map(replies.map((reply) => [reply.id as number, reply]))
       // The engines return the rows in different orders.
       return new Map(wanted.flatMap((id) => (byId.has(id) ? [[id, byId.get(id) as Snapshot]] : [])))

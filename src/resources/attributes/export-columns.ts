@@ -1,5 +1,5 @@
 // Defines the export columns of custom attributes: one column per attribute, or one per part of an
-// address. An option has its name beside its id.
+// address. An option or a record has its name beside its id, as `custom_labels` shows it.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {
@@ -15,6 +15,7 @@ import { hasOptions } from './types.ts'
 
 interface Reply {
   custom_attributes: unknown
+  custom_labels?: unknown
 }
 
 type Points = Schema<'ContactPoint'>[]
@@ -39,9 +40,10 @@ const cells: Record<string, (value: never) => Cell> = {
 export async function customColumns(ctx: Context, entity: EntityType): Promise<CsvColumns<Reply>> {
   const attributes = await customAttributes(ctx, entity)
   const valued = attributes.filter(({ type }) => type !== 'subheading')
-  return valued.flatMap(({ code, type, lookup, options }): CsvColumns<Reply> => {
-    const stored = ({ custom_attributes: values }: Reply): unknown =>
+  return valued.flatMap(({ code, type, lookup }): CsvColumns<Reply> => {
+    const own = (values: unknown): unknown =>
       Object.hasOwn(values as object, code) ? (values as Record<string, unknown>)[code] : null
+    const stored = ({ custom_attributes: values }: Reply): unknown => own(values)
     if (type === 'address') return addressColumns(code, (reply) => stored(reply) as Schema<'Address'> | null)
     const show = cells[type] as ((value: unknown) => Cell) | undefined
     const column: CsvColumn<Reply> = {
@@ -51,11 +53,10 @@ export async function customColumns(ctx: Context, entity: EntityType): Promise<C
         return value === null || !show ? (value as Cell) : show(value)
       },
     }
-    if (lookup !== null || !hasOptions(type)) return [column]
-    const names = new Map(options.map(({ id, name }) => [id, name]))
-    const named = listColumn<Reply>(`${code}.name`, (reply) =>
-      [(stored(reply) ?? []) as number | number[]].flat().flatMap((id) => names.get(id) ?? []),
+    if (lookup === null && !hasOptions(type)) return [column]
+    const named = listColumn<Reply>(`${code}.name`, ({ custom_labels: labels }) =>
+      [(own(labels) ?? []) as string | string[]].flat(),
     )
-    return [column, named]
+    return [column, { ...named, include: 'custom_labels' }]
   })
 }

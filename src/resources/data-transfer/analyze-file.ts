@@ -3,10 +3,17 @@
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/files/download.ts'
+import { readFormattedDate } from './cell-formats.ts'
 import type { CellReader } from './cell-readers.ts'
 import { readDate, readDecimal, readMoment } from './cell-readers.ts'
 import { ignoredColumns, importColumns, type Mapping, missingColumns } from './columns.ts'
-import { type ColumnValues, type Detected, detectDateFormat, detectDecimalSeparator } from './detect-formats.ts'
+import {
+  type ColumnValues,
+  type Detected,
+  type DetectedDates,
+  detectDateFormat,
+  detectDecimalSeparator,
+} from './detect-formats.ts'
 import { detectEncoding, type Encoding } from './encodings.ts'
 import { isWorkbook, readRows } from './read-rows.ts'
 import { type ImportRow, openFile, planOf } from './run.ts'
@@ -130,10 +137,20 @@ function mappingOf(
   return Object.fromEntries([...fields].filter(([header, field]) => field !== null || !ignored.has(header)))
 }
 
-function formatWarnings(dates: Detected<string>, decimals: Detected<string> | null): string[] {
+function formatWarnings(dates: DetectedDates, decimals: Detected<string> | null): string[] {
   const found: string[] = []
-  if (dates.open !== null)
-    found.push(`The dates in ${dates.open} do not tell whether the day or the month comes first; set date_format.`)
+  const { short, format } = dates
+  if (dates.open !== null) {
+    const order = short ? 'the order of day, month and year' : 'whether the day or the month comes first'
+    found.push(`The dates in ${dates.open} do not tell ${order}; set date_format.`)
+  }
+  if (short) {
+    const shown = format === null ? '' : ` ${short.value} is read as ${readFormattedDate(short.value, format)}.`
+    found.push(
+      `The dates in ${short.header} have years of two digits: 69 to 99 are read as 1969 to 1999, and 00 to 68 as ` +
+        `2000 to 2068.${shown}`,
+    )
+  }
   if (dates.isMixed) found.push('The dates of the file have different orders of day, month and year.')
   if (decimals && decimals.open !== null)
     found.push(`The numbers in ${decimals.open} do not tell which character separates decimals; set decimal_separator.`)

@@ -26,15 +26,23 @@ export function dateParts(text: string): [string, string, string] | null {
   return first && second && third ? [first, second, third] : null
 }
 
-/** Rewrites a date, with or without a time, as `2026-03-01 14:30`. A year has four digits. */
+/** Years of two digits from this one on are in the 20th century, as POSIX reads them (strptime). */
+const firstYearOf1900 = 69
+
+/** Returns the year in four digits: 69 to 99 are 1969 to 1999, and 00 to 68 are 2000 to 2068. */
+const wholeYear = (year: string): string =>
+  year.length === 2 ? `${Number(year) >= firstYearOf1900 ? '19' : '20'}${year}` : year
+
+/** Rewrites a date, with or without a time, as `2026-03-01 14:30`. */
 export function readFormattedDate(text: string, format: DateFormat | null): string {
   const [, first = '', second = '', third = '', rest] = threeNumbers.exec(text.trim()) ?? []
   if (format === null || first === '' || isIso(text)) return text
-  const [day, month, year] = {
+  const [day, month, written] = {
     dmy: [first, second, third],
     mdy: [second, first, third],
     ymd: [third, second, first],
   }[format] as [string, string, string]
+  const year = wholeYear(written)
   if (year.length !== 4 || day.length > 2 || month.length > 2) return text
   const date = `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
   if (rest === undefined) return date

@@ -17,26 +17,54 @@ export interface Detected<Format> {
   isMixed: boolean
 }
 
+export interface DetectedDates extends Detected<DateFormat> {
+  /** The first date with a year of two digits. */
+  short: { header: string; value: string } | null
+}
+
 /** Finds out the order of day, month and year. A day above 12 tells the order. */
-export function detectDateFormat(columns: readonly ColumnValues[]): Detected<DateFormat> {
+export function detectDateFormat(columns: readonly ColumnValues[]): DetectedDates {
   const votes = { dmy: 0, mdy: 0, ymd: 0 }
   let open: string | null = null
+  let short: DetectedDates['short'] = null
   for (const { header, values } of columns)
     for (const value of values) {
       const parts = isIso(value) ? null : dateParts(value)
-      const order = parts && orderOf(parts, value)
+      if (parts === null) continue
+      if (parts.every(({ length }) => length <= 2)) short ??= { header, value: value.trim() }
+      const order = orderOf(parts, value)
       if (order) votes[order]++
-      else if (parts) open ??= header
+      else open ??= header
     }
-  return elected(votes, open)
+  return { ...elected(votes, open), short }
 }
 
-function orderOf([first, second, third]: readonly string[], text: string): DateFormat | null {
-  if (first?.length === 4) return 'ymd'
-  if (third?.length !== 4) return null
+function orderOf(parts: readonly [string, string, string], text: string): DateFormat | null {
+  const [first, second, third] = parts
+  if (first.length === 4) return 'ymd'
+  if (third.length === 2 && first.length <= 2) return orderOfShort(parts, text)
+  if (third.length !== 4) return null
   // A date with points has the day first, in all countries that write dates with points.
   if (Number(first) > 12 || text.includes('.')) return 'dmy'
   return Number(second) > 12 ? 'mdy' : null
+}
+
+/**
+ * Returns the order of a date without a year of four digits. The year comes last in dates with
+ * points or slashes if it can, and may come first in others.
+ */
+function orderOfShort([first, second, third]: readonly [string, string, string], text: string): DateFormat | null {
+  const isDay = (part: string): boolean => Number(part) >= 1 && Number(part) <= 31
+  const isMonth = (part: string): boolean => Number(part) >= 1 && Number(part) <= 12
+  const isYear = (part: string): boolean => part.length === 2
+  const possible: DateFormat[] = []
+  if (isDay(first) && isMonth(second) && isYear(third)) possible.push('dmy')
+  if (isMonth(first) && isDay(second) && isYear(third)) possible.push('mdy')
+  if (isYear(first) && isMonth(second) && isDay(third)) possible.push('ymd')
+  if (text.includes('.') && possible[0] === 'dmy') return 'dmy'
+  const usual = /[./]/.test(text) ? possible.filter((order) => order !== 'ymd') : []
+  const [only, ...others] = usual.length > 0 ? usual : possible
+  return others.length === 0 ? (only ?? null) : null
 }
 
 /** Finds out the character before the decimals. The second kind of separator tells it. */

@@ -1,0 +1,103 @@
+// The Python module of the guide to clients runs as it is printed: it signs in, reads a list by
+// cursor, creates with an Idempotency-Key, and verifies the signatures of webhooks.
+import { execFile, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { adminPassword } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+
+const hasPython = spawnSync('python3', ['--version']).status === 0
+const guide = readFileSync(new URL('../../src/http/docs/guides/clients.md', import.meta.url), 'utf8')
+const program = [...guide.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join('\n')
+const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
+
+/** Signs a message as the server does, in the form of the headers that Python reads. */
+function signed(body: string, at: Date): Record<string, string> {
+  return {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', at, body),
+  }
+}
+
+let server: Listening
+beforeAll(async () => {
+  server = await listeningServer()
+})
+afterAll(() => server.close())
+
+/** Runs the module and the statements after it, and returns the lines that they print. */
+async function run(after: string, input: object = {}): Promise<string[]> {
+  const env = {
+    ...{ PATH: process.env.PATH, ACCORD_URL: server.url, ACCORD_EMAIL: 'admin@example.com' },
+    ...{ ACCORD_PASSWORD: adminPassword, INPUT: JSON.stringify(input), PYTHONUTF8: '1' },
+  }
+  const { stdout } = await promisify(execFile)('python3', ['-W', 'error', '-c', `${program}\n${after}`], { env })
+  return stdout.trim().split('\n')
+}
+
+describe.skipIf(!hasPython)('the Python module of the guide to clients (needs python3)', () => {
+  it('signs in, creates a lead, and lists it', async () => {
+    expect(await run('')).toEqual([expect.stringMatching(/^\d+ 40 seats for Analytical Ltd$/)])
+    const again = await run('')
+    expect(again).toHaveLength(2)
+    expect(again[0]).toMatch(/40 seats for Analytical Ltd$/)
+  })
+
+  it('reads a list of several pages, without a record twice', async () => {
+    const made = "for n in range(7): create('/tags', {'name': f'Tag {n}', 'color': '#112233'})"
+    const read = "print(len({each['id'] for each in list_all('/tags', per_page=2)}))"
+    const counted = "print(call('GET', '/tags')['meta']['total'])"
+    const [count, total] = (await run([made, read, counted].join('\n'))).slice(-2)
+    expect([Number(count) >= 7, count]).toEqual([true, total])
+  })
+
+  it('repeats a create after a broken connection, and gets the first record', async () => {
+    const lines = [
+      'sleep, answer, keys = time.sleep, call, []',
+      'time.sleep = lambda _seconds: None',
+      'def call(method, path, body=None, headers=None):',
+      '    reply = answer(method, path, body, headers)',
+      "    keys.append(headers['Idempotency-Key'])",
+      "    if len(keys) == 1: raise ConnectionResetError('The reply is lost.')",
+      '    return reply',
+      "tag = create('/tags', {'name': 'Once', 'color': '#112233'})",
+      "print(len(keys), len(set(keys)), tag['name'])",
+    ]
+    expect((await run(lines.join('\n'))).at(-1)).toBe('2 1 Once')
+  })
+
+  it('says why a call was refused', async () => {
+    const lines = ['try:', "    call('POST', '/leads', {'titel': 'x'})", 'except Problem as problem:']
+    lines.push("    print(problem, sorted(problem.details['errors']))")
+    expect((await run(lines.join('\n'))).at(-1)).toMatch(/^validation_failed: .+ \['lead_value', 'titel', 'title'\]$/)
+  })
+
+  it('accepts genuine messages of webhooks, and no others', async () => {
+    const body = '{"type":"lead.create.after","data":{"name":"Ünïcode"}}'
+    const now = new Date()
+    const good = signed(body, now)
+    const old = signed(body, new Date(now.getTime() - 600_000))
+    const cases = [
+      good,
+      // For a day after a rotation of the secret there are two signatures.
+      { ...good, 'webhook-signature': `v1,AAAA ${good['webhook-signature']}` },
+      old,
+      { ...good, 'webhook-timestamp': old['webhook-timestamp'] },
+      { ...good, 'webhook-timestamp': 'soon' },
+      { ...good, 'webhook-id': 'msg_2' },
+      { ...good, 'webhook-signature': 'v1,ü' },
+    ]
+    const lines = [
+      "given = json.loads(os.environ['INPUT'])",
+      "body = given['body'].encode()",
+      "print([is_genuine(headers, body, given['secret']) for headers in given['cases']])",
+      "print(is_genuine(given['cases'][0], body + b' ', given['secret']))",
+    ]
+    const [list, changed] = (await run(lines.join('\n'), { cases, body, secret })).slice(-2)
+    expect(list).toBe('[True, True, False, False, False, False, False]')
+    expect(changed).toBe('False')
+  })
+})
