@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import iconv from 'iconv-lite'
 import { readSheet } from 'read-excel-file/universal'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { writeWorkbook } from '../../src/kernel/files/workbook.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -206,6 +206,15 @@ describe('an export', () => {
 })
 
 describe('writeWorkbook', () => {
+  it('gives the same bytes for the same rows, whenever it is called', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
+    vi.setSystemTime('2026-03-01T09:30:00Z')
+    const first = await buffer(writeWorkbook(groups(3)))
+    vi.setSystemTime('2027-03-01T09:30:00Z')
+    expect((await buffer(writeWorkbook(groups(3)))).equals(first)).toBe(true)
+  })
+
   async function* groups(count: number) {
     yield [['n', 'text']]
     for (let n = 0; n < count; n++) yield [[n, `row ${n} \u0001 _x0041_ \ud800`]]

@@ -13,6 +13,9 @@ export type WorkbookRow = readonly Value[]
 const maxSheetRows = 1_048_576
 const maxCellLength = 32_767
 
+/** The same time for every part, so that the same rows give the same bytes. */
+const entryOptions = { mtime: new Date('1980-01-02T00:00:00Z') }
+
 const declaration = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 const office = 'http://schemas.openxmlformats.org'
 const main = `${office}/spreadsheetml/2006/main`
@@ -39,10 +42,11 @@ export async function* writeWorkbook(
     let count = 0
     do {
       sheet = Readable.from(sheetParts(header ?? [], source, maxRows), { objectMode: false })
-      zip.addReadStream(sheet, `xl/worksheets/sheet${++count}.xml`)
+      zip.addReadStream(sheet, `xl/worksheets/sheet${++count}.xml`, entryOptions)
       await once(sheet, 'end')
     } while (await source.hasMore())
-    for (const [name, content] of Object.entries(bookParts(count))) zip.addBuffer(Buffer.from(content), name)
+    for (const [name, content] of Object.entries(bookParts(count)))
+      zip.addBuffer(Buffer.from(content), name, entryOptions)
     zip.end()
   }
 
