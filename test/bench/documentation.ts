@@ -1,7 +1,8 @@
-// Measures the documentation page in Chromium: the time until the first tag is visible and the time
-// to open an operation and to search, on a CPU slowed down four times, and the compressed size. Beside
-// each time stands four times the CPU time of the page on the full CPU, which other programs on the
-// machine hardly change. Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
+// Measures the documentation page in Chromium: the time until the first tag is visible and the
+// times to open an operation and to search, on a CPU slowed down four times, and the compressed
+// size. Beside each time stands four times the CPU time of the page on the full CPU, which other
+// programs on the machine hardly change.
+// Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
 import type { CDPSession, Page } from 'playwright-core'
 import { openBrowser } from '../browser/chromium.ts'
 import { searchTimes } from '../browser/search-times.ts'

@@ -1,4 +1,5 @@
-// Measures the search of the documentation inside the page: from the input to the results in the DOM.
+// Measures the search of the documentation inside the page: from the input to the results in the
+// DOM.
 import type { Page } from 'playwright-core'
 
 /** Queries for names, words, a parameter, a problem code and nothing at all. */

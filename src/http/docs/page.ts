@@ -1,6 +1,6 @@
 // Renders the HTML of the documentation: the frame with header, search, sidebar and sign-in form,
-// the reference page, and the pages of the guides. The HTML has the whole list of operations and all
-// tags of the reference, so a browser shows and searches them before any script has run.
+// the reference page, and the pages of the guides. The HTML has the whole list of operations and
+// the tags of the reference, so a browser shows and searches them before any script has run.
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { type Guide, guides } from './guides.ts'
 import type { OutlineOperation, OutlineTag } from './page-document.ts'
