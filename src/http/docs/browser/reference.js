@@ -7,16 +7,12 @@ import { startRoutes } from './routes.js'
 startFrame()
 byId('origin').textContent = `${location.origin}/api/admin`
 
-// A tag that a reader opens before Swagger UI has started is opened then, by its address.
-const waiting = new AbortController()
-byId('swagger-ui').addEventListener(
-  'click',
-  (/** @type {MouseEvent} */ { target }) => {
-    const heading = target instanceof Element ? target.closest('.opblock-tag') : null
-    if (heading) location.hash = `#/${encodeURIComponent(heading.getAttribute('data-tag') ?? '')}`
-  },
-  { signal: waiting.signal },
-)
+// A tag that a reader presses before Swagger UI has drawn its own is opened then, by its address.
+// Swagger UI removes the element that listens.
+byId('swagger-ui').firstElementChild.addEventListener('click', (/** @type {MouseEvent} */ { target }) => {
+  const heading = target instanceof Element ? target.closest('.opblock-tag') : null
+  if (heading) location.hash = `#/${encodeURIComponent(heading.getAttribute('data-tag') ?? '')}`
+})
 
 /** Adds an element that loads a file. @param {HTMLElement} added */
 function loaded(added) {
@@ -36,5 +32,4 @@ const [outline, { startSwaggerUi }] = await Promise.all([
   loaded(element('link', { rel: 'stylesheet', href: style })),
   loaded(element('script', { src: `${base}/static/swagger-ui-bundle.js?v=SWAGGER_UI_VERSION` })),
 ])
-waiting.abort()
 startRoutes(outline, startSwaggerUi(outline))
