@@ -1,9 +1,11 @@
-// Measures the documentation page in Chromium: the time until the first tag is visible and the time
-// to open an operation, on a CPU slowed down four times, and the compressed size. Beside
-// each time stands four times the CPU time of the page on the full CPU, which other programs on the
-// machine hardly change. Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
+// Measures the documentation page in Chromium: the time until the first tag is visible and the
+// times to open an operation and to search, on a CPU slowed down four times, and the compressed
+// size. Beside each time stands four times the CPU time of the page on the full CPU, which other
+// programs on the machine hardly change.
+// Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
 import type { CDPSession, Page } from 'playwright-core'
 import { openBrowser } from '../browser/chromium.ts'
+import { searchTimes } from '../browser/search-times.ts'
 import { listeningServer } from '../support/listening.ts'
 
 /** The slowdown of the CPU, as in the performance panel of the developer tools. */
@@ -46,6 +48,7 @@ async function measure(url: string, { page, cdp, note }: Round): Promise<void> {
   for (const operation of opened) {
     const [tag] = operation.split('/')
     const id = `operations-${operation.replace('/', '-')}`
+    // A tag that is pressed before Swagger UI has started opens then.
     if ((await page.locator(`#${id}`).count()) === 0)
       await page.locator(`.opblock-tag[data-tag="${tag}"] button`).click()
     await page.locator(`#${id} .opblock-summary-control`).waitFor()
@@ -60,6 +63,7 @@ async function measure(url: string, { page, cdp, note }: Round): Promise<void> {
     note(`open ${operation}`, ms as number)
     note(`open ${operation}, CPU`, (await cpuOf(cdp)) - cpu)
   }
+  for (const ms of await searchTimes(page)) note('search', ms)
 }
 
 const given = process.argv[2]

@@ -131,6 +131,28 @@ describe('the reference', { timeout: patienceMs }, () => {
     expect([watched.elsewhere, watched.complaints]).toEqual([[], []])
   })
 
+  it('shows the tags before Swagger UI has loaded, and opens then the tag that was pressed', async () => {
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await page.route('**/swagger-ui-bundle.js*', async (route) => {
+      await held
+      await route.continue()
+    })
+    await page.goto(`${server.url}/api/admin/documentation`, { waitUntil: 'domcontentloaded' })
+    expect(await page.locator('.opblock-tag').count()).toBe(tags.length)
+    const heading = page.locator('.opblock-tag[data-tag=Sources]')
+    const before = await heading.boundingBox()
+    await heading.locator('button').click()
+    expect(await page.locator('.opblock').count()).toBe(0)
+    release()
+    await blockOf('Sources', 'listSources').waitFor()
+    const after = await heading.boundingBox()
+    expect([after?.x, after?.width, after?.height]).toEqual([before?.x, before?.width, before?.height])
+    expect(watched.complaints).toEqual([])
+  })
+
   it('puts the operation of a deep link at the top, and marks it in the sidebar', async () => {
     const block = await openOperation('Email Templates', 'createEmailTemplate')
     const header = await page.locator('header').boundingBox()

@@ -43,14 +43,13 @@ class Pages {
   readonly #facts: PageFacts
   readonly #made = new Map<string, PageFile | null>()
 
-  constructor({ json }: Published, { appName }: Config, { version, files }: PageFiles) {
+  constructor({ json }: Published, { appName }: Config, { version }: PageFiles) {
     this.#contract = JSON.parse(json.toString()) as ServedDocument
     this.#facts = {
       appName,
       apiVersion: this.#contract.info.version,
       outline: outlineOf(this.#contract),
       versions: { files: version, swaggerUi: swaggerUiVersion() },
-      modules: [...files.keys()].filter((name) => name.endsWith('.js') && !['theme.js', 'guide.js'].includes(name)),
     }
   }
 

@@ -1,6 +1,6 @@
 // Renders the HTML of the documentation: the frame with header, search, sidebar and sign-in form,
-// the reference page, and the pages of the guides. The HTML has the whole list of operations, so a
-// browser shows and searches it before any script has run.
+// the reference page, and the pages of the guides. The HTML has the whole list of operations and
+// the tags of the reference, so a browser shows and searches them before any script has run.
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { type Guide, guides } from './guides.ts'
 import type { OutlineOperation, OutlineTag } from './page-document.ts'
@@ -18,9 +18,10 @@ export interface PageFacts {
   apiVersion: string
   outline: OutlineTag[]
   versions: PageVersions
-  /** Modules of the reference page that a browser should load before it meets their imports. */
-  modules: string[]
 }
+
+/** The modules that `reference.js` imports; it loads the others after the first paint. */
+const earlyModules = ['dom.js', 'frame.js', 'routes.js', 'search.js', 'session.js']
 
 const methodNames: Readonly<Record<string, string>> = { delete: 'del' }
 
@@ -110,11 +111,17 @@ ${signIn}
 `
 }
 
+/**
+ * A closed tag of the reference. `operation-parts.js` draws the same elements when Swagger UI has
+ * started.
+ */
+const closedTag = ({ name, description, operations }: OutlineTag): string =>
+  `<section class="tag"><h3 class="opblock-tag" id="operations-tag-${name.replace(/ /g, '_')}" data-tag="${escapeHtml(name)}"><button type="button" aria-expanded="false"><span class="name">${escapeHtml(name)}</span><span class="what">${escapeHtml(description)}</span><span class="count">${operations.length}</span></button></h3></section>`
+
 /** Returns the page with all operations. */
 export function referencePage(facts: PageFacts): string {
-  const { appName, versions, modules, outline } = facts
+  const { appName, versions, outline } = facts
   const files = `${documentationPath}/files/${versions.files}`
-  const swagger = `${documentationPath}/static`
   const count = outline.reduce((sum, { operations }) => sum + operations.length, 0)
   const cards = guides.map(
     ({ name, title, summary }) =>
@@ -126,14 +133,11 @@ The contract: <a href="/api/admin/openapi.json">openapi.json</a>, <a href="/api/
 For Postman, Bruno, Insomnia and Hoppscotch: <a href="/api/admin/postman.json" download="accord.postman_collection.json">a collection</a> of all operations.</p>
 <ul class="cards">${cards.join('\n')}</ul>
 <h2 id="reference">Reference</h2>
-<div id="swagger-ui"><p role="status">Loading the operations…</p></div>
+<div id="swagger-ui"><div class="swagger-ui">${outline.map(closedTag).join('')}</div></div>
 <noscript><p>Without JavaScript, the list of operations beside this text and the contract files above are available.</p></noscript>`
-  const preloads = modules.map((name) => `<link rel="modulepreload" href="${files}/${name}">`)
-  const head = `<link rel="preload" as="fetch" crossorigin href="${documentationPath}/outline.json">
-<link rel="preload" as="style" href="${swagger}/swagger-ui.css?v=${versions.swaggerUi}">
-<link rel="stylesheet" href="${files}/operations.css">
+  const preloads = earlyModules.map((name) => `<link rel="modulepreload" href="${files}/${name}">`)
+  const head = `<link rel="stylesheet" href="${files}/operations.css">
 ${preloads.join('\n')}
-<script defer src="${swagger}/swagger-ui-bundle.js?v=${versions.swaggerUi}"></script>
 <script type="module" src="${files}/reference.js"></script>`
   return frame(facts, { title: `${appName} API`, main, guide: null, head })
 }

@@ -37,6 +37,9 @@ export function loadOutline() {
   return outline
 }
 
+/** Resolves after the browser has painted the page as it is. */
+export const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))
+
 /** @param {string} text @param {HTMLElement} button Copies, and says so on the button for a second. */
 export async function copy(text, button) {
   await navigator.clipboard.writeText(text)

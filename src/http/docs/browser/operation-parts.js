@@ -3,6 +3,7 @@
 // operation, filters grouped by field, and plain code blocks.
 import { addressOf, base, copy } from './dom.js'
 import { piecesOf } from './highlight.js'
+import { readBody, readParameter, readResponse } from './reading.js'
 import { languages, requestOf } from './samples.js'
 import { openSignIn } from './session.js'
 import { loadTag } from './tag-documents.js'
@@ -28,9 +29,20 @@ export const operationParts = (outline) => (/** @type {any} */ system) => {
       OperationSummary: summaryOf(parts),
     },
     wrapComponents: {
+      Markdown: (/** @type {Component} */ Original) => (/** @type {Json} */ props) =>
+        isPlain(props.source)
+          ? h('div', { className: 'renderedMarkdown' }, h('p', null, withCode(props.source, h)))
+          : h(Original, props),
       parameters: (/** @type {Component} */ Original) => (/** @type {Json} */ props) =>
-        h(React.Fragment, null, h(facts, { operation: props.operation }), h(Original, props)),
-      parameterRow: groupedRowOf(parts),
+        h(
+          React.Fragment,
+          null,
+          h(facts, { operation: props.operation }),
+          h(Original, { ...props, parameters: firstOfFields(props.parameters) }),
+        ),
+      parameterRow: (/** @type {Component} */ Original) => groupedRowOf(parts)(readParameter(parts)(Original)),
+      RequestBody: readBody(parts),
+      response: readResponse(parts),
       responses: (/** @type {Component} */ Original) => (/** @type {Json} */ props) => {
         const place = [props.path, props.method]
         const operation = system.specSelectors.specResolvedSubtree(['paths', ...place])
@@ -49,11 +61,18 @@ export const operationParts = (outline) => (/** @type {any} */ system) => {
 
 /** @typedef {{ system: any, React: any, Im: any, h: any, outline: Outline }} Parts */
 
-/** All tags, closed at first, and the operations of the opened ones. @param {Parts} parts */
+/**
+ * All tags, closed at first, and the operations of the opened ones. `page.ts` writes the same
+ * elements for the time before.
+ * @param {Parts} parts
+ */
 function operationsOf({ system, Im, h, outline }) {
-  const tags = outline.tags.map((tag) => ({
-    ...tag,
-    operations: tag.operations.map(({ id, path, method, summary, isPublic }) => ({
+  /** @type {Map<string, Json[]>} The operations of the tags that have been opened. */
+  const opened = new Map()
+  const operationsIn = (/** @type {Outline['tags'][number]} */ tag) => {
+    const known = opened.get(tag.name)
+    if (known) return known
+    const made = tag.operations.map(({ id, path, method, summary, isPublic }) => ({
       specPath: Im.List(['paths', path, method]),
       path,
       method,
@@ -63,12 +82,16 @@ function operationsOf({ system, Im, h, outline }) {
         method,
         operation: { operationId: id, summary, tags: [tag.name], security: isPublic ? [] : [{ bearer: [] }] },
       }),
-    })),
-  }))
+    }))
+    opened.set(tag.name, made)
+    return made
+  }
+  const focused = document.activeElement?.closest('.opblock-tag')?.getAttribute('data-tag')
   return () => {
     const { layoutSelectors, layoutActions, specSelectors, getComponent } = system
     const Operation = getComponent('OperationContainer', true)
-    return tags.map(({ name, slug, description, operations }) => {
+    return outline.tags.map((tag) => {
+      const { name, slug, description, operations } = tag
       const place = ['operations-tag', name]
       const isOpen = layoutSelectors.isShown(place, false)
       const heading = h(
@@ -79,6 +102,7 @@ function operationsOf({ system, Im, h, outline }) {
           {
             type: 'button',
             'aria-expanded': isOpen,
+            autoFocus: name === focused,
             onClick: () => layoutActions.show(place, !isOpen),
             onPointerEnter: () => loadTag(slug),
           },
@@ -89,7 +113,7 @@ function operationsOf({ system, Im, h, outline }) {
       )
       const list =
         isOpen &&
-        operations.map((each) => {
+        operationsIn(tag).map((each) => {
           // Swagger UI draws an operation again only if one of its properties changes.
           const resolved = specSelectors.specResolvedSubtree(['paths', each.path, each.method])
           return h(Operation, { key: `${each.method} ${each.path}`, tag: name, resolved, ...each })
@@ -99,6 +123,14 @@ function operationsOf({ system, Im, h, outline }) {
     })
   }
 }
+
+/**
+ * Whether a description has no Markdown but code in backticks. Nearly all are such, and the general
+ * renderer takes a millisecond for each.
+ * @param {unknown} source
+ */
+const isPlain = (source) =>
+  typeof source === 'string' && source !== '' && !/[*_[\]<>&\\#~|\n]|:\/\//.test(source.replace(/`[^`]*`/g, ''))
 
 /** @param {string} text @param {any} h The text, with code in backticks. */
 const withCode = (text, h) =>
@@ -241,6 +273,16 @@ function errorsOf({ h }) {
   }
 }
 
+/** The parameters without those that `groupedRowOf` draws below another. @param {any} parameters */
+function firstOfFields(parameters) {
+  const fields = new Set()
+  return parameters.filter((/** @type {any} */ each) => {
+    const isFirst = !fields.has(each.get('x-field'))
+    fields.add(each.get('x-field'))
+    return isFirst
+  })
+}
+
 /** Parameters of one field in one row, which opens. @param {Parts} parts */
 const groupedRowOf =
   ({ system, React, h }) =>
@@ -283,7 +325,6 @@ const groupedRowOf =
       const all = system.specSelectors.specResolvedSubtree(['paths', ...pathMethod, 'parameters'])
       const members = all?.filter((/** @type {any} */ each) => each.get('x-field') === field)
       if (!members || members.size < 2) return h(Row, props)
-      if (members.first().get('name') !== rawParam.get('name')) return null
       return h(Group, { field, members, props })
     }
   }

@@ -1,5 +1,5 @@
 // @ts-check
-// Starts Swagger UI with our plug-in: a skeleton of all operations at first, and the document of a
+// Starts Swagger UI with our plug-ins: the list of all operations at first, and the document of a
 // tag when an operation of it is opened.
 import { operationParts } from './operation-parts.js'
 import { onToken, prepareRequest } from './session.js'
@@ -8,25 +8,18 @@ import { definitionOf, loadOperation } from './tag-documents.js'
 /** @typedef {import('./dom.js').Outline} Outline */
 /** @typedef {Record<string, any>} Json */
 
-/** Returns a document with every operation, but with the summaries only. @param {Outline} outline */
-function skeletonOf({ tags, version }) {
-  /** @type {Json} */
-  const paths = {}
-  for (const tag of tags)
-    for (const { id, method, path, summary, isPublic } of tag.operations) {
-      paths[path] ??= {}
-      const security = isPublic ? [] : [{ bearer: [] }]
-      paths[path][method] = { operationId: id, tags: [tag.name], summary, security, responses: {} }
-    }
-  return {
-    openapi: '3.0.3',
-    info: { title: 'API', version },
-    servers: [{ url: '/' }],
-    tags: tags.map(({ name, description }) => ({ name, description })),
-    paths,
-    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
-  }
-}
+/**
+ * The document that Swagger UI starts with. The operations are not in it: the list is drawn from the
+ * outline, and an operation is added when it is opened.
+ * @param {Outline} outline
+ */
+const emptyDocument = ({ version }) => ({
+  openapi: '3.0.3',
+  info: { title: 'API', version },
+  servers: [{ url: '/' }],
+  paths: {},
+  components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+})
 
 /**
  * Resolves an operation from the document of its tag, in place of swagger-client.
@@ -44,8 +37,9 @@ const resolving = (outline) => () => ({
                 place,
                 system.specSelectors.specJson().getIn(place).toJS(),
               )
-            const id = system.specSelectors.specJson().getIn([...place, 'operationId'])
-            const tag = outline.tags.find(({ operations }) => operations.some((each) => each.id === id))
+            const tag = outline.tags.find(({ operations }) =>
+              operations.some((each) => each.path === path && each.method === method),
+            )
             if (!tag) return undefined
             return loadOperation(tag.slug, path, method).then((operation) => {
               if (system.specSelectors.specResolvedSubtree(place) === undefined)
@@ -54,6 +48,17 @@ const resolving = (outline) => () => ({
           },
       },
       wrapSelectors: {
+        // The original merges the edited values into all parameters to return one of them.
+        parameterWithMetaByIdentity:
+          (/** @type {any} */ _original, /** @type {any} */ { Im, specSelectors }) =>
+          (/** @type {any} */ state, /** @type {string[]} */ place, /** @type {any} */ wanted) => {
+            const key = `${wanted.get('in')}.${wanted.get('name')}`
+            const edited = state.getIn(['meta', 'paths', ...place, 'parameters'], Im.Map())
+            const found = specSelectors
+              .specResolvedSubtree(['paths', ...place, 'parameters'])
+              ?.find((/** @type {any} */ each) => `${each.get('in')}.${each.get('name')}` === key)
+            return found ? found.merge(edited.get(key), edited.get(`${key}.hash-${wanted.hashCode()}`)) : Im.Map()
+          },
         findDefinition:
           (/** @type {any} */ _original, /** @type {any} */ { Im }) =>
           (/** @type {any} */ _state, /** @type {string} */ name) => {
@@ -83,7 +88,7 @@ export function startSwaggerUi(outline) {
     requestInterceptor: prepareRequest,
   })
   // As the option `spec`, the document would be written as text and read as YAML.
-  ui.specActions.updateJsonSpec(skeletonOf(outline))
+  ui.specActions.updateJsonSpec(emptyDocument(outline))
   const schema = { type: 'http', scheme: 'bearer' }
   let isSet = false
   onToken((token) => {
