@@ -16,12 +16,13 @@ export class AccordProblem extends Error {
   readonly errors: Readonly<Record<string, readonly string[]>>
   /** The whole problem document; empty when something other than the server answered. */
   readonly problem: Partial<Problem>
-  readonly response: Response
+  /** Not enumerable, because a log would print all of its internals. */
+  declare readonly response: Response
 
   constructor(response: Response, body: unknown) {
     const problem: Partial<Problem> = typeof body === 'object' && body !== null ? body : {}
     super(problem.message ?? `The server answered ${response.status}.`)
-    this.response = response
+    Object.defineProperty(this, 'response', { value: response })
     this.status = response.status
     this.problem = problem
     this.code = problem.code

@@ -1,9 +1,10 @@
 // The client package against a real server, and its packed form compiled strictly.
+
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { inspect, promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type AccordClient,
@@ -46,6 +47,8 @@ describe('a call', () => {
     const wrong = unwrap(crm.POST('/api/admin/tags', { body: { name: '' } }))
     const problem = (await wrong.catch((cause: unknown) => cause)) as AccordProblem
     expect(problem).toBeInstanceOf(AccordProblem)
+    expect(problem.response.status).toBe(problem.status)
+    expect(inspect(problem)).not.toContain('Response')
     expect(problem.errors.name).toEqual(['The field is required.'])
     expect(problem.problem.request_id).toBe(problem.response.headers.get('x-request-id'))
   })

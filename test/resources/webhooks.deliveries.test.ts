@@ -628,14 +628,14 @@ describe('a receiver that misbehaves', () => {
     const { data } = (await guarded.admin.get(`${path}/${body.data.id}/deliveries`)).body
     expect(data[0].attempts[0]).toMatchObject({
       status: null,
-      error: 'localhost is at a loopback address, which is not called.',
+      error: 'localhost is at a loopback address. ACCORD_WEBHOOK_ALLOW_CIDRS names networks that may be called.',
       response_excerpt: null,
     })
     const test = await guarded.admin.post(`${path}/${body.data.id}/test`)
     expect([test.status, test.body.data.state, test.body.data.attempt.error]).toEqual([
       200,
       'failed',
-      'localhost is at a loopback address, which is not called.',
+      'localhost is at a loopback address. ACCORD_WEBHOOK_ALLOW_CIDRS names networks that may be called.',
     ])
     expect(receiver.received).toEqual([])
     await guarded.close()

@@ -37,7 +37,7 @@ describe('createWebhook', () => {
   })
 
   it.each([
-    ['http://example.com', 'Must be an absolute https URL.'],
+    ['http://example.com', 'Must be an absolute https URL; the setting ACCORD_WEBHOOK_ALLOW_HTTP=on allows http.'],
     ['/hooks', 'Must be an absolute https URL.'],
     ['javascript:alert(1)', 'Must be an absolute https URL.'],
     ['https://{%leads.title%}.example.com/', 'Placeholders may follow the host only.'],

@@ -111,7 +111,10 @@ function readUrl(text: string, allowHttp: boolean): URL {
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new OutboundError('invalid', 'Only https addresses are called.')
   if (url.protocol === 'http:' && !allowHttp)
-    throw new OutboundError('invalid', 'Addresses without encryption (http) are not called.')
+    throw new OutboundError(
+      'invalid',
+      'Addresses without encryption (http) are not called. ACCORD_WEBHOOK_ALLOW_HTTP=on allows them.',
+    )
   if (url.username !== '' || url.password !== '')
     throw new OutboundError('invalid', 'The address must not carry a name or password.')
   return url
@@ -132,7 +135,10 @@ async function checked(
   for (const address of addresses) {
     const fault = check(address)
     if (fault !== null)
-      throw new OutboundError('refused-address', `${host} is at ${fault} address, which is not called.`)
+      throw new OutboundError(
+        'refused-address',
+        `${host} is at ${fault} address. ACCORD_WEBHOOK_ALLOW_CIDRS names networks that may be called.`,
+      )
   }
   return addresses
 }

@@ -63,7 +63,9 @@ function faultOf(endPoint: string, allowsHttp: boolean): string | null {
   if (!URL.canParse(text) || origin === '') return `Must be an absolute ${schemes} URL.`
   if (origin.includes('{%')) return 'Placeholders may follow the host only.'
   const { protocol, username, password } = new URL(text)
-  if (protocol !== 'https:' && !(allowsHttp && protocol === 'http:')) return `Must be an absolute ${schemes} URL.`
+  if (protocol === 'http:' && !allowsHttp)
+    return 'Must be an absolute https URL; the setting ACCORD_WEBHOOK_ALLOW_HTTP=on allows http.'
+  if (protocol !== 'https:' && protocol !== 'http:') return `Must be an absolute ${schemes} URL.`
   return username || password ? 'Must not carry a name or password; send a header.' : null
 }
 

@@ -100,7 +100,7 @@ describe('where a call goes', () => {
   ])('is not the own network: %s', async (_what, url) => {
     const [kind, message] = await fault(get(url(receiver.port), strict))
     expect(kind).toBe('refused-address')
-    expect(message).toMatch(/ address, which is not called\.$/)
+    expect(message).toMatch(/ address\. ACCORD_WEBHOOK_ALLOW_CIDRS names networks that may be called\.$/)
     expect(receiver.received).toEqual([])
   })
 
