@@ -63,7 +63,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     {
       id: id(),
       webhook_id: references('webhooks', 'cascade'),
-      /** What caused the delivery: `event:<id>`, or `run:<id>:<action>` of a workflow. */
+      /** The cause of the delivery: `event:<id>`, or `run:<id>:<action>` of a workflow. */
       dedupe_key: text(),
       /** Sent as `webhook-id`. */
       message_id: text(),

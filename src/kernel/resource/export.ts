@@ -110,23 +110,19 @@ async function* csv<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): As
   const write = (replies: readonly Reply[]): string[] => [
     lines(replies.map((reply) => columns.map(({ cell }) => cell(reply)))),
   ]
-  for await (const texts of batches(
-    from,
-    write,
-    columns.flatMap(({ include }) => include ?? []),
-  ))
-    yield texts.join('')
+  for await (const texts of batches(from, write, includedBy(columns))) yield texts.join('')
 }
 
 async function* table<Reply>(from: Export<Reply>, columnsOf: ColumnsOf<Reply>): AsyncGenerator<WorkbookRow[]> {
   const columns = await columnsOf(from.ctx)
   yield [columns.map(({ name }) => name)]
-  yield* batches(
-    from,
-    (replies) => replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply)))),
-    columns.flatMap(({ include }) => include ?? []),
-  )
+  const write = (replies: readonly Reply[]): WorkbookRow[] =>
+    replies.map((reply) => columns.map(({ cell }) => asWorkbookCell(cell(reply))))
+  yield* batches(from, write, includedBy(columns))
 }
+
+const includedBy = (columns: readonly { include?: string }[]): Include =>
+  columns.flatMap(({ include }) => include ?? [])
 
 /**
  * A workbook needs no guard against formulas, but an import removes one. So a text that looks
