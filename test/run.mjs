@@ -1,12 +1,13 @@
 // `npm test`: every check of this repository, in the order in which a failure is cheapest to read.
 // The tests run on SQLite, and those that use the database also on PostgreSQL.
 // A failure does not stop the rest. The last line is always `N passed, N failed`: tests and failed
-// checks. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL)
-// counts as passed, and its name is printed before that line.
+// checks. The lines before it name each failed test with its message, because a log of CI may keep
+// only its end. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL)
+// counts as passed, and is named there too.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -48,28 +49,42 @@ const suites = [runTests('tests', 'sqlite', []), runTests('tests on PostgreSQL',
 rmSync(scratch, { recursive: true, force: true })
 const broken = [...checks, ...suites.flatMap((suite) => suite.broken)].filter((finding) => finding !== null)
 for (const finding of broken) console.log(`\nFAILED ${finding}`)
-for (const name of suites.flatMap(({ flaky }) => flaky)) console.log(`\nFLAKY ${name}: it passed with its retry.`)
+for (const failure of suites.flatMap(({ failures }) => failures)) console.log(`\nFAILED ${failure}`)
+for (const test of suites.flatMap(({ flaky }) => flaky)) console.log(`\nFLAKY, passed with its retry: ${test}`)
 const sum = (key) => suites.reduce((total, suite) => total + suite[key], 0)
-const failures = sum('failed') + broken.length
-process.exitCode = failures > 0 ? 1 : 0
-console.log(`\n${sum('passed')} passed, ${failures} failed`)
+const failed = sum('failed') + broken.length
+process.exitCode = failed > 0 ? 1 : 0
+console.log(`\n${sum('passed')} passed, ${failed} failed`)
 
+/** Returns the numbers of tests, the failures with file and message, and the retried tests. */
 function countTests(results) {
   try {
     const report = JSON.parse(readFileSync(results, 'utf8'))
+    const tests = report.testResults.flatMap((file) =>
+      file.assertionResults.map((test) => ({ ...test, file: relative(root, file.name) })),
+    )
+    const failures = tests.filter(({ status }) => status === 'failed')
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
-    ).length
-    // A passed test has failure messages only when an earlier try failed.
-    const flaky = report.testResults.flatMap(({ assertionResults }) =>
-      assertionResults.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0),
     )
+    // A passed test has failure messages only when an earlier try failed.
+    const flaky = tests.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
     return {
       passed: report.numPassedTests,
-      failed: report.numFailedTests + emptyFailures,
-      flaky: flaky.map(({ fullName }) => fullName),
+      failed: report.numFailedTests + emptyFailures.length,
+      failures: [
+        ...failures.map(({ file, fullName, failureMessages }) => `${file} ${fullName}\n${excerpt(failureMessages)}`),
+        ...emptyFailures.map(({ name, message }) => `${relative(root, name)}\n${excerpt([message])}`),
+      ],
+      flaky: flaky.map(({ file, fullName, failureMessages }) => `${file} ${fullName}\n${excerpt(failureMessages)}`),
     }
   } catch {
-    return { passed: 0, failed: 0, flaky: [] }
+    return { passed: 0, failed: 0, failures: [], flaky: [] }
   }
+}
+
+/** Returns the first lines of the last message: a long difference stays in the report above. */
+function excerpt(messages) {
+  const lines = (messages.at(-1) ?? '').split('\n').slice(0, 12)
+  return lines.map((line) => `  ${line.slice(0, 300)}`).join('\n')
 }
