@@ -1,9 +1,7 @@
-// `npm test`: every check of this repository, in the order in which a failure is cheapest to read.
-// The tests run on SQLite, and those that use the database also on PostgreSQL.
-// A failure does not stop the rest. The last line is always `N passed, N failed`: tests and failed
-// checks. The lines before it name each failed test with its message, because a log of CI may keep
-// only its end. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL)
-// counts as passed, and is named there too.
+// `npm test`: every check of this repository, in the order in which a failure is cheapest to read,
+// and the tests on SQLite and on PostgreSQL. A failure does not stop the rest. At the end stand the
+// failed tests with their messages, because a log of CI may keep only its end, the tests that
+// passed with their retry, and in the last line `N passed, N failed`: tests and failed checks.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
