@@ -157,6 +157,11 @@ export interface Store {
   /** Asks whether reads would go to the replica now. Rejects when the primary does not answer. */
   replicaState(): Promise<ReplicaState>
   /**
+   * Returns whether the replica has `hot_standby_feedback` on. Without it the primary removes old
+   * rows that a read on the replica needs, and the replica cancels the read. Null without an answer.
+   */
+  replicaSendsFeedback(): Promise<boolean | null>
+  /**
    * Runs long reads on the read replica, and on `db` if there is none. The replica is used only if
    * it has replayed all commits up to this call, of every process. If it fails, `work` runs again
    * on `db`.

@@ -155,6 +155,8 @@ class PostgresStore implements Store {
 
   replicaState = async (): Promise<ReplicaState> => (await this.#replica?.state()) ?? 'none'
 
+  replicaSendsFeedback = async (): Promise<boolean | null> => (await this.#replica?.sendsFeedback()) ?? null
+
   onReplica = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
     const done = await this.#replica?.run(work)
     return done ? done.result : work(this.db)

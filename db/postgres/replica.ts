@@ -2,7 +2,7 @@
 // primary had made before, of all processes. So each caller sees what was written before its read.
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { Pool, PoolClient } from 'pg'
 import type { ReplicaState } from '../store.ts'
 import type { DB } from '../tables.gen.ts'
@@ -101,6 +101,14 @@ export class Replica {
     const { client, state } = await this.#take(this.#pooled)
     if (client !== null) this.#pooled.close(client)
     return state
+  }
+
+  /** Returns the setting `hot_standby_feedback`; null when the replica is behind or fails. */
+  async sendsFeedback(): Promise<boolean | null> {
+    const found = await this.run((db) =>
+      sql<{ isOn: 0 | 1 }>`select current_setting('hot_standby_feedback')::boolean as "isOn"`.execute(db),
+    )
+    return found === null ? null : found.result.rows[0]?.isOn === 1
   }
 
   close = (): Promise<void> => this.#pools.close()

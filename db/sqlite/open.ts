@@ -113,6 +113,7 @@ class SqliteStore implements Store {
   connections = () => []
   assertPrimary = async () => undefined
   replicaState = async () => 'none' as const
+  replicaSendsFeedback = async () => null
   onReplica = <T>(work: (db: Db) => Promise<T>): Promise<T> => work(this.db)
   transaction = <T>(work: (db: Db) => Promise<T>, { isLong, inParts }: TransactionOptions = {}): Promise<T> => {
     const begun = this.db.transaction()

@@ -5,8 +5,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { type Db, openStore, type PostgresOptions, type Store } from '../../db/store.ts'
+import { checkReplica } from '../../src/commands/doctor/records.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
-import { type Cluster, startCluster, startStandby } from '../support/postgres-cluster.ts'
+import { type Cluster, configure, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -180,6 +181,16 @@ describe('a read replica', () => {
       await standby.query('crm', 'select pg_wal_replay_resume()')
     }
     await expect.poll(replicaState).toBe('ok')
+  })
+
+  it('without hot_standby_feedback gets a hint of doctor', async () => {
+    await serve(primary.url('crm'), replica())
+    await until(async () => (await replicaState()) === 'ok')
+    expect(await checkReplica(server.store)).toMatchObject({
+      sentence: expect.stringContaining('hot_standby_feedback is off'),
+    })
+    configure(standby, ['hot_standby_feedback = on'])
+    await expect.poll(() => checkReplica(server.store)).toBeNull()
   })
 
   it('of another timeline is not used, however far it is', async () => {

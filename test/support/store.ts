@@ -39,6 +39,7 @@ export function storeOf(current: () => Store): Store {
     snapshot: (options) => current().snapshot(options),
     assertPrimary: () => current().assertPrimary(),
     replicaState: () => current().replicaState(),
+    replicaSendsFeedback: () => current().replicaSendsFeedback(),
     onReplica: (work) => current().onReplica(work),
     close: () => current().close(),
   }

@@ -43,7 +43,12 @@ async function missingProblem(config: Config): Promise<string | null> {
 
 export async function checkReplica(store: Store): Promise<CheckResult> {
   const state = await store.replicaState()
-  if (state === 'ok') return null
+  if (state === 'ok')
+    return (await store.replicaSendsFeedback()) === false
+      ? new Hint(
+          'hot_standby_feedback is off, so the replica cancels long reads, and the primary answers them. Set it to on in the postgresql.conf of the replica.',
+        )
+      : null
   return state === 'behind'
     ? 'it lacks recent changes, so the primary answers exports and reports. Look at pg_stat_replication on the primary; a promoted replica counts as well.'
     : 'it does not answer, so the primary answers exports and reports. Check the address, the user and pg_hba.conf.'
