@@ -15,8 +15,11 @@ const checker = createReplyChecker(document)
 
 /** Statuses of unknown paths and unknown methods. */
 const atTheDoor = [204, 400, 404, 405]
-/** The start page and what leads to it. They are for people, so the contract does not list them. */
-const startPages = ['/', '/api', '/api/admin']
+/**
+ * The start page and the paths that redirect to it, also with a slash at the end. They are for
+ * people, so the contract does not list them.
+ */
+const startPages = ['/', '/api', '/api/', '/api/admin', '/api/admin/']
 /** Statuses of requests that are refused before routing. */
 const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
 

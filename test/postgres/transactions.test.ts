@@ -192,10 +192,9 @@ describe('a table that a migration changes while the server has prepared stateme
   })
 })
 
-/** The number of prepared statements of one connection. */
+/** The number of prepared statements, of several connections at once: one alone may have none. */
 async function statementCount(): Promise<number> {
-  const { rows } = await sql<{ count: number }>`select count(*) as count from pg_prepared_statements`.execute(
-    server.store.db,
-  )
-  return rows[0]?.count ?? 0
+  const count = sql<{ count: number }>`select count(*) as count from pg_prepared_statements, pg_sleep(0.1)`
+  const counts = await Promise.all(Array.from({ length: 4 }, () => count.execute(server.store.db)))
+  return counts.reduce((sum, { rows }) => sum + (rows[0]?.count ?? 0), 0)
 }
