@@ -68,7 +68,7 @@ describe('accord backup', () => {
     const copy = openCopy(join(path, 'accord.db'))
     expect(await copy.db.selectFrom('leads').select('title').execute()).toEqual([{ title: lead.title }])
     await copy.close()
-    expect(readdirSync(path)).toHaveLength(6)
+    expect(readdirSync(path)).toHaveLength(5)
   })
 
   it('hashes rows, not files: the same rows have the same hash, a changed one has another', async () => {
