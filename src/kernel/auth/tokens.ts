@@ -191,8 +191,8 @@ export async function signedInAgain({ services, db }: Pick<Context, 'services' |
 }
 
 /**
- * Loads a user as the caller of later work that runs in the user's name. Returns null when the user
- * was deleted or is inactive.
+ * Loads a user for later work in the user's name, such as a job. Returns null when the user was
+ * deleted or is inactive.
  */
 export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
   const row = await db

@@ -53,8 +53,8 @@ function codeOf(cause: unknown): string {
 }
 
 /**
- * Returns the message of an error on one line. The error is about an invalid argument; its message
- * names a header but no value.
+ * Returns the message of an error on one line. The message may be shown: for an invalid argument,
+ * undici names the header but not its value.
  */
 const oneLine = (cause: unknown): string =>
   cause instanceof Error ? cause.message.replace(/\s+/g, ' ').slice(0, 200) : ''

@@ -57,7 +57,7 @@ function callOf({ token, operation, services }: Context): string {
 
 /**
  * Returns whether a query must not be cached. After a write the caller may see the written record
- * with any owner (`visibleRecord`), so the SQL of the query differs from usual.
+ * with any owner (`visibleRecord`), so the same query has different SQL.
  */
 const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
   visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')

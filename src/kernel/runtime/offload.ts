@@ -85,8 +85,8 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
     const child = startMessagingProcess(childEntry, limits.maxHeapMiB)
     all.add(child)
     child.once('exit', () => forget(child))
-    // The error occurs, for example, when the system has no free file descriptors. The job that
-    // waits for the child handles the same error.
+    // Occurs, for example, when the system has no free file descriptors. `outcomeOf` gets the same
+    // event and rejects the job.
     child.on('error', () => forget(child))
     // Only the timer of a running job keeps the server process alive; an idle child does not.
     child.unref()

@@ -22,7 +22,7 @@ export function withTag<R extends object>(reply: R, etag: string): R {
 
 /**
  * Returns the ETag of a reply; undefined for a reply without `data`, such as a message or a mass
- * result. `isRead` allows a hash of the text as the ETag.
+ * result. With `isRead`, the ETag of a reply without a version is a hash of its text.
  */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined
