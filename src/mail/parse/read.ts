@@ -1,6 +1,6 @@
-// Parses arbitrary bytes as an e-mail. The size of the result and the work are limited. Everything
-// that is cut off is still in the raw bytes, which the caller stores. Parsing may take seconds, so
-// parse.ts decides in which process this code runs.
+// Parses arbitrary bytes as an e-mail. The size of the result and the parsing work are limited. The
+// caller stores the raw bytes, which still contain everything that is cut off. Parsing may take
+// seconds, so parse.ts decides in which process this code runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
@@ -36,8 +36,8 @@ export interface ReceivedMail {
   /** Whether a program sent the e-mail: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
   /**
-   * The kept headers, which explain where the e-mail came from. Keys are header names in lower
-   * case.
+   * The stored headers (`keptHeaders`), which show the origin of the e-mail. Keys are header names
+   * in lower case.
    */
   headers: Record<string, string>
 }
