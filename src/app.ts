@@ -59,7 +59,7 @@ export interface AppOptions {
   store: Store
   /** The key material of this installation (ACCORD_SECRET). */
   secret: string
-  /** The generated contract that this build was made from. */
+  /** The contract from which this build was generated. */
   contract: object
   /** Returns the contract in the data folder; null before the installation. */
   published: () => Published | null
@@ -82,7 +82,6 @@ export interface AppOptions {
    * reply instead of an error.
    */
   onBreach?: (findings: string[]) => void
-  /** The self-checks of a test. */
   verifier?: Verifier
 }
 

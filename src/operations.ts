@@ -1,5 +1,5 @@
 // Collects the handlers of all slices in one object. An operation without a handler does not
-// compile. The handlers that every resource has are taken from src/resources.ts: standard
+// compile. The common handlers of all resources are taken from src/resources.ts: standard
 // operations, history, restore and lookups.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'

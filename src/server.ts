@@ -189,7 +189,6 @@ function reportContract({ http: { log } }: App, contract: Record<string, unknown
   }
 }
 
-/** Starts the background work of this process. */
 export function startWork({ worker, scheduler }: App): void {
   worker.start()
   scheduler.start()

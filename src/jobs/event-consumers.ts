@@ -110,9 +110,8 @@ interface EventRange {
 
 export function createEventDispatcher(services: Services, consumers: readonly EventConsumer[]): EventDispatcher {
   /**
-   * The positions that are not stored yet, of consumers without new events. Up to `id`, the log has
-   * no event for the consumer. `since` is the time in milliseconds of the first skip that is not
-   * stored.
+   * The unstored positions of consumers without new events. Up to `id`, the log has no event for
+   * the consumer. `since` is the time in milliseconds of the first skip that is not stored.
    */
   const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
@@ -129,8 +128,8 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
     // The store may have a new database, which has another event log.
     if (ctx.db !== known) passed.clear()
     known = ctx.db
-    // Read before `entityTypes` is called. A type that a consumer begins to want after that call
-    // can then occur only in events after `newest`, which this step does not skip.
+    // Read before `entityTypes` is called. An event logged after that call may have a type that the
+    // consumer has just begun to want, so this step must not skip it.
     const newest = await newestEvent(ctx)
     let found = false
     let isDue = false

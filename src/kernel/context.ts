@@ -106,7 +106,6 @@ export interface Services {
   contract: object
   clock: { now(): Date }
   log: Log
-  /** Encrypts and decrypts stored secrets. */
   encryption: Encryption
   statefulDomains: () => readonly string[]
   /** The counters of `/metrics`. */
@@ -116,7 +115,6 @@ export interface Services {
   slices: SliceFunctions
   /** Returns the display names of an entity's fields, by attribute code. */
   fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
-  /** Sends mail. */
   mailer: Mailer
   /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */
   offload: Offload
@@ -191,7 +189,6 @@ export interface Context {
    * Warnings about accepted input that may be a mistake. The reply lists them in `meta.warnings`.
    */
   readonly warnings: Warning[]
-  /** The uploaded files of the request body. */
   readonly uploads?: Uploads
   /**
    * The record that was just written. The caller may see this record even if the record's owner is

@@ -105,8 +105,8 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
 }
 
 /**
- * Returns the text with LF as the only line break; nodemailer then writes CR LF. Servers disagree
- * on a bare CR or LF, and a server could end the message there (SMTP smuggling).
+ * Returns the text with LF as the only line break; nodemailer then writes CR LF. Servers handle a
+ * bare CR or LF differently, and a server could end the message there (SMTP smuggling).
  */
 const wholeLines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 

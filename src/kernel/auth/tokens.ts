@@ -22,7 +22,10 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
-  /** The id of the token that created this token. This token ends no later than its creator. */
+  /**
+   * The id of the token with which the caller creates this token. The new token expires no later
+   * than that token.
+   */
   parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null

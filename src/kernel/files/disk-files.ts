@@ -1,5 +1,5 @@
 // Stores the bytes of files in a folder. `keep` moves the temporary file of an upload to a path
-// that consists of its hash.
+// that is derived from its hash.
 import { createReadStream } from 'node:fs'
 import { lutimes, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

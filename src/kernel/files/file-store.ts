@@ -60,7 +60,6 @@ export interface FileStore {
    * bucket may apply a deletion late.
    */
   readonly remove: ((sha256: string) => Promise<void>) | null
-  /** Returns the number of stored files. */
   count(): Promise<number>
   /**
    * Moves bytes to the trash. A folder sets the date of the file to `at`; a bucket uses its own

@@ -1,4 +1,4 @@
-// The few operations of S3 that a file store needs, through the client of AWS. The package is
+// Wraps the AWS client for S3 with the few operations that a file store needs. The package is
 // loaded with the first operation, because most installations store files on a disk.
 import { createReadStream } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -47,7 +47,7 @@ export interface ObjectStorage {
   copy(from: string, to: string): Promise<boolean>
   remove(key: string): Promise<void>
   list(prefix: string): AsyncGenerator<StoredObject>
-  /** Returns the first object of the list, or null. */
+  /** Returns the first object below the prefix, or null. */
   first(prefix: string): Promise<StoredObject | null>
 }
 

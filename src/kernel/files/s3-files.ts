@@ -1,7 +1,7 @@
 // Stores the bytes of files in a bucket that several servers share. A server receives an upload
 // into a temporary file. It sends the file to the bucket under its hash, before the transaction
-// that writes the row. Keys equal the paths in a folder (disk-files.ts), so `aws s3 sync` can copy
-// files between the two.
+// that writes the row. Keys equal the paths of disk-files.ts, so `aws s3 sync` can copy files
+// between a folder and a bucket.
 import { Readable } from 'node:stream'
 import { type FileStore, isHash, placeOf, type StoredBytes, trashOf, type Upload } from './file-store.ts'
 import { FileStorageError, type ObjectStorage } from './s3-client.ts'

@@ -1,5 +1,5 @@
 // Reads application/x-www-form-urlencoded forms in an unknown charset. Each byte becomes one
-// character. A file in such a form is sent as text.
+// character. Such a form contains files as texts.
 import { isFile } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 

@@ -4,7 +4,6 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 
-/** The media type of an XLSX workbook. */
 export const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 type Value = string | number | boolean | null

@@ -77,7 +77,6 @@ async function rowsBy<R = Row>(
   return found
 }
 
-/** Returns the columns of the primary key of `table`. */
 export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
   uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
 

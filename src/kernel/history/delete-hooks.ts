@@ -1,4 +1,4 @@
-// Delete hooks: when one slice deletes a record, other slices delete records of theirs in the same
+// Delete hooks: when one slice deletes a record, other slices can delete their records in the same
 // transaction, without an import between the slices (DOMAIN 23). For example, deleting an
 // organization deletes the activities that refer only to this organization. Event listeners cannot
 // do this: `before` is synchronous and `after` runs after the commit.
@@ -10,7 +10,6 @@ export type DeleteHook = (ctx: Context, id: number) => Promise<void>
 /** The hooks of each entity (`leads`, `persons` …), in the order in which they run. */
 export type DeleteHooks = ReadonlyMap<string, readonly DeleteHook[]>
 
-/** Merges the hooks of several slices. */
 export function collectDeleteHooks(slices: readonly Readonly<Record<string, DeleteHook>>[]): DeleteHooks {
   const found = new Map<string, DeleteHook[]>()
   for (const slice of slices) {

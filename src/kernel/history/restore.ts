@@ -100,15 +100,15 @@ export const restoreHandler =
     return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
   }
 
-/** Returns whether the record that a foreign key of the row refers to is missing. */
+/** Returns whether a foreign key of the row refers to a missing record. */
 type IsMissing = (key: ForeignKey, row: Row) => boolean
 
 const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
   foreignKeys.filter((key) => key.table === table)
 
 /**
- * Reads which referenced records exist, with one query per table. Returns a test for missing
- * records.
+ * Reads which referenced records exist, with one query per table. Returns a predicate for
+ * references to missing records.
  */
 async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
   const named = new Map<string, Set<number>>()

@@ -42,8 +42,8 @@ export function toOutboundError(cause: unknown, { host, isConnected, isOver, ms 
 }
 
 /**
- * Returns the code of an error. An error without a code yields the code of its cause, or of the
- * first of several errors.
+ * Returns the code of an error. For an error without a code, returns the code of its cause or of
+ * its first sub-error.
  */
 function codeOf(cause: unknown): string {
   const error = cause as { code?: unknown; errors?: unknown[]; cause?: unknown } | null | undefined

@@ -14,8 +14,8 @@ export type EventEntity = Schema<'EventEntity'>
 
 export interface Sight {
   /**
-   * The operation that lists the records of the type. A caller without its permission and ability
-   * sees no event of the type.
+   * The operation that lists the records of the type. A caller needs the permission and the ability
+   * of this operation to see events of the type.
    */
   lists: OperationFact
   /**

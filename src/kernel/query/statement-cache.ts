@@ -144,8 +144,8 @@ export async function untilNextCommit<T>(store: Store, owner: object, key: strin
 
 /**
  * Caches like `untilNextCommit`, but per caller, for a result that depends on visibility.
- * Transactions and snapshots bypass the cache, because they read other data than the last commit. A
- * null key bypasses it, too.
+ * Transactions and snapshots bypass the cache, because they do not read the state of the last
+ * commit. A null key bypasses it, too.
  */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)

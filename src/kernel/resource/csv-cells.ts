@@ -61,7 +61,6 @@ export const points = (list: readonly Point[]): string =>
 export const contactPoints = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly Point[]>> =>
   names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
-/** Returns columns that each contain a list of ids. */
 export const idLists = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
@@ -74,7 +73,6 @@ export const line = (parts: Record<string, Cell>): string =>
 const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
 type Address = Record<(typeof addressParts)[number], string | null> | null
 
-/** Returns one column for each part of an address. */
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): CsvColumns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 

@@ -130,7 +130,6 @@ export type Examine = (
   refused: readonly string[],
 ) => Promise<FieldErrors>
 
-/** The reply of a list operation. */
 export interface RecordList<Reply> {
   data: Reply[]
   links: Schema<'PageLinks'>
@@ -192,7 +191,6 @@ export interface Resource<Reply, Write> {
    */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
-  /** Restores a deleted record. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
   /** Raises the version of the record and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>

@@ -64,8 +64,9 @@ const lowestPriority = 19
 const childEntry = entryAt(import.meta.url, './offload.entry')
 
 /**
- * Returns the program in a module beside the caller. `programAt<typeof Entry>(import.meta.url,
- * './x.entry')` refers to `x.entry.ts`, or to `x.entry.js` after compilation.
+ * Returns the program in a module next to the calling module. `programAt<typeof
+ * Entry>(import.meta.url, './x.entry')` refers to `x.entry.ts`, or to `x.entry.js` after
+ * compilation.
  */
 export const programAt = <Entry extends Runnable>(
   base: string,

@@ -12,8 +12,8 @@ export const textTag = (text: string): string => `"${hash('sha256', text, 'base6
 const own = new WeakMap<object, string>()
 
 /**
- * Sets the ETag of a reply that has no version but whose data can be changed with If-Match. Returns
- * the reply.
+ * Sets the ETag of a reply without a version, so that callers can send it in If-Match. Returns the
+ * reply.
  */
 export function withTag<R extends object>(reply: R, etag: string): R {
   own.set(reply, etag)

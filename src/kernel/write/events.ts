@@ -72,7 +72,7 @@ export interface Emitter {
   Veto: typeof Veto
 }
 
-/** Aliases for prefixes of event names: each pattern is replaced by the prefix beside it. */
+/** Aliases for prefixes of event names, as pairs of a pattern and its replacement. */
 export type EventAliases = readonly (readonly [RegExp, string])[]
 
 /**

@@ -8,7 +8,9 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { limitMailBytes } from '../size-limits.ts'
 
 export interface ReceivedMail {
-  /** The message id without angle brackets. Made from the content when the e-mail has no id. */
+  /**
+   * The message id without angle brackets. Generated from the content when the e-mail has no id.
+   */
   messageId: string
   inReplyTo: string[]
   references: string[]
@@ -29,7 +31,6 @@ export interface ReceivedMail {
   html: string | null
   /** The first 100 attachments. */
   attachments: ReceivedAttachment[]
-  /** The number of attachments that were left out. */
   droppedAttachments: number
   /** A sentence that says why only a part of the e-mail could be read, or null. */
   error: string | null
@@ -202,8 +203,8 @@ const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
 
 /**
- * Returns a made id that also depends on the files, because e-mails that differ only in their files
- * are different. Returns an id that the sender gave unchanged.
+ * Returns a generated message id that also depends on the files, so that e-mails with different
+ * files get different ids. Returns an id of the sender unchanged.
  */
 export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
   if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id
