@@ -1,5 +1,5 @@
-// The composition root: creates all parts of a server and connects them. Opens nothing itself. Read
-// it from top to bottom to see the parts.
+// The composition root: creates all parts of a server and connects them. It opens no files, sockets
+// or connections.
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify'
 import type { StatementCheck } from '../db/compiled-queries.ts'
 import type { Store } from '../db/store.ts'
@@ -59,7 +59,7 @@ export interface AppOptions {
   store: Store
   /** The key material of this installation (ACCORD_SECRET). */
   secret: string
-  /** The generated contract that this build was made from. */
+  /** The contract from which this build was generated. */
   contract: object
   /** Returns the contract in the data folder; null before the installation. */
   published: () => Published | null
@@ -82,7 +82,6 @@ export interface AppOptions {
    * reply instead of an error.
    */
   onBreach?: (findings: string[]) => void
-  /** The self-checks of a test. */
   verifier?: Verifier
 }
 
@@ -95,7 +94,9 @@ export interface App {
    */
   worker: Worker
   scheduler: Scheduler
-  /** Compiles all validators. Also repairs the search index when a rebuild was killed. */
+  /**
+   * Compiles all validators. Also repairs the search index if a rebuild of the index was killed.
+   */
   warmUp(): Promise<void>
 }
 
@@ -124,7 +125,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const trackRequest: TrackRequest = trackRequests(http, metrics)
   limitConnections(http, config)
   await registerRequestGuards(http, services, options.serves ?? false)
-  // Ends the event streams, because an event stream would last as long as its reader wants.
+  // Ends the event streams, which would otherwise stay open until their clients disconnect.
   http.addHook('preClose', async () => endStreams(services))
   // Closes the subprocesses after the last request, which may need one of them.
   http.addHook('onClose', () => services.offload.close())
@@ -226,7 +227,10 @@ const servedContract = ({ published, store }: AppOptions): ReturnType<typeof ser
     return { revision: set.mark, to: (document) => withCustomAttributes(document, set) }
   })
 
-/** Returns the types of the custom attributes that hold values. */
+/**
+ * Returns a function that returns the types of an entity's custom attributes by code. Omits
+ * subheadings, which have no value.
+ */
 async function customTypes(store: Store): Promise<CustomTypes> {
   const { own } = await committedAttributeSet(store)
   const known = new Map<string, ReadonlyMap<string, string>>()

@@ -27,8 +27,8 @@ export async function loadExtensions(names: readonly string[], folder = process.
 }
 
 /**
- * Returns the URLs of the modules that `name` stands for. A folder stands for its modules, sorted
- * by name. A folder with a package.json stands for that package.
+ * Returns the URLs of the modules that `name` refers to: a file, a package, or all modules in a
+ * folder, sorted by name. A folder with a package.json counts as a package.
  */
 function addressesOf(name: string, folder: string): string[] {
   const path = resolve(folder, name)

@@ -1,5 +1,5 @@
 // Collects the handlers of all slices in one object. An operation without a handler does not
-// compile. The handlers that every resource has are taken from src/resources.ts: standard
+// compile. The common handlers of all resources are taken from src/resources.ts: standard
 // operations, history, restore and lookups.
 import { createSearchIndex } from '../db/search/search-index.ts'
 import { operations } from './contract/operations.gen.ts'
@@ -129,7 +129,9 @@ export const sights: ReadonlyMap<string, Sight> = new Map<string, Sight>([
   } satisfies Partial<Record<EventEntity, Sight>>),
 ])
 
-/** Functions by operation. Each may refuse a call of a public operation before its body is read. */
+/**
+ * Checks of public operations, by operationId. A check may refuse a call before the body is read.
+ */
 export const publicGuards: PublicGuards = {
   ...sessionGuards,
   ...inboundGuards,
@@ -139,7 +141,7 @@ export const publicGuards: PublicGuards = {
 }
 
 /**
- * Functions by operation. Each checks the rules for a body that the schema has already refused
+ * Functions by operationId that check the rules for a body that the schema has already refused
  * (DOMAIN 4.3).
  */
 export const examiners: Examiners = Object.assign(
@@ -148,8 +150,8 @@ export const examiners: Examiners = Object.assign(
 )
 
 /**
- * Functions by path of a record or of a link below a record. Each finds the record, or throws 404
- * or 412.
+ * Checks by path of a record, or of a link below a record. A check throws 404 when the caller may
+ * not see the record, and 412 when If-Match names another version.
  */
 export const recordGuards: RecordGuards = {
   ...Object.fromEntries([...resources.values()].map((each) => [each.getOperation.path, each.assertVisible])),

@@ -29,8 +29,8 @@ const warmUpAfterMs = 300
 /** The interval of database maintenance in milliseconds. */
 const maintenanceMs = 30_000
 /**
- * The minimum age, in milliseconds, of a leftover file. An older partial file belongs to a process
- * that has ended.
+ * The minimum age, in milliseconds, of a leftover file: a temporary file of a process that has
+ * ended.
  */
 const leftoverMs = 60 * 60_000
 
@@ -65,8 +65,8 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
     const { log } = app.http
     if (migrated.length > 0) log.info({ migrated }, 'The database was migrated.')
     await sweepLeftovers(app)
-    // In an empty log, SQLite syncs the header with the first commit. This write does so before a
-    // caller waits for it.
+    // The first commit to an empty write-ahead log also syncs the header of the log. This write
+    // does that before a caller has to wait for it.
     await bestEffort(() => store.dialect.tryWrite(store.db))
     await listen(app, config)
     const url = config.appUrl ?? urlOf(app, config)
@@ -91,8 +91,8 @@ export async function startServer(config: Config, opened?: Store): Promise<Runni
 /**
  * Closes the server on SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once. An
  * uncaught exception leaves an unknown state, so the server also closes, with an exit code that
- * asks for a restart. An unhandled rejection is only logged. Returns a function that closes the
- * server and ends the process; repeated calls do nothing.
+ * makes a supervisor restart it. An unhandled rejection is only logged. Returns a function that
+ * closes the server and ends the process; repeated calls do nothing.
  */
 export function closeOnSignals(running: Running): () => void {
   const { log } = running.app.http
@@ -120,7 +120,7 @@ export function closeOnSignals(running: Running): () => void {
     })
   }
   process.on('uncaughtException', (cause) => {
-    // The exception may come from a full disk, on which a log line has no room.
+    // Ignores storage faults: on a full disk, even a log line could not be written.
     if (storageFaultOf(cause) !== null) return
     log.fatal({ err: cause }, 'An error was not caught; the server closes and is to be started again.')
     close(1)
@@ -189,7 +189,6 @@ function reportContract({ http: { log } }: App, contract: Record<string, unknown
   }
 }
 
-/** Starts the background work of this process. */
 export function startWork({ worker, scheduler }: App): void {
   worker.start()
   scheduler.start()

@@ -6,7 +6,7 @@ import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 import { leaseMs } from './leases.ts'
 
-/** The difference in milliseconds that the clocks of several processes may have. */
+/** The tolerated difference between the clocks of several processes, in milliseconds. */
 const toleranceMs = 60_000
 const batch = 200
 
@@ -36,7 +36,8 @@ export async function rescheduleFutureJobs(ctx: Context): Promise<void> {
       }
       return rows.length
     })
-  // A live worker renews its leases. The leases of a dead worker expire.
+  // Shortens leases that end too late. A live worker renews its leases; the leases of a dead worker
+  // expire.
   const leaseEnd = stamp(new Date(ctx.time.getTime() + leaseMs))
   await ctx.db
     .updateTable('jobs')

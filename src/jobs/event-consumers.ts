@@ -46,15 +46,15 @@ export interface EventConsumer {
 
 /**
  * The minimum and maximum number of events in one step. The number adapts to the time that a step
- * takes. With fewer events, the commit would cost more than the events.
+ * takes. With fewer events, the commit would take longer than the events.
  */
 const minEvents = 25
 const maxEvents = 100
 const maxRows = 200
 
 /**
- * Collects the items that the first events require, at most 200. The first event always counts,
- * even with more items. `last` is the id of the last event that is included.
+ * Collects the items that `askedBy` returns for the events, up to `maxRows` items. The first event
+ * is always included, even if it has more items. `last` is the id of the last included event.
  */
 export function takeWithinLimit<Asked>(
   events: readonly EventSummary[],
@@ -88,8 +88,8 @@ export interface EventDispatcher {
 }
 
 /**
- * The time in milliseconds after which a consumer without events stores its position. With this
- * delay, an event that no consumer wants does not cause a second write.
+ * The time in milliseconds after which a consumer without events stores its position. Because of
+ * this delay, an event that no consumer wants does not cause another write.
  */
 const idleMs = 5000
 /**
@@ -110,8 +110,8 @@ interface EventRange {
 
 export function createEventDispatcher(services: Services, consumers: readonly EventConsumer[]): EventDispatcher {
   /**
-   * For each consumer without new events: `id` is the position up to which the log has no event for
-   * the consumer. `since` is the time in milliseconds since which this position is not stored.
+   * The unstored positions of consumers without new events. Up to `id`, the log has no event for
+   * the consumer. `since` is the time in milliseconds of the first skip that is not stored.
    */
   const passed = new Map<EventConsumer, { id: number; since: number }>()
   let known = services.store.db
@@ -128,8 +128,8 @@ export function createEventDispatcher(services: Services, consumers: readonly Ev
     // The store may have a new database, which has another event log.
     if (ctx.db !== known) passed.clear()
     known = ctx.db
-    // The newest id is read before `entityTypes` is called. A consumer that wants a type from now
-    // on must not receive older events of that type.
+    // Read before `entityTypes` is called. An event logged after that call may have a type that the
+    // consumer has just begun to want, so this step must not skip it.
     const newest = await newestEvent(ctx)
     let found = false
     let isDue = false
@@ -210,7 +210,7 @@ async function consumeStep(ctx: Context, consumer: EventConsumer, range: EventRa
   const last = events.at(-1)?.id
   const handled = last === undefined ? range.to : await step.run(events.length, () => consumer.consume(ctx, events))
   const isThrough = handled === last && events.length < size
-  // Events after `to` are not skipped, because the consumer may want their type by now.
+  // Events after `range.to` are not skipped, because the consumer may want their type by now.
   await storePosition(ctx, consumer, isThrough ? range.to : handled)
   return last !== undefined
 }

@@ -7,11 +7,11 @@ import { type AnyJob, BuryJob } from './queue.ts'
 import type { StorageRetry } from './storage-retry.ts'
 
 const maxErrorLength = 500
-/** The delay in seconds after which a job is retried that met a full disk or a locked database. */
+/** The delay in seconds before the retry of a job that met a storage fault, such as a full disk. */
 const storageRetrySeconds = 15
 /**
- * The number of crashes in a row after which a job is buried. The job itself then probably ends the
- * workers.
+ * The number of crashes in a row after which a job is buried, because the job is then the probable
+ * cause.
  */
 export const maxCrashes = 10
 
@@ -58,8 +58,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
   }
 
   async function runClaimed({ row, job, payload }: Claim, signal: AbortSignal): Promise<void> {
-    // SQLite returns within one turn of the event loop, so without this pause a backlog of jobs
-    // would keep requests waiting.
+    // SQLite queries do not yield to the event loop, so without this pause a backlog of jobs would
+    // keep requests waiting.
     await yieldToEventLoop()
     if (row.crashes >= maxCrashes) throw new BuryJob(row.last_error ?? 'It never came to an end.')
     const outcome = await job.run(context(), payload, {
@@ -78,8 +78,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 
   async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
     const { row, job } = claim
-    // These log fields leave out the error message, because the message may quote what users wrote.
-    // The message is stored with the job.
+    // The log fields of a job. They omit the error message, which may contain texts of users and is
+    // stored with the job.
     const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
       // A job that stops with the worker or meets a storage fault does not count as failed.
@@ -122,8 +122,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 }
 
 /**
- * Returns the time after the delay. The delay varies by 10 %, so that jobs that failed together do
- * not run together again.
+ * Returns `time` plus the delay. The delay varies by 10 %, so that jobs that failed together do not
+ * run together again.
  */
 function jitteredDelay(time: Date, seconds: number): Date {
   const share = 0.9 + Math.random() * 0.2

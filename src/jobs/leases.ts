@@ -1,5 +1,5 @@
 // Claims, finishes, postpones and buries job rows. Each claim gets a lease, and only the claim with
-// the current lease changes the row. So two runs never end the same job.
+// the current lease can change the row. Two runs therefore never end the same job.
 import { randomUUID } from 'node:crypto'
 import type { Selectable } from 'kysely'
 import type { DB } from '../../db/tables.gen.ts'
@@ -19,7 +19,7 @@ interface ReleaseOptions {
    * machine slept.
    */
   running?: ReadonlySet<number>
-  /** Whether to release also an unexpired lease of a process that has ended. */
+  /** Whether to also release unexpired leases of processes that have ended. */
   isThorough?: boolean
 }
 
@@ -91,7 +91,7 @@ export async function claim(
       return left > 0
     })
     if (rows.length === 0) return []
-    // Each claim has its own name, because the same worker may claim the same job again.
+    // Each claim has a unique owner id, because the same worker may claim the same job again.
     const locked = { locked_by: `${own}:${randomUUID()}`, locked_until: leaseEnd(ctx) }
     const claimed = await ctx.db
       .updateTable('jobs')
@@ -175,8 +175,8 @@ export const bury = (ctx: Context, job: JobRow, error: string, also?: (ctx: Cont
   transaction(ctx, async (ctx) => {
     const { numUpdatedRows } = await ctx.db
       .updateTable('jobs')
-      // The key becomes free for a new job. A user who retries the buried job decides that the job
-      // is still wanted.
+      // Frees the key for a new job. A user who retries the buried job decides whether its work is
+      // still needed.
       .set({
         state: 'buried',
         dedupe_key: null,

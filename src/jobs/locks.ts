@@ -1,5 +1,5 @@
 // Manages locks with an owner and an expiry, for work that only one process may do, such as
-// scheduling. Another process can take the lock of a dead owner at once.
+// scheduling. The lock of a process that has ended can be taken at once.
 
 import { type Context, now } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'

@@ -1,11 +1,11 @@
-// Defines and enqueues durable jobs (DOMAIN 25.1). A job is a row that is written in the
-// transaction of the write that needs the work. leases.ts claims jobs, and worker.ts runs them.
+// Defines and enqueues durable jobs (DOMAIN 25.1). A job is a row. A write that needs background
+// work inserts the row in its own transaction. leases.ts claims jobs, and worker.ts runs them.
 
 import { type Context, now, type Services } from '../kernel/context.ts'
 import { stamp } from '../kernel/runtime/clock.ts'
 import { transaction } from '../kernel/write/write.ts'
 
-/** The facts about a run that the job receives. */
+/** The facts about a run that the job gets as an argument. */
 export interface JobRun {
   id: number
   /** The number of this attempt, counted from 1. */
@@ -21,10 +21,7 @@ export interface JobRun {
   holdsLease: (ctx: Context) => Promise<boolean>
 }
 
-/**
- * The result of a run that has not finished the job and has not failed. The job runs again at this
- * time.
- */
+/** Returned by a run that continues the job later. The job runs again at this time. */
 export interface RunAgain {
   runAgainAt: Date
 }
@@ -88,7 +85,10 @@ export interface EnqueueOptions {
   runAt?: Date
 }
 
-/** All states except `buried`. The list allows a query by sequence to use the partial index. */
+/**
+ * All states except `buried`. A query by sequence lists these states, so that the database uses the
+ * partial index.
+ */
 export const unfinishedStates = ['running', 'waiting', 'blocked'] as const
 
 type Wanted<Payload extends object> = { payload: Payload } & EnqueueOptions

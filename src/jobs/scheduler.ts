@@ -42,8 +42,7 @@ export function createScheduler(services: Services, schedules: readonly Schedule
   async function tick(): Promise<boolean> {
     if (!(await acquireLock(context(), schedulerLock, own, schedulerLockMs))) return false
     const at = services.clock.now().getTime()
-    // This is also true on the first tick, because the clock may have been set back while no
-    // scheduler ran.
+    // Also runs on the first tick, because the clock may have been set back while no scheduler ran.
     if (at < lastTickAt) await rescheduleFutureJobs(context())
     lastTickAt = at
     for (const each of schedules) if (each.isWanted?.(services) ?? true) await enqueueDue(context(), each)

@@ -28,7 +28,7 @@ export function createStorageRetry({ log, clock }: Services, isOver: () => boole
   function isTransient(error: unknown): boolean {
     const fault = storageFaultOf(error)
     const now = clock.now().getTime()
-    // A lock is not logged, because another process often has one for a moment.
+    // `busy` is not logged, because other processes often lock the database for a moment.
     if (
       fault !== null &&
       fault !== 'busy' &&

@@ -1,6 +1,6 @@
 // The context of a call: the first argument of every handler. It contains the caller, the database,
-// the time and the services. It consists of plain data and functions. Inside a transaction,
-// handlers get a copy of the context whose `db` is that transaction (house rule 4).
+// the time and the services, as plain data and functions. Inside a transaction, handlers get a copy
+// whose `db` is that transaction.
 import { randomUUID } from 'node:crypto'
 import type { StatementCheck } from '../../db/compiled-queries.ts'
 import type { SearchIndex } from '../../db/search/search-index.ts'
@@ -32,7 +32,7 @@ export interface CurrentUser {
   name: string
   email: string
   roleId: number
-  /** The user's permission keys; `all` stands for every key. */
+  /** The user's permission keys; `all` means every key. */
   permissions: 'all' | ReadonlySet<string>
   viewPermission: 'global' | 'group' | 'individual'
   /**
@@ -52,13 +52,13 @@ export interface CallingToken {
 
 export interface CallingSession {
   id: number
-  /** The CSRF value that every call must send if it changes data. */
+  /** The CSRF token. Every request that changes data must send it. */
   csrf: string
 }
 
 /**
- * Functions of a kind of job that change the rows the job works on. `onBuried` runs when the
- * retries of a job are exhausted; `revive` runs when a user retries such a job (jobs/queue.ts).
+ * The hooks of one kind of job. `onBuried` runs when the retries of a job are exhausted. `revive`
+ * runs when a user retries such a job. See `JobKind` in jobs/queue.ts.
  */
 export interface JobHooks {
   isMail: boolean
@@ -79,9 +79,9 @@ export interface Verifier {
 }
 
 /**
- * Functions that a slice needs from a slice that it may not import, because that slice comes later
- * in the order of src/README.md. The slice that needs a function declares it with `declare module`;
- * app.ts supplies the function.
+ * Functions that a slice calls in a later slice. A slice may import only earlier slices (the order
+ * is in src/README.md). The calling slice declares the function with `declare module`, and app.ts
+ * supplies it.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: the slices declare its members
 export interface SliceFunctions {}
@@ -100,32 +100,29 @@ export interface Services {
   sights: ReadonlyMap<string, Sight>
   /** Stores the bytes of uploaded files. */
   files: FileStore
-  /** Removes the stored bytes with these hashes, except bytes that a file row refers to. */
+  /** Removes the stored bytes with these hashes unless a file row refers to them. */
   sweepFiles: (ctx: Context, sha256s: readonly string[]) => Promise<void>
   /** The OpenAPI document of this program version. */
   contract: object
   clock: { now(): Date }
   log: Log
-  /** Encrypts and decrypts stored secrets. */
   encryption: Encryption
   statefulDomains: () => readonly string[]
   /** The counters of `/metrics`. */
   metrics: Metrics
   /** Reports whether the disks have free space. */
   disk: Disk
-  /** Functions of slices, for other slices that may not import them. */
   slices: SliceFunctions
   /** Returns the display names of an entity's fields, by attribute code. */
   fieldLabels: (ctx: Context, entity: string) => Promise<ReadonlyMap<string, string>>
-  /** Sends mail. */
   mailer: Mailer
-  /** Runs work in subprocesses. In this process the work would block the event loop. */
+  /** Runs CPU-bound work in subprocesses, so that it does not block the event loop. */
   offload: Offload
   /** Sends requests to URLs that users entered. */
   outbound: Outbound
   /**
-   * The `JobHooks` of each kind of job. app.ts supplies these hooks, because the slice that retries
-   * jobs may not import the slices that define them.
+   * The `JobHooks` by kind of job. app.ts supplies them, because the slice that retries jobs may
+   * not import the slices that define jobs.
    */
   jobs: ReadonlyMap<string, JobHooks>
   /** Notifies the worker of this process that a job may be due. */
@@ -171,8 +168,8 @@ export interface Context {
   /** The scheme and host under which callers reach this server, without a trailing slash. */
   readonly baseUrl: string
   /**
-   * The scheme and host to which the request was sent, even if ACCORD_APP_URL names others. The
-   * host of a forwarding header counts only if a trusted proxy sent the header.
+   * The scheme and host that the client used for this request. ACCORD_APP_URL does not change them.
+   * A forwarding header is used only if a trusted proxy sent it.
    */
   readonly requestOrigin: string
   readonly path: string
@@ -192,7 +189,6 @@ export interface Context {
    * Warnings about accepted input that may be a mistake. The reply lists them in `meta.warnings`.
    */
   readonly warnings: Warning[]
-  /** The uploaded files of the request body. */
   readonly uploads?: Uploads
   /**
    * The record that was just written. The caller may see this record even if the record's owner is
@@ -323,7 +319,7 @@ export const canCall = (ctx: Pick<Context, 'user' | 'token'>, { permission, abil
 
 /**
  * Throws 403 with the missing permission or ability when the caller may not call an operation. A
- * write that does the work of another operation calls this function for that operation.
+ * handler that also does the work of another operation calls this function for that operation.
  */
 export function assertCanCall(ctx: Context, operation: OperationId | Needs): void {
   const { permission, ability }: Needs = typeof operation === 'string' ? operations[operation] : operation

@@ -13,8 +13,9 @@ export const isProtected = (detail: string): Problem => new Problem('protected',
 export const inUse = (detail: string, conflicts: Conflict[]): Problem => new Problem('in_use', detail, { conflicts })
 
 /**
- * Collects the errors of one write. When a field is invalid, `throwIfAny` throws 422 and also lists
- * taken values. When values are taken and no field is invalid, it throws 409 (DOMAIN 4.3).
+ * Collects the errors of one write (DOMAIN 4.3). If a field is invalid, `throwIfAny` throws 422,
+ * which also lists values that other records have taken. If all errors are taken values, it throws
+ * 409.
  */
 export class ValidationErrors {
   readonly #invalid: FieldErrors = {}
@@ -23,7 +24,7 @@ export class ValidationErrors {
 
   readonly #refused: readonly string[]
 
-  /** `refused` lists the fields that the schema refused. They were removed from the body. */
+  /** `refused` lists the fields that failed the schema and were removed from the body. */
   constructor(refused: readonly string[] = []) {
     this.#refused = refused
   }
@@ -55,7 +56,7 @@ export class ValidationErrors {
     return new NestedErrors(this, prefix)
   }
 
-  /** Whether there is any error, found by the rules or by the schema. */
+  /** Whether the rules or the schema found an error. */
   get any(): boolean {
     return this.#refused.length + this.size > 0
   }

@@ -1,5 +1,5 @@
-// The types of the handlers. A handler is a plain function from the parsed input to the reply. The
-// handlers are registered by operationId (house rule 3).
+// The types of the handlers. A handler is a plain function from the parsed input to the reply.
+// Handlers are registered by operationId.
 import type { Body, OperationId, Params, Query, Reply } from '../contract/types.ts'
 import type { Context } from './context.ts'
 

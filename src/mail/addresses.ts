@@ -3,7 +3,7 @@
 import { type Address, addressParser } from 'postal-mime'
 import { withoutControls } from './failures.ts'
 
-/** The maximum number of addresses that are read from one header. No rule needs more. */
+/** The maximum number of addresses that are read from one header. */
 const maxAddresses = 1000
 const maxIds = 100
 const maxIdLength = 500
@@ -14,8 +14,8 @@ export interface Mailbox {
 }
 
 /**
- * Returns all mailboxes in order, with the members of groups in place of the groups. Entries
- * without a valid address are left out.
+ * Returns all mailboxes in order. Replaces a group by its members, and omits entries without a
+ * valid address.
  */
 export function toMailboxes(addresses: readonly Address[] | undefined): Mailbox[] {
   const found: Mailbox[] = []
@@ -39,8 +39,8 @@ export const lowerCaseUnique = (addresses: readonly string[]): string[] => [
 ]
 
 /**
- * Returns the distinct message ids of a header, without brackets and spaces. A long list keeps its
- * last 100 ids, because they belong to the nearest ancestors in the thread.
+ * Returns the distinct message ids of a header, without brackets and spaces. Keeps only the last
+ * 100 ids, which belong to the nearest ancestors in the thread.
  */
 export function parseMessageIds(header: string | null | undefined): string[] {
   const text = withoutControls(header ?? '')

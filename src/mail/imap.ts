@@ -69,7 +69,7 @@ export interface PolledFolder {
 }
 
 /**
- * The number of bytes that are fetched of a message that is too large. These bytes contain the
+ * The number of bytes that are fetched from the beginning of an oversized message: enough for its
  * headers.
  */
 const headBytes = 256 * 1024
@@ -106,10 +106,10 @@ function leaves(listed: readonly ListResponse[]): ListResponse[] {
 
 /**
  * Calls `take` with every message of the last `days` days, folder by folder, oldest first. Skips
- * messages up to the UID that `known` returns for a folder. `known` receives the UIDVALIDITY of the
- * folder, so that a folder that the server has renumbered is read again.
- * When `take` throws, the message counts as failed and the poll continues. StopPolling ends the
- * poll without an error. Throws MailboxFailed, with the progress of the folders, when the server
+ * messages up to the UID that `known` returns for a folder. A server that renumbers a folder
+ * changes its UIDVALIDITY; `known` gets this value and can return 0 to read the folder again. When
+ * `take` throws, the message counts as failed and the poll continues. StopPolling ends the poll
+ * without an error. Throws MailboxFailed, with the progress of the folders, when the server
  * refuses, hangs or disconnects, and when `signal` aborts.
  */
 export async function pollMailbox(

@@ -1,4 +1,4 @@
-// Composes an e-mail into bytes, for SMTP and for the folder mailer. This file makes all headers,
+// Composes an e-mail into bytes, for SMTP and for the folder mailer. This file builds all headers,
 // so that no value can add a header. Addresses of blind copies are only in the envelope.
 import type { Readable } from 'node:stream'
 import { domainToASCII } from 'node:url'
@@ -23,8 +23,8 @@ export interface OutboundMessage {
   inReplyTo?: string
   references: string[]
   /**
-   * Further headers, such as List-Unsubscribe. `compose` refuses a header that it makes from the
-   * fields above.
+   * Further headers, such as List-Unsubscribe. `compose` refuses a header that it builds from the
+   * other fields.
    */
   headers?: Record<string, string>
   attachments: OutboundAttachment[]
@@ -71,7 +71,7 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
   if (recipients.size === 0) throw new MailRefused('The e-mail has no recipient.')
   const inReplyTo = message.inReplyTo !== undefined && id.test(message.inReplyTo) ? message.inReplyTo : null
   const references = message.references.filter((each) => id.test(each))
-  // nodemailer is imported with the first e-mail and not at the start.
+  // nodemailer is imported with the first e-mail, so that the server starts faster.
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer')
   const composer = new MailComposer({
     messageId: `<${message.messageId}>`,
@@ -105,8 +105,8 @@ export async function compose(message: OutboundMessage): Promise<Composed> {
 }
 
 /**
- * Returns the text with LF as the only line break; nodemailer then writes CR LF. Servers disagree
- * on a bare CR or LF, and a server could end the message there (SMTP smuggling).
+ * Returns the text with LF as the only line break; nodemailer then writes CR LF. Servers handle a
+ * bare CR or LF differently, and a server could end the message there (SMTP smuggling).
  */
 const wholeLines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 

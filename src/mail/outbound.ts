@@ -35,10 +35,11 @@ export interface SentMail {
 export interface MailTimeouts {
   connectMs?: number
   greetingMs?: number
-  /** The longest silence of the server in milliseconds. */
+  /** The maximum milliseconds without data from the server. */
   socketMs?: number
   /**
-   * The longest time for one e-mail in milliseconds, for servers that send a little now and then.
+   * The maximum milliseconds for one e-mail. Ends a delivery to a slow server that never pauses for
+   * `socketMs`.
    */
   totalMs?: number
   /** The time in milliseconds that an idle connection is kept for the next e-mail. */

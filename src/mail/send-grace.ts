@@ -1,8 +1,8 @@
 // Gives an e-mail that is being sent time to finish when the worker stops.
 
 /**
- * The time in milliseconds that a running e-mail has to finish. A worker must have more time to
- * stop than this.
+ * The time in milliseconds that a running e-mail has to finish. It must be shorter than the time
+ * that a worker has to stop.
  */
 const graceMs = 3000
 

@@ -20,7 +20,7 @@ const takenApart = ['envelope', 'charsets', 'headers', 'from', 'to', 'cc', 'subj
 const maxFiles = 100
 
 /**
- * Reads a posted form. A field is a string, or bytes when the form reader kept the bytes. Only
+ * Reads a posted form. A field is a string, or bytes if the form reader did not decode it. Only
  * bytes preserve a text that is not UTF-8. `raw` is the original e-mail, or null when the form has
  * none. Throws UnreadableMail and MailReaderBusy.
  */

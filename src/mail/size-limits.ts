@@ -4,8 +4,9 @@ import { UnreadableMail } from './failures.ts'
 
 export const maxMailBytes = 30 * 1024 * 1024
 /**
- * The maximum number of lines of at most 40 bytes. 150,000 such lines took a second to parse. The
- * rest of the e-mail is cut off. Encoded files do not count, because their lines are longer.
+ * The maximum number of lines of at most 40 bytes; the rest of the e-mail is cut off. Parsing
+ * 150,000 such lines took a second. Encoded attachments do not count, because their lines are
+ * longer.
  */
 const maxShortLines = 150_000
 const shortLineBytes = 40

@@ -1,5 +1,5 @@
-// Sends e-mails over SMTP through a small pool of connections. One call sends at most one copy, and
-// a failure is either permanent or temporary, as outbound.ts promises.
+// Sends e-mails over SMTP through a small pool of connections. Implements the guarantees of
+// outbound.ts: one call sends at most one copy, and a failure is either permanent or temporary.
 import { Readable } from 'node:stream'
 import nodemailer from 'nodemailer'
 import { parseConnectionUrl } from 'nodemailer/lib/shared'
@@ -36,8 +36,8 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
     maxMessages: 100,
     idleTimeout: timeouts.idleMs ?? 5_000,
     ...settings,
-    // The URL cannot change the options below. The pool retries only when no byte of the message
-    // was sent. Secrets are never logged.
+    // The options below override those of the URL. The pool retries only when no byte of the
+    // message was sent. Secrets are never logged.
     pool: true as const,
     maxRequeues: 1,
     logger: false,
@@ -47,7 +47,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
   })
   // Maps the message id of each e-mail that is being sent to its stream. The state of the stream
   // tells the pool whether to retry, and tells `deliver` whether the whole message was sent.
-  // Nodemailer's own stream is filled before anything is sent.
+  // Nodemailer's own stream cannot show this, because it is filled before anything is sent.
   const handed = new Map<string, Readable>()
   transport.use('stream', (mail, done) => {
     const { message, data } = mail
@@ -119,7 +119,7 @@ export function smtpMailer(url: string, domain: string, timeouts: MailTimeouts):
 
 /**
  * Returns MailRefused for a permanent reply about this e-mail, otherwise MailDeferred. A greeting,
- * TLS or login error may be gone at the next attempt.
+ * TLS or login error is temporary, because it does not concern this e-mail.
  */
 function failureOf(
   error: Failure,
@@ -149,8 +149,8 @@ const sentences: Record<string, string> = {
 
 function reasonOf(error: Failure, secrets: readonly (string | undefined)[]): string {
   const known = sentences[error.code ?? '']
-  // A reply to a failed login may repeat the credentials, so our own sentence is used. Any other
-  // reply says more than our own sentence.
+  // A reply to a failed login may repeat the credentials, so a fixed sentence replaces it. Any
+  // other reply is more specific than the fixed sentence.
   if (known !== undefined && (error.response === undefined || error.code === 'EAUTH')) return known
   return redactedLine(error.response ?? error.message, secrets)
 }

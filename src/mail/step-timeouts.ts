@@ -10,7 +10,7 @@ export type StepTimer = <T>(step: Promise<T>, patienceMs?: number) => Promise<T>
  */
 export function createStepTimer(timeoutMs: number, signal: AbortSignal | undefined, leave: () => void): StepTimer {
   return async (step, patienceMs = timeoutMs) => {
-    // Closing the connection rejects the step later, when nothing awaits the step any more.
+    // Prevents an unhandled rejection: `leave` rejects the step when nothing awaits it any more.
     step.catch(() => undefined)
     let end = (): void => undefined
     const isOver = new Promise<never>((_, reject) => {

@@ -7,7 +7,7 @@ import { maxExportsAtOnce } from '../kernel/resource/export.ts'
 
 /** Throws ConfigError when `count` processes could open more connections than are allowed. */
 export async function assertConnections(config: Config, store: Store, count: number): Promise<void> {
-  // A pooler shares its connections to the server among all clients.
+  // With a pooler, the limit does not apply: the pooler shares its connections among all clients.
   if (config.databasePooler === 'transaction') return
   const limit = await connectionLimit(store.db)
   if (count * connectionsOfProcess(config.databaseConnections) <= limit) return
@@ -19,5 +19,8 @@ export async function assertConnections(config: Config, store: Store, count: num
   )
 }
 
-/** A pool that reads, a pool that writes, and a connection for each export. */
+/**
+ * Returns the maximum number of connections of one process: a pool for reads, a pool for writes,
+ * and one connection per export.
+ */
 const connectionsOfProcess = (max: number): number => 2 * max + maxExportsAtOnce

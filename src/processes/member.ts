@@ -1,5 +1,5 @@
-// One of the processes that a supervisor has started: it follows the supervisor's requests, and
-// answers a scrape of /metrics for all of them.
+// The part of a serving process that talks to its supervisor. It stops the server at the
+// supervisor's request, and gets the metrics of all processes for `/metrics`.
 import cluster from 'node:cluster'
 import { AggregatorRegistry } from 'prom-client'
 import type { App } from '../app.ts'
@@ -20,12 +20,12 @@ export function joinSupervisor({ services: { metrics } }: App, number: number, s
         tell({ type: 'accord:metrics', id: asked })
       }),
   )
-  // By default, prom-client adds up the processes. They have labels of their own, so a sum is the
-  // figure itself, and no figure is left out.
+  // By default, prom-client omits or averages some metrics when it merges processes. Each process
+  // has a label of its own, so a sum keeps every value unchanged.
   for (const each of registries.flatMap((registry) => registry.getMetricsAsArray()))
     Object.assign(each, { aggregator: 'sum' })
   AggregatorRegistry.setRegistries(registries)
-  // Answers the supervisor's registry.
+  // The constructor adds the listener that answers the supervisor's registry.
   new AggregatorRegistry()
   process.on('message', (message: FromSupervisor) => {
     if (message.type === 'accord:stop') stop()
@@ -36,7 +36,7 @@ export function joinSupervisor({ services: { metrics } }: App, number: number, s
   tell({ type: 'accord:serving' })
 }
 
-/** A message that cannot be sent needs no answer: without a supervisor the process ends. */
+/** Sends a message. Ignores errors, because a process without a supervisor ends anyway. */
 function tell(message: ToSupervisor): void {
   process.send?.(message, undefined, undefined, () => undefined)
 }

@@ -1,11 +1,15 @@
-// The messages between the supervisor and its processes. prom-client adds its own to the channel.
+// The messages between the supervisor and its processes. prom-client sends further messages over
+// the same channel.
 
-/** A process that serves tells the supervisor; then it can be asked to stop. */
+/** Sent by a process when it begins to serve. From then on it accepts a StopMessage. */
 export interface ServingMessage {
   type: 'accord:serving'
 }
 
-/** Asks a process to close. A signal does not fit, because a second signal ends it at once. */
+/**
+ * Asks a process to close. A signal does not fit, because a process that gets two signals ends at
+ * once.
+ */
 export interface StopMessage {
   type: 'accord:stop'
 }

@@ -10,18 +10,21 @@ import type { FromSupervisor, ToSupervisor } from './messages.ts'
 
 /** The delay in milliseconds before a process starts again. Each early end doubles the delay. */
 const backOffMs = { min: 1_000, max: 30_000 }
-/** A process that has served for this time, in milliseconds, starts again with the least delay. */
+/**
+ * A process that ended after at least this number of milliseconds starts again with the minimum
+ * delay.
+ */
 const stableMs = 60_000
 
-/** One of the processes, over all its starts. */
+/** A process and its restarts. */
 interface Place {
-  /** From 1. The first process also runs the background work. */
+  /** Counted from 1. The first process also runs the background work. */
   readonly number: number
   worker: ClusterWorker
   startedAt: number
-  /** Whether the present process serves. */
+  /** Whether the current process serves. */
   isServing: boolean
-  /** How often the process has ended soon after its start. */
+  /** The number of times in a row that the process ended soon after its start. */
   failures: number
   timer?: NodeJS.Timeout
 }
@@ -58,7 +61,10 @@ class Supervisor {
     this.#places.push(this.#newPlace(1))
   }
 
-  /** Closes all processes. A second signal ends them at once, because they lose their channel. */
+  /**
+   * Closes all processes. A second signal ends the supervisor at once; the processes then end, too,
+   * because their channel closes.
+   */
   onSignal(signal: NodeJS.Signals): void {
     if (this.#isClosing) process.exit(1)
     this.#log.info({ signal }, 'Closing all processes.')
@@ -108,7 +114,7 @@ class Supervisor {
       this.#endAfterLast()
       return
     }
-    // The process has printed why it cannot serve. When none has served yet, none can.
+    // No process has served yet, so a restart would fail, too. The process has printed the reason.
     if (!this.#hasServed) {
       this.#close(code || 1)
       return
@@ -145,13 +151,13 @@ class Supervisor {
   }
 }
 
-/** The number is an argument, so that a list of processes shows it. */
+/** Passes the number as an argument, so that tools such as `ps` show it. */
 function startProcess(number: number): ClusterWorker {
   cluster.setupPrimary({ args: [...process.argv.slice(2), '--process', String(number)] })
   return cluster.fork()
 }
 
-/** Sends a message. A process that has ended gets none: `#onExit` handles its end. */
+/** Sends a message. Does nothing for a process that has ended, which `#onExit` handles. */
 function tell(worker: ClusterWorker, message: FromSupervisor): void {
   if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => undefined)
 }

@@ -9,10 +9,7 @@ import { perOwner } from '../runtime/per-owner.ts'
 import { bestEffort } from '../runtime/unavailable.ts'
 import { clientNetwork } from './ip-ranges.ts'
 
-/**
- * The maximum number of refused networks in the cache of one store. The cache lets a process refuse
- * a network again without a database write. The oldest entries are evicted.
- */
+/** The maximum number of cached refusals per store. A cached refusal needs no database write. */
 const maxRefusals = 10_000
 const refusals = perOwner((_db: object) => new LRUCache<string, number>({ max: maxRefusals }))
 

@@ -37,8 +37,8 @@ interface Guess {
 
 interface Limits {
   /**
-   * Whether failures at other networks count. False for random secrets, which cannot be guessed:
-   * strangers could otherwise lock out the owner.
+   * Whether failures at other networks count. False for random secrets: they cannot be guessed, and
+   * counting would let strangers lock out the owner.
    */
   isOverAllNetworks: boolean
 }
@@ -46,7 +46,7 @@ interface Limits {
 /**
  * Runs `verify`, which checks a password. Counts a failure; a success clears the failures of the
  * account at this network. The limits are checked before and after `verify`, because concurrent
- * attempts may fail meanwhile. Throws 429 with Retry-After.
+ * attempts may fail meanwhile. Throws 429 with Retry-After when a limit is reached.
  */
 export async function withBruteForceProtection<T extends { right: boolean }>(
   ctx: Context,

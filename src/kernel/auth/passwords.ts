@@ -7,10 +7,11 @@ import { Problem } from '../errors.ts'
 
 const atOnce = Math.max(1, availableParallelism() - 1)
 const maxWaitMs = 2_000
-/** The maximum number of waiting callers per queue. It limits the memory. */
+/** The maximum number of waiting callers per queue. The number limits the memory use. */
 const maxWaiting = 1_000
 /**
- * `p-limit` does not fit: it has one queue, and a caller cannot leave it when the time is over.
+ * The number of hashes being computed. `p-limit` does not fit: it has only one queue, and a caller
+ * cannot leave that queue.
  */
 let running = 0
 /**
@@ -67,8 +68,8 @@ const parameters = (config: Config) =>
 
 /**
  * Returns the hash to store, which includes the argon2id parameters. Must be called only for an
- * authenticated user. Must not be called inside a transaction, because hashing takes tens of
- * milliseconds.
+ * authenticated caller, because it waits in the queue `known`. Must not be called inside a
+ * transaction, because hashing takes tens of milliseconds.
  */
 export const hashPassword = (config: Config, password: string): Promise<string> =>
   inTurn(true, () => hash(password, parameters(config)))
@@ -82,9 +83,9 @@ interface Attempt {
 }
 
 /**
- * Returns whether the password is right, and whether its hash is outdated. Without a stored hash
- * the password is hashed, so that the answer takes as long as for a known e-mail address. Throws
- * 429 when no slot is free within two seconds.
+ * Returns whether the password is right, and whether its hash is outdated. Without a stored hash it
+ * hashes the password anyway, so that the response time does not reveal whether the account exists.
+ * Throws 429 when no slot is free within two seconds.
  */
 export async function verifyPassword(
   config: Config,

@@ -7,8 +7,8 @@ const known = new Set(permissionKeys)
 export const isPermissionKey = (key: string): boolean => known.has(key)
 
 /**
- * Returns the keys and those of their ancestors that are permission keys (for `a.b.c`, these are
- * `a` and `a.b`). The result is in the order of `permissionKeys`.
+ * Returns the keys and their ancestors (`a` and `a.b` for `a.b.c`) in the order of
+ * `permissionKeys`. Omits texts that are not permission keys.
  */
 export function withAncestors(keys: readonly string[]): string[] {
   const wanted = new Set<string>()

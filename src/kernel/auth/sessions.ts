@@ -60,7 +60,7 @@ export async function identify(services: Services, calling: Calling, isUse = tru
 }
 
 /**
- * Throws 401 when the token or session has ended since the request arrived. Also throws 401 when
+ * Throws 401 when the token or session was deleted since the request arrived. Also throws 401 when
  * the user was deleted or is inactive.
  */
 export async function confirmCaller(ctx: Context): Promise<void> {
@@ -197,9 +197,9 @@ export function checkCsrf({ csrf }: CallingSession, headers: Context['headers'])
 }
 
 /**
- * Sets the CSRF cookie, which scripts can read. The value is that of the session, or a new one for
- * signing in. Sets nothing for a page of another domain: that would overwrite the value of a
- * signed-in user.
+ * Sets the CSRF cookie, which scripts can read. Its value belongs to the session; without a
+ * session, it is a new value for the sign-in. Sets nothing when a page of an untrusted domain sends
+ * a session cookie: a new value would overwrite that of the signed-in user.
  */
 export async function offerCsrf(ctx: Context): Promise<void> {
   if (cookieOf(ctx, sessionCookie) !== undefined && !isTrustedOrigin(ctx.services, callingOf(ctx))) return

@@ -10,7 +10,7 @@ export interface PageOrigin {
 
 /**
  * Returns whether the host of the page that sent the request matches an entry of `domains`. In an
- * entry, `*` stands for one or more characters.
+ * entry, `*` matches one or more characters.
  */
 export function isStatefulHost(calling: PageOrigin, domains: readonly string[]): boolean {
   if (domains.includes('*')) return true
@@ -39,15 +39,15 @@ function callingUrl({ origin, referer, requestOrigin }: PageOrigin): URL | null 
 }
 
 /**
- * Returns the host of the page that sent the request, in the spelling of an entry of the list.
- * Returns null for an unreadable header.
+ * Returns the host of the page that sent the request, in the form in which an entry of `domains`
+ * would allow it. Returns null for an unreadable header.
  */
 export function callingHost(calling: PageOrigin): string | null {
   const host = callingUrl(calling)?.host.toLowerCase() ?? ''
   return host === '' ? null : host.slice(0, maxHostLength)
 }
 
-/** The maximum length of a domain name, and room for a port. */
+/** The maximum length of a domain name and a port. */
 const maxHostLength = 260
 
 function patternOf(entry: string): RegExp {

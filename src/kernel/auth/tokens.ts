@@ -22,7 +22,10 @@ export interface NewToken {
   userId: number
   name: string
   kind: 'login' | 'personal'
-  /** The id of the token that created this token. This token ends no later than its creator. */
+  /**
+   * The id of the token with which the caller creates this token. The new token expires no later
+   * than that token.
+   */
   parentId?: number | null
   abilities: readonly string[]
   expiresAt: string | null
@@ -191,8 +194,8 @@ export async function signedInAgain({ services, db }: Pick<Context, 'services' |
 }
 
 /**
- * Loads a user as the caller of later work that runs in the user's name. Returns null when the user
- * was deleted or is inactive.
+ * Loads a user for later work in the user's name, such as a job. Returns null when the user was
+ * deleted or is inactive.
  */
 export async function signedInAs(db: Db, id: number): Promise<CurrentUser | null> {
   const row = await db

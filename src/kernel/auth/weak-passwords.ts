@@ -5,8 +5,8 @@ import { createRequire } from 'node:module'
 import { fold } from '../values/format.ts'
 
 /**
- * The minimum length of a password in the contract. The list of common passwords omits shorter
- * ones.
+ * The minimum length of a password in the contract. Shorter passwords need not be in the list of
+ * common passwords.
  */
 const minLength = 8
 

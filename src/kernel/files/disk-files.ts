@@ -1,4 +1,5 @@
-// Stores the bytes of files in a folder. A kept upload is renamed to its hash.
+// Stores the bytes of files in a folder. `keep` moves the temporary file of an upload to a path
+// that is derived from its hash.
 import { createReadStream } from 'node:fs'
 import { lutimes, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,7 +7,7 @@ import { type FileStore, isHash, placeOf, type StoredBytes, trashOf } from './fi
 import { createSpool, isOlder, makeFolders, namesIn, syncFolder } from './spool.ts'
 
 /**
- * Returns a file store that uses a folder. `assertPlace` must throw while the folder must not be
+ * Returns a file store that uses a folder. `assertPlace` throws while the folder must not be
  * written to.
  */
 export function diskFiles(folder: string, assertPlace = (): void => undefined): FileStore {

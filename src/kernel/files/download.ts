@@ -21,7 +21,7 @@ export const download = (parts: DownloadParts): Download => new Download(parts)
 export function answerDownload(ctx: Context, fact: OperationFact, method: string, { parts }: Download): Answered {
   const { mediaType, etag } = parts
   const headers: Record<string, string> = { ...parts.headers }
-  // ETags are for GET only, because the reply to a write cannot be requested again.
+  // Only GET replies have an ETag, because the reply to a write cannot be requested again.
   if (etag !== undefined && fact.method === 'get') {
     headers.etag = etag
     const known = single(ctx.headers['if-none-match'])
@@ -80,7 +80,7 @@ function sourceOf(body: DownloadParts['body']): Source | undefined {
   return isSource(body) ? body : undefined
 }
 
-/** Returns all bytes of a source. No byte can be read from an empty one. */
+/** Returns all bytes of a source. An empty source is not read, because it has no valid range. */
 export const readAll = ({ size, read }: Source): Readable => (size === 0 ? Readable.from([]) : read(0, size - 1))
 
 function streamOf(body: DownloadParts['body']): Answered['body'] {

@@ -22,7 +22,7 @@ export interface StoredFile extends Source {
   readonly isInTrash: boolean
 }
 
-/** The bytes of a file by their hash, as a listing has them. */
+/** An entry in a list of stored files. */
 export interface StoredBytes {
   readonly sha256: string
   readonly size: number
@@ -40,24 +40,26 @@ export interface FileStore {
   /** Returns all bytes of an upload that has not been discarded. */
   bytesOf(upload: Upload): Promise<Buffer>
   /**
-   * Sends the bytes to a remote store before the transaction, so that no transaction waits for
-   * them. Returns whether they are stored now, also without a row. Does nothing on a disk.
+   * Sends the bytes to a bucket before the transaction, so that no transaction waits for the
+   * network. Returns whether it stored the bytes, to which no row refers yet. A folder does nothing
+   * and returns false.
    */
   prepare(upload: Upload): Promise<boolean>
   /**
    * Stores the bytes under their hash. Must be the last step of the transaction that writes the
-   * row, because a rollback does not remove the bytes. The bytes are durable when it resolves.
+   * row, because a rollback does not remove the bytes. The bytes are durable when the promise
+   * resolves.
    */
   keep(upload: Upload): Promise<void>
   discard(upload: Upload): Promise<void>
   /** Returns the bytes with this hash, or null when they are not stored. Looks in the trash too. */
   find(sha256: string): Promise<StoredFile | null>
   /**
-   * Must run in a transaction that runs alone, because another one may just keep equal bytes. Null
-   * for a bucket: it may apply a deletion late, and no transaction may wait for a network.
+   * Deletes the bytes. Must run in a transaction with `isAlone`, because a concurrent transaction
+   * could keep equal bytes. Null for a bucket: no transaction may wait for the network, and a
+   * bucket may apply a deletion late.
    */
   readonly remove: ((sha256: string) => Promise<void>) | null
-  /** Returns the number of stored files. */
   count(): Promise<number>
   /**
    * Moves bytes to the trash. A folder sets the date of the file to `at`; a bucket uses its own
@@ -66,23 +68,18 @@ export interface FileStore {
   moveToTrash(sha256: string, at: Date): Promise<void>
   takeFromTrash(sha256: string): Promise<void>
   inTrash(): Promise<StoredBytes[]>
-  /**
-   * Deletes bytes that were moved to the trash before that time. Returns the number of deleted
-   * files.
-   */
+  /** Deletes files that were moved to the trash before the given time. Returns their number. */
   emptyTrash(before: Date): Promise<number>
-  /**
-   * Removes temporary files older than that time. The requests that created these files have ended.
-   */
+  /** Removes temporary files older than the given time, which ended requests left behind. */
   sweep(before: Date): Promise<void>
   /**
-   * Returns the hashes of all bytes that were last stored before that time. Also removes temporary
-   * files older than that time.
+   * Yields the hashes of all files that were last stored before `time`. Also removes temporary
+   * files older than `time`.
    */
   keptBefore(time: Date): AsyncIterable<string>
   /**
-   * Returns why the store cannot be used, as a sentence, or null. A folder is always usable here:
-   * the check of the disk covers it.
+   * Returns a sentence that says why the store cannot be used; null when it can. A folder always
+   * returns null, because `createDisk` checks it.
    */
   findProblem(): Promise<string | null>
 }

@@ -32,7 +32,7 @@ export async function typeOf(path: string, name: string, isText: boolean): Promi
   // The detection throws for a file that begins like a type but is damaged. Such a file has no
   // detected type.
   const found = await fileTypeFromFile(path).catch(() => undefined)
-  // The byte order mark of UTF-16 looks like the begin of an MPEG frame.
+  // The byte order mark of UTF-16 looks like the beginning of an MPEG frame.
   if (found?.mime === 'audio/mpeg' && tables.has(ending)) return unknownType
   if (found && !(isText && found.mime === 'application/xml')) return found.mime
   return isText ? (texts[ending] ?? (found ? found.mime : 'text/plain')) : unknownType

@@ -17,9 +17,12 @@ type Received = { body: ParsedBody; uploads: Uploads }
 export interface Uploads {
   /** The uploaded files, by their key in the body. */
   readonly files: ReadonlyMap<string, Upload>
-  /** The hashes of the uploads whose bytes were stored, also of those without a row yet. */
+  /** The hashes of the stored uploads, including uploads to which no row refers yet. */
   readonly kept: Set<string>
-  /** Whether the form belongs to another service, so its parts are read and not stored. */
+  /**
+   * Whether the form has the format of another service (`x-bytes`). Its files are read but not
+   * stored.
+   */
   readonly isBytes?: boolean
   /** Releases the memory reservation of the form. */
   readonly release?: () => void

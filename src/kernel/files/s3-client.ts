@@ -1,10 +1,13 @@
-// The few operations of S3 that a file store needs, through the client of AWS. The package is
+// Wraps the AWS client for S3 with the few operations that a file store needs. The package is
 // loaded with the first operation, because most installations store files on a disk.
 import { createReadStream } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { S3Client } from '@aws-sdk/client-s3'
 
-/** A bucket, and how to reach it. The client of AWS finds null values as the tools of AWS do. */
+/**
+ * A bucket and its access data. For a null value, the AWS client uses its default sources, such as
+ * environment variables and instance roles.
+ */
 export interface S3Location {
   readonly bucket: string
   /** The beginning of all keys, without slashes at its ends; may be empty. */
@@ -31,7 +34,10 @@ export interface PutFacts {
 /** Keys are relative to the prefix. All functions throw `FileStorageError`. */
 export interface ObjectStorage {
   readonly url: string
-  /** Stores a local file. The storage compares the bytes with the hash, so they arrive whole. */
+  /**
+   * Stores a local file. Sends the hash, so that the storage refuses bytes that were changed on the
+   * way.
+   */
   put(key: string, path: string, facts: PutFacts): Promise<void>
   /** Returns the size of the object, or null when there is none. */
   sizeOf(key: string): Promise<number | null>
@@ -41,13 +47,13 @@ export interface ObjectStorage {
   copy(from: string, to: string): Promise<boolean>
   remove(key: string): Promise<void>
   list(prefix: string): AsyncGenerator<StoredObject>
-  /** Returns the first object of the list, or null. */
+  /** Returns the first object below the prefix, or null. */
   first(prefix: string): Promise<StoredObject | null>
 }
 
 /**
- * The file storage cannot be used at the moment. The message names the answer of the storage, but
- * quotes nothing of it, because it may repeat the request with its key.
+ * A request to the file storage failed. The message contains the error name and the status, but no
+ * text of the response, which may repeat the access key of the request.
  */
 export class FileStorageError extends Error {
   /** `storageFaultOf` recognizes the code. */
@@ -62,15 +68,18 @@ export class FileStorageError extends Error {
 }
 
 const connectMs = 3_000
-/** The time without a byte after which a connection counts as broken. */
+/** A connection without data for this number of milliseconds counts as broken. */
 const idleMs = 10_000
-/** The time for an operation that moves no bytes through this process. */
+/** The maximum milliseconds of an operation that transfers no file. */
 const shortMs = 5_000
-/** Copying within the bucket takes longer, and so does a page of a list. */
+/** The maximum milliseconds of a copy within the bucket, and of one page of a list. */
 const longMs = 15_000
-/** The time for sending a file of at most 31 MiB. */
+/** The maximum milliseconds for sending a file of at most 31 MiB. */
 const uploadMs = 60_000
-/** A check must answer before a load balancer gives up waiting for `/readyz`. */
+/**
+ * The maximum milliseconds of the check for `/readyz`, which must end before the load balancer
+ * stops waiting.
+ */
 const probeMs = 2_000
 const maxAttempts = 3
 const firstPauseMs = 100
@@ -96,7 +105,7 @@ class Bucket implements ObjectStorage {
         const Body = createReadStream(path)
         const facts = { ContentLength: size, ContentType: contentType }
         const command = new PutObjectCommand({ ...this.#at(key), ...facts, Body })
-        // The signature then covers the bytes, and not only the headers.
+        // With this header, the signature covers the bytes and not only the headers.
         const signed = { 'x-amz-content-sha256': sha256 }
         command.middlewareStack.add(
           (next) => (args) => {
@@ -109,7 +118,8 @@ class Bucket implements ObjectStorage {
           await client.send(command, within(uploadMs))
           return
         } catch (error) {
-          // The client does not repeat a request whose body is a stream.
+          // This loop retries, because the AWS client does not retry a request whose body is a
+          // stream.
           if (attempt === maxAttempts || !isTransient(error)) throw error
           await sleep(firstPauseMs * 2 ** attempt)
         } finally {
@@ -130,7 +140,7 @@ class Bucket implements ObjectStorage {
 
   async *read(key: string, start: number, end: number): AsyncGenerator<Buffer> {
     let next = start
-    // A connection that breaks after some bytes is continued behind them.
+    // After a broken connection, a new request continues after the last received byte.
     for (let failures = 0; next <= end; ) {
       const before = next
       try {
@@ -141,7 +151,7 @@ class Bucket implements ObjectStorage {
         if (next <= end) throw new Error('The body ended early.')
       } catch (error) {
         failures = next > before ? 1 : failures + 1
-        // A request that failed before its body was already repeated by the client.
+        // A FileStorageError comes from a request that the AWS client has already retried.
         if (error instanceof FileStorageError || failures === maxAttempts) throw asStorageError(this.url, error)
       }
     }
@@ -208,7 +218,7 @@ class Bucket implements ObjectStorage {
     })
   }
 
-  /** Runs an operation of the client and turns its errors into `FileStorageError`. */
+  /** Runs an operation of the AWS client and converts its errors to `FileStorageError`. */
   async #run<T>(work: (client: S3Client, sdk: Sdk) => Promise<T>): Promise<T> {
     this.#opened ??= open(this.#location)
     const { client, sdk } = await this.#opened
@@ -220,7 +230,10 @@ class Bucket implements ObjectStorage {
   }
 }
 
-/** Returns null when there is no such object. A missing bucket is an error, where S3 says so. */
+/**
+ * Returns null when the object does not exist. Throws when the bucket does not exist, if the
+ * response distinguishes the two cases.
+ */
 const unlessMissing = <T>(work: () => Promise<T>): Promise<T | null> =>
   work().catch((error: unknown) => {
     if (isMissingObject(error)) return null
@@ -243,12 +256,12 @@ async function open({
     ...(credentials !== null && { credentials }),
     forcePathStyle: isPathStyle,
     maxAttempts,
-    // Many compatible servers do not know the additional checksums of AWS. The signature of an
-    // upload covers its bytes anyway.
+    // Many S3-compatible servers do not support the additional checksums of AWS. They are not
+    // needed, because the signature of an upload covers its bytes.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { connectionTimeout: connectMs, socketTimeout: idleMs },
-    // The client would write to the console.
+    // Keeps the client from logging to the console.
     logger: { trace: silent, debug: silent, info: silent, warn: silent, error: silent },
   })
   return { client, sdk }
@@ -271,7 +284,7 @@ function asStorageError(url: string, error: unknown): FileStorageError {
   if (error instanceof FileStorageError) return error
   const { name = 'Error', code, $metadata } = error as ClientError
   const status = $metadata?.httpStatusCode
-  // The name of a network error says less than its code.
+  // A network error has the generic name `Error`, and its code is more specific.
   const what = name === 'Error' && code !== undefined ? code : name === 'AbortError' ? 'TimeoutError' : name
   const text = `The file storage ${url} failed: ${what}${status === undefined ? '' : ` (${status})`}`
   return new FileStorageError(text, isMissingObject(error))

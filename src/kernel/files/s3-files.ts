@@ -1,6 +1,7 @@
-// Stores the bytes of files in a bucket that several servers share. An upload is received into a
-// temporary file of its server and sent to the bucket under its hash before the transaction that
-// writes its row. Keys have the form of the paths on disk, so `aws s3 sync` moves files.
+// Stores the bytes of files in a bucket that several servers share. A server receives an upload
+// into a temporary file. It sends the file to the bucket under its hash, before the transaction
+// that writes the row. Keys equal the paths of disk-files.ts, so `aws s3 sync` can copy files
+// between a folder and a bucket.
 import { Readable } from 'node:stream'
 import { type FileStore, isHash, placeOf, type StoredBytes, trashOf, type Upload } from './file-store.ts'
 import { FileStorageError, type ObjectStorage } from './s3-client.ts'
@@ -10,7 +11,10 @@ const keyOf = (sha256: string): string => placeOf('', sha256)
 const trashKeyOf = (sha256: string): string => `${trashOf('')}/${sha256}`
 const trashPrefix = `${trashOf('')}/`
 
-/** `folder` gets the temporary files. `assertPlace` must throw while it must not be written to. */
+/**
+ * `folder` contains the temporary files. `assertPlace` throws while the folder must not be written
+ * to.
+ */
 export function s3Files(objects: ObjectStorage, folder: string, assertPlace = (): void => undefined): FileStore {
   const spool = createSpool(folder, assertPlace)
 
@@ -40,14 +44,14 @@ export function s3Files(objects: ObjectStorage, folder: string, assertPlace = ()
     sweep: spool.sweep,
 
     async prepare(upload) {
-      // An equal object is replaced, which renews its date. A concurrent clean-up then does not
-      // move it to the trash.
+      // Replacing an equal object renews its date, which keeps clean-ups from moving it to the
+      // trash.
       await send(upload)
       return true
     },
 
     async keep(upload) {
-      // The last record with the same bytes may have been deleted since `prepare`.
+      // Since `prepare`, another request may have deleted the last record with equal bytes.
       if ((await objects.sizeOf(keyOf(upload.sha256))) === null) await send(upload)
     },
 
@@ -55,7 +59,7 @@ export function s3Files(objects: ObjectStorage, folder: string, assertPlace = ()
       const key = keyOf(sha256)
       const size = await objects.sizeOf(key)
       if (size !== null) return { size, isInTrash: false, read: read(key) }
-      // A list also tells a missing bucket from a missing object.
+      // Unlike `sizeOf`, a list request fails for a missing bucket.
       const trashed = await objects.first(trashKeyOf(sha256))
       return trashed && { size: trashed.size, isInTrash: true, read: read(trashKeyOf(sha256)) }
     },

@@ -16,7 +16,7 @@ export interface Spool extends Pick<FileStore, 'receive' | 'bytesOf' | 'discard'
   release(upload: Upload): void
 }
 
-/** `assertPlace` must throw while the folder must not be written to. */
+/** `assertPlace` throws while the folder must not be written to. */
 export function createSpool(folder: string, assertPlace: () => void): Spool {
   const temporary = join(folder, 'tmp')
   /** The path of the temporary file of each upload, until the upload is kept or discarded. */

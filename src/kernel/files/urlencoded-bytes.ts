@@ -1,5 +1,5 @@
 // Reads application/x-www-form-urlencoded forms in an unknown charset. Each byte becomes one
-// character. A file in such a form is sent as text.
+// character. Such a form contains files as texts.
 import { isFile } from '../../contract/input/form.ts'
 import type { Shape } from '../../contract/input/normalize.ts'
 
@@ -19,7 +19,7 @@ const [percent, plus, space] = [0x25, 0x2b, 0x20]
 
 /**
  * Decodes the escapes of a name or value; an invalid escape stays unchanged. Works byte by byte,
- * because a mail has millions of bytes.
+ * because a mail can have millions of bytes.
  */
 function unescaped(bytes: Buffer): string {
   const plain = Buffer.allocUnsafe(bytes.length)

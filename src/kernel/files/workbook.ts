@@ -1,9 +1,9 @@
-// Writes tables as XLSX workbooks, row by row and with little memory. The parts of a workbook are
-// written here; yazl compresses them. Texts are typed as texts, so no program reads a formula.
+// Writes tables as XLSX workbooks, row by row and with little memory. This file writes the XML
+// parts of a workbook; yazl compresses them. Text cells have a text type, so programs do not treat
+// them as formulas.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 
-/** The media type of an XLSX workbook. */
 export const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 type Value = string | number | boolean | null
@@ -13,7 +13,7 @@ export type WorkbookRow = readonly Value[]
 const maxSheetRows = 1_048_576
 const maxCellLength = 32_767
 
-/** The same time for every part, so that the same rows give the same bytes. */
+/** A fixed modification time, so that equal rows produce equal bytes. */
 const entryOptions = { mtime: new Date('1980-01-02T00:00:00Z') }
 
 const declaration = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
@@ -22,8 +22,8 @@ const main = `${office}/spreadsheetml/2006/main`
 const relations = `${office}/officeDocument/2006/relationships`
 
 /**
- * Yields the bytes of a workbook. `rows` yields the rows in groups, and its first row is the
- * header, which each sheet repeats. A longer text than a cell can hold is cut.
+ * Yields the bytes of a workbook. `rows` yields groups of rows. The first row is the header, which
+ * each sheet repeats. A text is cut to `maxCellLength` characters.
  */
 export async function* writeWorkbook(
   rows: AsyncIterable<readonly WorkbookRow[]>,
@@ -36,7 +36,7 @@ export async function* writeWorkbook(
   const source = rowReader(rows)
   let sheet: Readable | undefined
 
-  /** Adds the sheets one after the other, because their number is known only in the end. */
+  /** Adds the sheets one after another. Then adds the parts that contain the number of sheets. */
   async function addParts(): Promise<void> {
     const header = await source.next()
     let count = 0
@@ -85,7 +85,7 @@ function rowReader(groups: AsyncIterable<readonly WorkbookRow[]>): RowReader {
   }
 }
 
-/** How many rows are one chunk of XML. */
+/** The number of rows in one chunk of XML. */
 const chunkRows = 100
 
 async function* sheetParts(header: WorkbookRow, rows: RowReader, maxRows: number): AsyncGenerator<string> {
@@ -121,7 +121,7 @@ function cellXml(value: Value, at: string): string {
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' }
 /**
- * Characters that XML cannot contain, and texts that look like their escape form `_x0001_`
+ * Matches characters that XML cannot contain, and texts that look like their escape form `_x0001_`
  * (ISO 29500, ST_Xstring).
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
@@ -133,7 +133,7 @@ const xmlText = (text: string): string =>
     .replaceAll(unwritable, (char) => `_x${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`)
     .replaceAll(/[&<>\r]/g, (char) => entities[char] ?? char)
 
-/** Returns the parts of the workbook beside its sheets. */
+/** Returns the parts of the workbook other than its sheets, by path. */
 function bookParts(sheets: number): Record<string, string> {
   const numbers = Array.from({ length: sheets }, (_, index) => index + 1)
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml'

@@ -1,6 +1,6 @@
-// Archives the rows that a deletion removes, so that the record can be restored for `restoreDays`
-// days (DOMAIN 17.4). These are the record's row and its child rows. Child rows are found in the
-// schema: their foreign keys cascade from the record's table.
+// Archives the rows that a deletion removes: the record's row and its child rows, whose foreign
+// keys have `on delete cascade`. The record can then be restored for `restoreDays` days (DOMAIN
+// 17.4).
 import { sql } from 'kysely'
 import type { Relations } from '../../../db/dialect.ts'
 import { type Context, now } from '../context.ts'
@@ -17,8 +17,8 @@ export interface ArchivedRow {
 }
 
 /**
- * References that the deletion of a record set to null. In `table`, the rows `ids` had the value
- * `to` in `column`.
+ * References that the deletion of a record set to null. The rows with these `ids` in `table` had
+ * the value `to` in `column`.
  */
 export interface Pointer {
   table: string
@@ -54,7 +54,7 @@ export async function relationsOf({ db, services: { store } }: Context): Promise
 
 const atOnce = 500
 
-/** Splits `values` into chunks. Each chunk fits into the parameters of one SQL statement. */
+/** Splits `values` into chunks that are small enough for the parameters of one SQL statement. */
 export function chunks<T>(values: readonly T[]): T[][] {
   const found: T[][] = []
   for (let from = 0; from < values.length; from += atOnce) found.push(values.slice(from, from + atOnce))
@@ -77,7 +77,6 @@ async function rowsBy<R = Row>(
   return found
 }
 
-/** Returns the columns of the primary key of `table`. */
 export const primaryKey = ({ uniqueKeys }: Relations, table: string): string[] =>
   uniqueKeys.find((key) => key.isPrimary && key.table === table)?.columns ?? ['id']
 

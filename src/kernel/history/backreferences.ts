@@ -13,8 +13,8 @@ interface Spot {
 
 /**
  * Raises the versions of all records that refer to one record, except those in `except`, which this
- * write changes anyway. A reference is a column or a row of a link table such as `quote_items`. The
- * caller must call this while these rows exist. Runs one statement per table.
+ * write changes anyway. A reference is a column or a row of a link table such as `quote_items`.
+ * Must be called while the references exist. Runs one statement per table.
  */
 export async function bumpReferrers(
   ctx: Context,
@@ -30,7 +30,8 @@ export async function bumpReferrers(
     const refers = sql<SqlBool>`${sql.ref(column)} = ${id}`
     if (onDelete === 'set null') add(child, refers)
     if (onDelete === 'restrict' || columns.get(child)?.has('version')) continue
-    // A table without a version column contains child rows of other records.
+    // A table without a version column, such as `quote_items`, contains child rows. The version of
+    // their parent record is raised instead.
     for (const key of foreignKeys.filter((each) => each.table === child && each.column !== column)) {
       if (key.onDelete === 'cascade' && shows(ctx, key.parent, entity, child))
         add(key.parent, sql<SqlBool>`id in (select ${sql.ref(key.column)} from ${sql.table(child)} where ${refers})`)
@@ -44,7 +45,9 @@ export async function bumpReferrers(
   }
 }
 
-/** Restores references to a record. Skips rows that refer to another record by now. */
+/**
+ * Restores references that the deletion set to null. Skips a reference that was set again since.
+ */
 export async function relink(ctx: Context, pointers: readonly Pointer[]): Promise<void> {
   for (const { table, column, to, ids } of pointers) {
     for (const part of chunks(ids)) {

@@ -1,15 +1,15 @@
-// Delete hooks let a deletion in one slice delete records of another slice that it may not import
-// (DOMAIN 23). Example: deleting an organization deletes activities that refer only to it. Event
-// listeners cannot do this: `before` is synchronous and `after` runs after the commit.
+// Delete hooks: when one slice deletes a record, other slices can delete their records in the same
+// transaction, without an import between the slices (DOMAIN 23). For example, deleting an
+// organization deletes the activities that refer only to this organization. Event listeners cannot
+// do this: `before` is synchronous and `after` runs after the commit.
 import type { Context } from '../context.ts'
 
-/** Runs in the transaction that deletes a record, before its row is deleted. */
+/** Runs in the transaction that deletes a record, before the row of the record is deleted. */
 export type DeleteHook = (ctx: Context, id: number) => Promise<void>
 
 /** The hooks of each entity (`leads`, `persons` …), in the order in which they run. */
 export type DeleteHooks = ReadonlyMap<string, readonly DeleteHook[]>
 
-/** Merges the hooks of several slices. */
 export function collectDeleteHooks(slices: readonly Readonly<Record<string, DeleteHook>>[]): DeleteHooks {
   const found = new Map<string, DeleteHook[]>()
   for (const slice of slices) {

@@ -47,9 +47,9 @@ const shownOfRefs = new Set(
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/s$/, '')
 
 /**
- * Returns a test for names of fields that contain the records whose ids are in the field `key`. For
- * `user_id` the name is `user`; for `main_person_id` it may be `person`; for `lead_ids` it is
- * `leads`.
+ * Snapshots contain a reference twice: as an id (`user_id`) and as an object (`user`). Returns a
+ * predicate that recognizes the object field of the id field `key`: `user` for `user_id`, `person`
+ * for `main_person_id`, `leads` for `lead_ids`.
  */
 const showsOf = (key: string): ((name: string) => boolean) => {
   if (key.endsWith('_ids')) return (name) => name === `${key.slice(0, -4)}s`

@@ -25,7 +25,10 @@ export const historyHandler =
     return historyPage(ctx, resource.entity, params.id, query)
   }
 
-/** Throws 404 unless the caller may see the record, or could see the record when it was deleted. */
+/**
+ * Throws 404 when the caller may not see the record. A deleted record is visible if the caller
+ * could see it when it was deleted.
+ */
 async function locatePast(
   ctx: Context,
   { noun, entity, visibleIds: seen, exists, sight }: Recorded,

@@ -1,6 +1,6 @@
 // Restores a deleted record and its child rows from its archive, with their former ids (DOMAIN
-// 17.4). A row or reference is dropped if a record that it refers to no longer exists. The reply
-// lists what was dropped.
+// 17.4). A reference to a record that no longer exists is dropped: it becomes null, or its child
+// row is omitted. The reply lists dropped references in `meta.dropped`.
 import { sql } from 'kysely'
 import type { ForeignKey, Relations } from '../../../db/dialect.ts'
 import type { EventBase } from '../../contract/types.ts'
@@ -100,15 +100,15 @@ export const restoreHandler =
     return { data, message: `${capital(noun)} restored.`, meta: { dropped } }
   }
 
-/** Returns whether the record that a foreign key of the row refers to is missing. */
+/** Returns whether a foreign key of the row refers to a missing record. */
 type IsMissing = (key: ForeignKey, row: Row) => boolean
 
 const keysOf = ({ foreignKeys }: Relations, table: string): ForeignKey[] =>
   foreignKeys.filter((key) => key.table === table)
 
 /**
- * Reads which referenced records exist, with one query per table. Returns a test for missing
- * records.
+ * Reads which referenced records exist, with one query per table. Returns a predicate for
+ * references to missing records.
  */
 async function goneFor(ctx: Context, relations: Relations, rows: readonly ArchivedRow[]): Promise<IsMissing> {
   const named = new Map<string, Set<number>>()
@@ -230,7 +230,7 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
     let isLost = false
     for (const key of gone) {
       const entity = entityOf(ctx, key.parent)
-      // The reference becomes null, as the foreign key would have set it.
+      // Sets the reference to null, as the foreign key would have done.
       if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
       else isLost = true
       // A row whose parent row was dropped is not listed as dropped.

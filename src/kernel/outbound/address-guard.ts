@@ -1,5 +1,6 @@
 // Decides which network addresses an outgoing call may reach (DOMAIN 18.5). An IPv6 address that is
-// mapped, translated or tunneled to an IPv4 address is refused, because its real target is unknown.
+// mapped, translated or tunneled to an IPv4 address is refused, because it could bypass the check
+// of the IPv4 address.
 import ipaddr from 'ipaddr.js'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -10,8 +11,8 @@ export type AddressCheck = (address: string) => string | null
 const publicV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse('2000::'), 3]
 
 /**
- * Public addresses that exist only inside a data center and must not be called: this one serves
- * virtual machines of Azure.
+ * Addresses in public ranges that reach services of the hosting platform. 168.63.129.16 is the
+ * platform service for virtual machines in Azure.
  */
 const platformAddresses = ['168.63.129.16']
 

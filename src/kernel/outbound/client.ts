@@ -1,6 +1,6 @@
-// The only client for outgoing HTTP requests (DESIGN 9). Users choose the URL, so the client
-// resolves the host name once and checks every address. It connects only to a checked address, even
-// if the name resolves to another address later.
+// The only client for HTTP requests to URLs that users choose (DESIGN 9). It resolves the host name
+// once and checks every address. It connects only to a checked address, even if the name resolves
+// to another address later.
 import { isIP, type LookupFunction } from 'node:net'
 import type { Client, Dispatcher } from 'undici'
 import { version } from '../../installation/package-info.ts'

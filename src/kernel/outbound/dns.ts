@@ -1,5 +1,5 @@
 // Resolves host names of outgoing calls with the system's resolver, so that the hosts file and
-// search domains apply. A lookup cannot be cancelled and occupies one of the few libuv threads,
+// search domains apply. A lookup cannot be canceled and occupies one of the few libuv threads,
 // which password hashing and files also need. Therefore few lookups run at once, and concurrent
 // calls to one host share a lookup.
 import { lookup as resolve } from 'node:dns/promises'

@@ -42,8 +42,8 @@ export function toOutboundError(cause: unknown, { host, isConnected, isOver, ms 
 }
 
 /**
- * Returns the code of an error. An error without a code yields the code of its cause, or of the
- * first of several errors.
+ * Returns the code of an error. For an error without a code, returns the code of its cause or of
+ * its first sub-error.
  */
 function codeOf(cause: unknown): string {
   const error = cause as { code?: unknown; errors?: unknown[]; cause?: unknown } | null | undefined
@@ -53,8 +53,8 @@ function codeOf(cause: unknown): string {
 }
 
 /**
- * Returns the message of an error on one line. The error is about an invalid argument; its message
- * names a header but no value.
+ * Returns the message of an error on one line. The message may be shown: for an invalid argument,
+ * undici names the header but not its value.
  */
 const oneLine = (cause: unknown): string =>
   cause instanceof Error ? cause.message.replace(/\s+/g, ' ').slice(0, 200) : ''

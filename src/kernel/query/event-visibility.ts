@@ -1,7 +1,7 @@
 // Decides which events a caller sees (DOMAIN 7.4, 17.3). Each type of record has one rule: a caller
-// sees the events of records in the type's list, and of deleted records that were in the list until
-// their deletion. The event feed, streams, histories, webhook deliveries and workflow runs use this
-// rule.
+// sees the events of the records that the caller can list, and of deleted records that the caller
+// could list until their deletion. The event feed, streams, histories, webhook deliveries and
+// workflow runs use this rule.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { EventBase, OperationFact, Schema } from '../../contract/types.ts'
@@ -14,8 +14,8 @@ export type EventEntity = Schema<'EventEntity'>
 
 export interface Sight {
   /**
-   * The operation that lists the records of the type. A caller without its permission and ability
-   * sees no event of the type.
+   * The operation that lists the records of the type. A caller needs the permission and the ability
+   * of this operation to see events of the type.
    */
   lists: OperationFact
   /**
@@ -45,7 +45,7 @@ export interface Records {
   seen?: (ctx: Context, ids: readonly number[]) => Promise<ReadonlySet<number>>
   /**
    * Returns the SQL condition under which the caller could see a record when it was deleted. The
-   * condition refers to the alias `known`: the last row of the record in `events`.
+   * condition refers to the deletion event by the alias `known`.
    */
   wasInSight(ctx: Context): RawBuilder<SqlBool>
 }
@@ -55,7 +55,7 @@ export const never = sql<SqlBool>`1 = 0`
 
 /**
  * Throws when a type in the contract has no rule, or a rule has no type in the contract. The server
- * must not start without knowing who may see a type.
+ * must not start while the visibility of a type is undefined.
  */
 export function checkSights(sights: ReadonlyMap<string, Sight>, contract: object): void {
   const { components } = contract as { components?: { schemas?: Record<string, { enum?: string[] }> } }

@@ -5,8 +5,8 @@ import type { Context } from '../context.ts'
 import type { Rows } from './page.ts'
 
 /**
- * Returns the query without joins that the rest of the query does not use. Must be the last change
- * of the query, because later changes could use a removed join.
+ * Removes the joins that the rest of the query does not use. Must be the last change of the query,
+ * because later changes could use a removed join.
  */
 export const pruneJoins = <Row>(rows: Rows<Row>): Rows<Row> => rows.withPlugin(joinPruning)
 

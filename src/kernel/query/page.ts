@@ -40,9 +40,8 @@ export interface IdPagedList<Row> {
   /** Returns a query of all rows of the list. */
   rows: () => Rows<unknown>
   /**
-   * The SQL of `rows`, which identifies its compiled statement in the cache; `values` are bound to
-   * the statement (statement-cache.ts). Null when the SQL also depends on something else, so that
-   * the statement is not cached.
+   * A text that identifies the SQL of `rows`. It is the key of the compiled statement in the cache
+   * (statement-cache.ts); null disables the cache. `values` are the bound values of the SQL.
    */
   text: string | null
   values: readonly unknown[]

@@ -16,7 +16,6 @@ export interface Key {
   name: string
   column: Expression<unknown>
   descending: boolean
-  /** Whether the column may be null. */
   isNullable: boolean
 }
 
@@ -62,7 +61,8 @@ export function orderText({ db }: Pick<Context, 'db'>, keys: readonly Key[]): st
 /**
  * Adds the `order by` clause. Nulls sort last in ascending and descending order (DOMAIN 5.2).
  * `nulls last` is omitted where the database sorts nulls last by default, because a database index
- * can then supply the order. The same applies to a reversed query and `nulls first`.
+ * can then supply the order. A reversed query has `nulls first` instead, which is omitted in the
+ * same way.
  */
 export function ordered<Row>(
   { services }: Context,

@@ -57,7 +57,7 @@ function callOf({ token, operation, services }: Context): string {
 
 /**
  * Returns whether a query must not be cached. After a write the caller may see the written record
- * with any owner (`visibleRecord`), so the SQL of the query differs from usual.
+ * with any owner (`visibleRecord`), so the same query has different SQL.
  */
 const bypassesCache = ({ visibleRecord, user }: Context): boolean =>
   visibleRecord !== undefined && user !== null && (user.visibleOwners !== null || user.permissions !== 'all')
@@ -144,8 +144,8 @@ export async function untilNextCommit<T>(store: Store, owner: object, key: strin
 
 /**
  * Caches like `untilNextCommit`, but per caller, for a result that depends on visibility.
- * Transactions and snapshots bypass the cache, because they read other data than the last commit. A
- * null key bypasses it, too.
+ * Transactions and snapshots bypass the cache, because they do not read the state of the last
+ * commit. A null key bypasses it, too.
  */
 export const untilNextCommitFor = <T>(ctx: Context, key: string | null, read: () => Promise<T>): Promise<T> =>
   key !== null && ctx.db === ctx.services.store.db && !bypassesCache(ctx)

@@ -8,7 +8,7 @@ import type { RecordRules, Resource } from './definition.ts'
 import type { VisibleRows } from './rows.ts'
 import type { TableRows } from './table-rows.ts'
 
-/** A row of any table. `version` is undefined because some tables have no such column. */
+/** A row of any table. `version` is optional because some tables have no such column. */
 export interface AnyRow extends Record<string, unknown> {
   id: number
   version?: number
@@ -35,6 +35,6 @@ export interface ResourceParts {
   below: { history: OperationId | undefined; restore: OperationId | undefined }
   /** Reads the rows that the caller may see. */
   rows: VisibleRows
-  /** Reads and writes rows of the table, without visibility. */
+  /** Reads and writes rows of the table without a visibility check. */
   stored: TableRows
 }

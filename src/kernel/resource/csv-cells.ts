@@ -1,5 +1,5 @@
 // Turns values of replies into CSV cells, in the form that imports read (DOMAIN 21.1). A list is
-// one text, an address has one column per part, and another record is its id.
+// one cell, an address has one column per part, and a reference is the id of its record.
 export type Cell = string | number | boolean | null
 
 /** A column of the CSV file. `name` is its header; `cell` returns its cell for a record. */
@@ -20,7 +20,8 @@ export const plain = <Name extends string>(...names: Name[]): CsvColumns<Record<
 export const nameColumn = <Reference extends string>(
   reference: Reference,
 ): CsvColumn<Record<Reference, { name: string } | null>> => ({
-  // No custom attribute has a column of this name: a code has no point, and an address has no name.
+  // Never equals the column of a custom attribute: attribute codes contain no dot, and no part of
+  // an address is called `name`.
   name: `${reference}.name`,
   cell: (reply) => reply[reference]?.name ?? null,
 })
@@ -60,7 +61,6 @@ export const points = (list: readonly Point[]): string =>
 export const contactPoints = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly Point[]>> =>
   names.map((name) => ({ name, cell: (reply) => points(reply[name]) }))
 
-/** Returns columns that each contain a list of ids. */
 export const idLists = <Name extends string>(...names: Name[]): CsvColumns<Record<Name, readonly number[]>> =>
   names.map((name) => listColumn(name, (reply) => reply[name]))
 
@@ -73,7 +73,6 @@ export const line = (parts: Record<string, Cell>): string =>
 const addressParts = ['address', 'country', 'state', 'city', 'postcode'] as const
 type Address = Record<(typeof addressParts)[number], string | null> | null
 
-/** Returns one column for each part of an address. */
 export const addressColumns = <Reply>(name: string, address: (reply: Reply) => Address): CsvColumns<Reply> =>
   addressParts.map((part) => ({ name: `${name}.${part}`, cell: (reply) => address(reply)?.[part] ?? null }))
 
@@ -81,9 +80,9 @@ export const addressColumns = <Reply>(name: string, address: (reply: Reply) => A
 export const bookkeeping = plain('created_at', 'updated_at', 'version')
 
 /**
- * Matches the positions where a spreadsheet would start a formula. These are the start of a text,
- * and positions where a cell starts if the delimiter is not a comma. Also matches before existing
- * apostrophes, so that removing the added ones restores the text.
+ * Matches the positions where a spreadsheet could start a formula: the start of the text, and after
+ * a line break, semicolon or tab, because some programs start a new cell there. Also matches a
+ * formula behind apostrophes, so that `unescapeFormula` restores the exact text.
  */
 const formulas =
   /^(?=[' \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])|(?<=[\r\n;\t])(?='*[=+\-@\t\uff1d\uff0b\uff0d\uff20])/g

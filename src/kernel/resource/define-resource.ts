@@ -1,6 +1,6 @@
-// Turns the definition of a table into a resource, which consists of plain functions (DESIGN 3).
-// There are no flags and no subclasses. A slice with special needs wraps or replaces these
-// functions, or writes others with `write` and `page`.
+// Turns the definition of a table into a resource, which consists of plain functions (DESIGN 3). A
+// slice with special needs wraps or replaces these functions, or implements its own with `write`
+// and `page`.
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, EventBase, OperationBelow, OperationFact, OperationId } from '../../contract/types.ts'

@@ -1,5 +1,5 @@
-// The two types of `defineResource`. A slice describes a table with a Definition. It gets back a
-// Resource: functions for this slice and for other slices.
+// The parameter and the result of `defineResource`. A slice describes a table in a Definition and
+// gets a Resource: functions for this slice and for other slices.
 import type { RawBuilder, SqlBool } from 'kysely'
 import type { SearchDocumentSource } from '../../../db/search/documents.ts'
 import type { Db } from '../../../db/store.ts'
@@ -52,8 +52,8 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
    */
   toRow: (body: Write, writing: Writing<Row>) => Promise<Record<string, unknown>> | Record<string, unknown>
   /**
-   * Fields on which the meaning of other fields depends. While one of these fields is invalid, no
-   * rule of `toRow` runs.
+   * Fields on which the meaning of other fields depends. If the schema refuses one of these fields,
+   * the rules in `toRow` do not run.
    */
   governs?: readonly WriteField[]
   /** Masks the secrets of a body before event listeners get it. */
@@ -68,8 +68,8 @@ export interface RecordRules<Row, Write, Reply, SortKey extends string, WriteFie
   /** Saves the child rows of a record, in the transaction that saves the record. */
   afterSave?: (ctx: Context, id: number, body: Write) => Promise<void>
   /**
-   * Returns the names of events without a suffix, such as `lead.won`, that are emitted after the
-   * events of an update.
+   * Returns the names of further events to emit after the events of an update, such as `lead.won`.
+   * These events have no suffix.
    */
   followUpEvents?: (before: Snapshot, after: Snapshot) => EventBase[]
   /**
@@ -130,7 +130,6 @@ export type Examine = (
   refused: readonly string[],
 ) => Promise<FieldErrors>
 
-/** The reply of a list operation. */
 export interface RecordList<Reply> {
   data: Reply[]
   links: Schema<'PageLinks'>
@@ -165,8 +164,8 @@ export interface Resource<Reply, Write> {
   /** Returns those of `ids` whose records exist and are visible to the caller. */
   visibleIds(ctx: Context, ids: readonly number[]): Promise<Set<number>>
   /**
-   * Returns a query of the records whose files the caller may see. Set only where the files contain
-   * more than the record itself.
+   * Returns a query of the records whose files the caller may see. Set only where a caller may see
+   * a record but not its files, as for imports.
    */
   withFiles?(ctx: Context): Rows<{ id: number }>
   /** Returns whether the record exists, even if the caller may not see it. */
@@ -187,12 +186,11 @@ export interface Resource<Reply, Write> {
   add(ctx: Context, body: Write): Promise<number>
   update(ctx: Context, id: number, body: Write): Promise<Reply>
   /**
-   * Functions that check the rules for a body, by operationId. The body lacks the fields `refused`,
-   * which its schema refused.
+   * Functions that check the rules for a body, by operationId. `refused` lists the fields that the
+   * schema refused; the body no longer contains them.
    */
   examiners: Partial<Record<OperationId, Examine>>
   remove(ctx: Context, id: number): Promise<void>
-  /** Restores a deleted record. */
   restore(ctx: Context, id: number): Promise<Restored<Reply>>
   /** Raises the version of the record and sets `updated_at`. */
   touch(ctx: Context, id: number): Promise<void>

@@ -18,7 +18,7 @@ export function createExaminers({ d }: Pick<ResourceParts, 'd'>, reader: RecordR
     if (d.governs?.some((field) => errors.isRefused(field))) return {}
     try {
       const current = id === null ? null : await reader.findRow(ctx, id)
-      // Some rules create records while they run; a dry run keeps these rules from creating any.
+      // Some rules create records while they run. In a dry run they create none.
       await d.toRow(body as AnyBody, { ctx: { ...ctx, dryRun: true }, current, errors })
       return errors.all
     } catch (error) {

@@ -34,8 +34,8 @@ const maxExportMs = 15 * 60_000
  */
 export const maxExportsAtOnce = 4
 /**
- * The running exports of each server, one object per export. `p-limit` does not fit, because it
- * makes an export above the maximum wait, and this export is refused.
+ * The running exports of each server, one object per export. `p-limit` does not fit: it queues work
+ * above the maximum, but an export above the maximum is refused.
  */
 const running = new WeakMap<Services, Set<object>>()
 
@@ -78,8 +78,8 @@ function takePlace(services: Services): () => void {
 }
 
 /**
- * Returns `rows`, changed to call `release` when the generator is ended from outside. A generator
- * that ends before its first row runs none of its code, not even `finally`.
+ * Makes `rows` call `release` when its consumer ends it early. Returns `rows`. A generator that is
+ * ended before its first row runs no code, not even `finally`.
  */
 export function placed<Chunk>(rows: AsyncGenerator<Chunk>, release: () => void): AsyncGenerator<Chunk> {
   for (const way of ['return', 'throw'] as const) {
@@ -125,8 +125,8 @@ const includedBy = (columns: readonly { include?: string }[]): Include =>
   columns.flatMap(({ include }) => include ?? [])
 
 /**
- * A workbook needs no guard against formulas, but an import removes one. So a text that looks
- * guarded gets another guard.
+ * Workbook cells need no apostrophe against formulas, but an import removes one. A text that
+ * already has such an apostrophe therefore gets a second one.
  */
 const asWorkbookCell = (cell: Cell): Cell =>
   typeof cell === 'string' && unescapeFormula(cell) !== cell ? escapeFormula(cell) : cell
@@ -149,10 +149,8 @@ export const lines = (rows: readonly (readonly Cell[])[], delimiter = ','): stri
   })
 
 /**
- * Yields what `write` makes of the records, in the order of the query and in the form that `get`
- * returns.
- * Closes the snapshot when the export ends, fails or takes too long, or when its client stops
- * reading.
+ * Yields the records, converted by `write`, in the order of the query. Closes the snapshot when the
+ * export ends, fails or takes too long, or when its client stops reading.
  */
 async function* batches<Reply, Piece>(
   { ctx, resource, query, release }: Export<Reply>,
@@ -180,8 +178,8 @@ async function* batches<Reply, Piece>(
     const id = sql.ref<number>(`${resource.table}.id`).as('id')
     const rows = (await resource.query(inside, query)).clearSelect().select(id)
     for await (const ids of chunks(snapshot.each<{ id: number }>(rows))) {
-      // The error breaks the connection, so that the client does not mistake a partial export for a
-      // complete one.
+      // The caller has lost the right to read. The error breaks the connection, so that the client
+      // does not mistake a partial export for a complete one.
       if (ctx.operation && !(await renewed(ctx, ctx.operation))) throw new Problem('unauthenticated')
       const pieces: Piece[] = []
       for (let from = 0, to = 0; from < ids.length; from = to) {

@@ -26,7 +26,7 @@ interface Work {
   isLong?: boolean
 }
 
-/** Thrown to roll back an atomic operation after a failure was added to the list of failures. */
+/** Thrown to roll back an atomic operation. The list of failures already contains the failure. */
 class Refused extends Error {}
 
 const failureOf = (id: number, { status, code, message, more }: Problem): Failure => ({
@@ -63,8 +63,8 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
       await each()
       processed.push(id)
     } catch (error) {
-      // Ends this request: another request has taken over its Idempotency-Key and handles the
-      // remaining records.
+      // `idempotency_in_flight` means that another request has taken over the Idempotency-Key and
+      // handles the remaining records.
       if (!(error instanceof Problem) || error.status >= 500 || error.code === 'idempotency_in_flight') throw error
       failed.push(failureOf(id, error))
       if (work.atomic) throw new Refused('an atomic mass operation failed')

@@ -10,8 +10,8 @@ export interface RecordReader extends Pick<AnyResource, 'assertVisible' | 'visib
   /** Returns the row if the caller may see it. Throws 404 otherwise. */
   findRow(ctx: Context, id: number): Promise<AnyRow>
   /**
-   * Returns the current row for a change. Throws 404 when the caller may not see the row, and 412
-   * when If-Match names another version.
+   * Returns the row that a write will change. Throws 404 when the caller may not see the row, and
+   * 412 when If-Match names another version.
    */
   findCurrent(ctx: Context, id: number): Promise<AnyRow>
   /** Returns the row after a write, even if the caller may not see it any longer. */
@@ -56,7 +56,7 @@ export function createReader({ d, rows }: Pick<ResourceParts, 'd' | 'rows'>): Re
       if (wanted.length === 0) return new Map()
       const replies = await toReplies(ctx, await rows.byIds(ctx, wanted), include)
       const byId = new Map(replies.map((reply) => [reply.id as number, reply]))
-      // The engines return the rows in different orders.
+      // SQLite and PostgreSQL return the rows in different orders.
       return new Map(wanted.flatMap((id) => (byId.has(id) ? [[id, byId.get(id) as Snapshot]] : [])))
     },
 

@@ -10,8 +10,8 @@ export function sightOfRecords({ d, facts, rows }: ResourceParts): AnyResource['
   const { table } = d
 
   /**
-   * Returns whether the caller sees as many rows as a caller with a global view. Both queries then
-   * have the same SQL.
+   * Returns whether the caller sees all rows: the query then has the same SQL as for a caller with
+   * a global view.
    */
   const seesAll = (ctx: Context): boolean => {
     const condition = (ctx: Context): string => d.rows(ctx, ctx.db).clearSelect().compile().sql

@@ -23,8 +23,8 @@ export async function checkReference(
 }
 
 /**
- * Checks each id of a list like `checkReference`. The field of an error contains the position of
- * the id in the list.
+ * Checks each id of a list like `checkReference`. The field of an error ends with the position of
+ * the id in the list, as in `tag_ids.2`.
  */
 export async function checkReferences(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,
@@ -40,7 +40,7 @@ export async function checkReferences(
 
 /**
  * Adds an error when another row has the value `key` in `column`. `owner` is the table's owner
- * column. The error does not contain the id of a row whose owner the caller may not see.
+ * column. The error omits the id of the other row when the caller may not see its owner.
  */
 export async function unique<T extends keyof Tables>(
   { ctx, errors }: Pick<Writing<unknown>, 'ctx' | 'errors'>,

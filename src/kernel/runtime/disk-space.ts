@@ -1,5 +1,5 @@
-// Reports whether the disk has free space. At most every few seconds, a small file is written as a
-// test.
+// Reports whether the disk has free space. To test this, it writes a small file, at most once every
+// three seconds.
 import { statfs, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Store } from '../../../db/store.ts'

@@ -40,9 +40,10 @@ export interface Metrics {
    */
   text(): Promise<string>
   /**
-   * Makes this process one of several (processes/member.ts). Every series gets the label `process`,
-   * because the counters of a restarted process begin at zero, and a sum would fall. `gather`
-   * returns the text of all processes. When it returns null, `text` returns that of this process.
+   * Prepares the metrics for a server of several processes (processes/member.ts). Every series gets
+   * the label `process`: a sum over all processes would fall when one of them restarts. From now on
+   * `text` returns the result of `gather`, or the metrics of this process when `gather` returns
+   * null.
    */
   shareWith(process: number, gather: () => Promise<string | null>): Registry[]
 }
@@ -67,7 +68,7 @@ function processMetrics(): Registry {
   return processRegistry
 }
 
-/** `others` are registries of other files that belong to this process. */
+/** `others` are further registries whose metrics `text` includes. */
 export function createMetrics(others: readonly Registry[] = []): Metrics {
   const registry = new Registry()
   const observe = createRequestHistogram([registry])
@@ -134,8 +135,7 @@ function createRequestHistogram(registers: Registry[]): (answer: MeasuredReply) 
     buckets: bucketSeconds,
     registers,
   })
-  // Caches the counters by their labels, because finding a counter takes longer than incrementing
-  // it.
+  // Caches the histograms by their labels, because a lookup takes longer than an observation.
   const rows = new Map<string, Histogram.Internal<'operation' | 'method' | 'status'>>()
   return ({ operation, method: sent, status, ms }) => {
     const method = methods.has(sent) ? sent : 'other'

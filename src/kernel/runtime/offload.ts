@@ -64,8 +64,9 @@ const lowestPriority = 19
 const childEntry = entryAt(import.meta.url, './offload.entry')
 
 /**
- * Returns the program in a module beside the caller. `programAt<typeof Entry>(import.meta.url,
- * './x.entry')` refers to `x.entry.ts`, or to `x.entry.js` after compilation.
+ * Returns the program in a module next to the calling module. `programAt<typeof
+ * Entry>(import.meta.url, './x.entry')` refers to `x.entry.ts`, or to `x.entry.js` after
+ * compilation.
  */
 export const programAt = <Entry extends Runnable>(
   base: string,
@@ -85,8 +86,8 @@ export function createOffload(changes: Partial<OffloadLimits> = {}): Offload {
     const child = startMessagingProcess(childEntry, limits.maxHeapMiB)
     all.add(child)
     child.once('exit', () => forget(child))
-    // The error occurs, for example, when the system has no free file descriptors. The job that
-    // waits for the child handles the same error.
+    // Occurs, for example, when the system has no free file descriptors. `outcomeOf` gets the same
+    // event and rejects the job.
     child.on('error', () => forget(child))
     // Only the timer of a running job keeps the server process alive; an idle child does not.
     child.unref()

@@ -42,8 +42,8 @@ export function isProcessGone(owner: string): boolean {
 }
 
 /**
- * Returns the state of an owner whose lock has no lease. An owner from before a reboot is 'gone'.
- * An owner on another machine or in another container is 'unknown'.
+ * Returns whether the process of an owner is alive, for locks that never expire. An owner from
+ * before a reboot is 'gone'. An owner on another machine or in another container is 'unknown'.
  */
 export function ownerState(owner: string): 'alive' | 'gone' | 'unknown' {
   const [host, place = ''] = owner.split(':')

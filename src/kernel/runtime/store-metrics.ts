@@ -1,5 +1,5 @@
-// Metrics about the connections and faults of the database. They come from the memory of the
-// process, because a query could fail from the fault that it is to report.
+// Metrics about the connections and faults of the database. They are read from memory and not by a
+// query, because a fault of the database could make the query fail.
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { Store } from '../../../db/store.ts'
 

@@ -7,15 +7,15 @@ import type sanitizeHtml from 'sanitize-html'
 type Attributes = Record<string, string>
 
 /**
- * The limits for one mail body. Its length must fit into a request. Sanitizing blocks the event
- * loop until it ends, so the expensive parts are also limited in number.
+ * The limits for one mail body. `length` keeps the body small enough for a request. The other
+ * limits bound the time for which sanitizing blocks the event loop.
  */
 const most = { length: 1_000_000, elements: 50_000, depth: 250, attributes: 50_000, links: 10_000, pieces: 100_000 }
 
 /**
- * The limits for `style` attributes: their number, their total length, and the length of each. A
- * separate parser handles each style, which is the most expensive step. A style longer than `each`
- * is dropped.
+ * The limits for `style` attributes: their number, their total length, and the length of each. Each
+ * style is parsed separately, which is the most expensive step. A style longer than `each` is
+ * dropped.
  */
 const maxStyles = { count: 10_000, length: 300_000, each: 4000 }
 
@@ -171,7 +171,7 @@ function cleanOnce(html: string, contentIdOf: ContentIdOf): { cleaned: string; l
         // limited.
         if ((attributes.href ?? attributes.src) !== undefined && ++found.links > most.links) throw new TooMuch()
         if (++elements > most.elements || ++depth > most.depth) throw new TooMuch()
-        // Refuses a too long body early: the result cannot be shorter than its text and tags
+        // Refuses an overlong body early: the result is at least as long as its text and tags
         // together.
         if (keptTags.has(tag)) length += tag.length + 3
         if (length > most.length) throw new TooMuch()

@@ -1,5 +1,5 @@
-// Calculates with exact amounts (DOMAIN 3.2). The API has JSON numbers; the database and the code
-// have integers that count ten-thousandths. No calculation uses floating-point numbers.
+// Exact arithmetic with amounts (DOMAIN 3.2). An amount is a JSON number in the API, and an integer
+// of ten-thousandths in the database and the code. No calculation uses floating-point numbers.
 import { type RawBuilder, sql } from 'kysely'
 
 const scale = 10_000
@@ -22,7 +22,7 @@ export function toScaled(value: number): number {
 export const scaled = (sent: number | undefined): number | undefined =>
   sent === undefined ? undefined : toScaled(sent)
 
-/** Returns the amount of a stored integer. The nearest double prints as the exact decimal. */
+/** Converts a stored integer to an amount, which prints as the exact decimal. */
 export const fromScaled = (scaled: number): number => scaled / scale
 
 /** Returns the sum of stored integers as an amount. The addition is exact beyond 2^53. */
@@ -39,8 +39,8 @@ export function times(scaledPrice: number, quantity: number): number | undefined
 export const isAmount = (scaled: bigint): boolean => scaled <= BigInt(largest) && scaled >= -BigInt(largest)
 
 /**
- * Returns the SQL of the sum of a column that cannot overflow. It adds whole units and
- * ten-thousandths separately and yields the text `units|parts`.
+ * Returns SQL that sums a column without overflow. The SQL adds whole units and ten-thousandths
+ * separately and yields the text `units|parts`.
  */
 export const sumOf = (ref: string): RawBuilder<string> =>
   sql<string>`cast(coalesce(sum(${sql.ref(ref)} / 10000), 0) as text) || '|' || cast(coalesce(sum(${sql.ref(ref)} % 10000), 0) as text)`
@@ -54,11 +54,11 @@ export const sumOrder = (ref: string): [RawBuilder<number>, RawBuilder<number>] 
   sql<number>`sum(${sql.ref(ref)} % 10000) % 10000`,
 ]
 
-/** Returns the amount of a text `units|parts` from `sumOf`. */
+/** Converts a text `units|parts` from `sumOf` to an amount. */
 export const fromSum = (text: string): number => fromBig(scaledSum(text))
 
 /**
- * Returns a text `units|parts` from `sumOf` as an integer of ten-thousandths, for exact
+ * Converts a text `units|parts` from `sumOf` to an integer of ten-thousandths, for exact
  * calculations.
  */
 export function scaledSum(text: string): bigint {
@@ -83,7 +83,7 @@ export function divided(dividend: bigint, divisor: bigint): bigint {
   return above < 0n ? -rounded : rounded
 }
 
-/** Returns the amount of an integer of ten-thousandths. */
+/** Converts an integer of ten-thousandths to an amount. */
 export function fromBig(scaled: bigint): number {
   const absolute = scaled < 0n ? -scaled : scaled
   const parts = String(absolute % BigInt(scale)).padStart(4, '0')

@@ -12,8 +12,8 @@ export const textTag = (text: string): string => `"${hash('sha256', text, 'base6
 const own = new WeakMap<object, string>()
 
 /**
- * Sets the ETag of a reply that has no version but whose data can be changed with If-Match. Returns
- * the reply.
+ * Sets the ETag of a reply without a version, so that callers can send it in If-Match. Returns the
+ * reply.
  */
 export function withTag<R extends object>(reply: R, etag: string): R {
   own.set(reply, etag)
@@ -22,7 +22,7 @@ export function withTag<R extends object>(reply: R, etag: string): R {
 
 /**
  * Returns the ETag of a reply; undefined for a reply without `data`, such as a message or a mass
- * result. `isRead` allows a hash of the text as the ETag.
+ * result. With `isRead`, the ETag of a reply without a version is a hash of its text.
  */
 export function etagOf(reply: unknown, text: string, isRead: boolean): string | undefined {
   if (typeof reply !== 'object' || reply === null || !('data' in reply)) return undefined

@@ -92,7 +92,8 @@ export async function record(
 ): Promise<number> {
   const owner = (after ?? before)?.user_id
   const { maxLoggedTextLength = Number.POSITIVE_INFINITY } = sightOf(ctx, event.entityType)
-  // Readers of the log continue after the last id they saw, so no smaller id may appear later.
+  // Event ids must become visible in ascending order, because readers of the log continue after the
+  // last id that they have read.
   if (ctx.unit?.firstEventId === undefined) await ctx.services.store.dialect.enterCommitOrder(ctx.db)
   const id = await insert(ctx, 'events', {
     name: event.name,

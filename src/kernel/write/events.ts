@@ -36,8 +36,8 @@ export interface AccordEvent {
 }
 
 /**
- * The last words of event names without a suffix. Such an event follows a create or update event
- * and repeats its change (DOMAIN 17.2).
+ * The last segments of the names of follow-up events, which have no suffix `.after`. A follow-up
+ * event is emitted after a create or update event and repeats its change (DOMAIN 17.2).
  */
 export const followUps = ['restore', 'won', 'lost', 'reopened'] as const
 
@@ -61,8 +61,8 @@ export class ListenerFailed extends Error {}
 export type Listener = (event: AccordEvent) => void | Promise<void>
 
 /**
- * The argument of an extension module. In a pattern, `*` stands for one segment of an event name:
- * `lead.*.after`.
+ * The event emitter, which every extension module gets as its argument. In a pattern, `*` matches
+ * one segment of an event name: `lead.*.after`.
  */
 export interface Emitter {
   on(pattern: string, listener: Listener): () => void
@@ -72,12 +72,12 @@ export interface Emitter {
   Veto: typeof Veto
 }
 
-/** Aliases for prefixes of event names: each pattern is replaced by the prefix beside it. */
+/** Aliases for prefixes of event names, as pairs of a pattern and its replacement. */
 export type EventAliases = readonly (readonly [RegExp, string])[]
 
 /**
- * Returns a function that tests whether an event name matches a pattern. In a pattern, `*` stands
- * for one segment; the pattern `*` matches every event.
+ * Returns a function that tests whether an event name matches a pattern. In a pattern, `*` matches
+ * one segment. The pattern `*` matches every event.
  */
 export function matcher(pattern: string, aliases: EventAliases): (name: string) => boolean {
   if (pattern === '*') return () => true

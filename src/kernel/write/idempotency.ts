@@ -1,6 +1,6 @@
-// Implements the header Idempotency-Key (DOMAIN 3.1). The first reply to a key is stored for 24
-// hours, in the transaction of the work. A repeated request with the key gets that reply. After a
-// crash, a repeated request runs for the first time or continues after the last committed
+// Implements the header Idempotency-Key (DOMAIN 3.1). The reply to the first request with a key is
+// stored for 24 hours, in the transaction of the work. A repeated request gets the stored reply. If
+// a crash interrupted the first request, a repeated request continues after its last committed
 // transaction.
 
 import type { Selectable, Updateable } from 'kysely'
@@ -15,18 +15,18 @@ import { bestEffort } from '../runtime/unavailable.ts'
 import { transaction } from './write.ts'
 
 /**
- * The milliseconds for which a request reserves a key. After that, or once the process of the
- * request is gone, the next request takes the key over. The first request can then no longer
- * commit.
+ * The milliseconds for which a request reserves its key. After that time, or when the process of
+ * the request has ended, a repeated request takes the key over. The first request can then no
+ * longer commit.
  */
 const leaseMs = 60_000
 
 const stepped = new WeakSet<object>()
 
 /**
- * Marks a handler that opens its own transactions, or none. An unmarked handler runs in one
- * transaction, which blocks other writers. A marked handler stores its progress through
- * `ctx.keyed`.
+ * Marks a handler that opens its own transactions, or none. With an Idempotency-Key, an unmarked
+ * handler runs in one transaction, which blocks other writers. A marked handler stores its progress
+ * through `ctx.keyed`.
  */
 export function inSteps<H extends object>(handler: H): H {
   stepped.add(handler)
@@ -100,8 +100,7 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
   // Uses an HMAC instead of a plain hash, because a body may contain a password.
   const hash = ctx.services.encryption.hmac(JSON.stringify([ctx.operation, ctx.path, ctx.dryRun, request]))
   const expired = db.selectFrom('idempotency_keys').select('id').where('expires_at', '<', stamp(ctx.time)).limit(1)
-  // Checks first whether expired rows exist, because deleting them needs a commit, which takes
-  // time.
+  // Deletes only if expired rows exist, because a deletion needs a commit, which takes time.
   if (await expired.executeTakeFirst())
     await db.deleteFrom('idempotency_keys').where('expires_at', '<', stamp(ctx.time)).execute()
 
@@ -124,11 +123,11 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
     .returning('id')
     .executeTakeFirst()
     .catch((cause: unknown) => {
-      // Frees the key for a later request. The row may exist although the disk did not confirm the
-      // commit.
+      // Lets a later request take the key over, because the row may exist although the commit
+      // failed.
       abandoned.set(holder, true)
-      // A foreign key violation means that the token or session ended while the request waited, for
-      // example by a sign-out.
+      // A foreign key violation means that the token or session was deleted while the request
+      // waited, for example by a sign-out.
       throw ctx.services.store.dialect.isForeignKeyViolation(cause) ? new Problem('unauthenticated') : cause
     })
 
@@ -144,8 +143,8 @@ export async function once(ctx: Context, key: string, request: unknown, work: Wo
       return perform(ctx, { id: first.id, holder, progress: null }, work)
     }
     if (first && first.request_hash !== hash) throw new Problem('idempotency_key_reused')
-    // Continues after the stored progress. Rows of earlier program versions have no progress, so it
-    // is unknown what remains to do.
+    // Continues after the stored progress. A row of an earlier program version has no progress, so
+    // its request cannot continue.
     if (first?.state === 'committed' && first.body !== null && isLeft(ctx, first)) {
       const progress: unknown = JSON.parse(ctx.services.encryption.decrypt(first.body))
       await takeOver(ctx, first, { hash, holder })
@@ -181,8 +180,8 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
   const claim = async (inner: Db, changes: Changes): Promise<void> => {
     const { numUpdatedRows } = await mine(inner).set(changes).executeTakeFirst()
     if (numUpdatedRows > 0n) return
-    // The row no longer belongs to this request. Either the row was deleted with its token or
-    // session, or another request has taken the key over.
+    // No row was updated. The row was deleted with its token or session, or another request has
+    // taken the key over. Only a takeover is an error.
     const other = inner.selectFrom('idempotency_keys').select('id').where('id', '=', id)
     if (await other.executeTakeFirst()) throw inFlight()
   }
@@ -228,8 +227,8 @@ async function perform(ctx: Context, { id, holder, progress }: Held, work: Work)
 }
 
 /**
- * The ids of failed requests of this process whose keys may still be reserved, because a full disk
- * can prevent freeing a key. Only the newest `maxAbandoned` are stored.
+ * The owner ids of failed requests of this process. Their keys may still be reserved, because a
+ * full disk can prevent the deletion of the row. Only the newest `maxAbandoned` ids are stored.
  */
 const maxAbandoned = 1000
 const abandoned = new LRUCache<string, true>({ max: maxAbandoned })
@@ -247,8 +246,8 @@ function isLeft(ctx: Context, { held_by: holder, created_at: since }: Row): bool
 }
 
 /**
- * Reserves the key for this request instead of the earlier one. Throws 409 when another request did
- * so first.
+ * Reserves the key for this request instead of the earlier one. Throws 409 when a third request has
+ * reserved the key first.
  */
 async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { hash: string; holder: string }) {
   const { numUpdatedRows } = await db
@@ -267,8 +266,8 @@ async function takeOver({ db, time }: Context, row: Row, { hash, holder }: { has
 }
 
 /**
- * Returns the token or session to which the keys belong. Returns undefined for other callers, which
- * a repeated request could not identify.
+ * Returns the token or session to which the keys belong. Returns undefined for an anonymous caller,
+ * because a repeated request could come from a different caller.
  */
 function ownerOf({ token, session }: Context): { column: 'token_id' | 'session_id'; id: number } | undefined {
   if (token) return { column: 'token_id', id: token.id }

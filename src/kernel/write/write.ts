@@ -16,7 +16,10 @@ import { type AccordEvent, ListenerFailed, type Snapshot, Veto } from './events.
 export interface UnitOfWork {
   /** The events to emit after the commit. */
   readonly after: AccordEvent[]
-  /** The id of the first event that the transaction logged. Its later events refer to this id. */
+  /**
+   * The id of the first event that the transaction logged. Later events of the transaction store
+   * this id, too.
+   */
   firstEventId?: number
   /** The records that the transaction has archived so far, in order (archive.ts). */
   readonly archived: { entity: string; id: number; event: number }[]
@@ -37,8 +40,8 @@ export interface About {
   /** Set when the change restores a deleted record. */
   restored?: true
   /**
-   * Whether the change also emits an event whose name has no suffix (DOMAIN 17.2). The event log
-   * then stores the name without a suffix.
+   * Whether the change emits a second event without the suffix `.after` (DOMAIN 17.2). The event
+   * log then stores only the second event.
    */
   isAlsoBare?: boolean
 }
@@ -62,10 +65,10 @@ class DryRun extends Error {
 
 /**
  * Runs `work` in a transaction, or in the transaction of `ctx` if there is one. Events are emitted
- * after the outermost commit. A dry run is rolled back but returns its result. Concurrent writers
- * may share one commit. With `isLong`, earlier writers do not wait for the commit of this
- * transaction. `inParts` promises that large changes are split into savepoints with few changes
- * each. With `isAlone`, no other writer runs beside this transaction.
+ * after the outermost commit. A dry run is rolled back but returns its result. Concurrent
+ * transactions may share one commit; with `isLong`, other writers do not wait for this commit.
+ * `inParts` declares that `work` splits large changes into savepoints with few changes each. With
+ * `isAlone`, no other writer runs at the same time.
  */
 export async function transaction<T>(
   ctx: Context,
@@ -80,7 +83,7 @@ export async function transaction<T>(
   try {
     result = await ctx.services.store.transaction(
       async (db) => {
-        // The work may run again after a conflict, and then it begins with nothing.
+        // The work runs again after a conflict. The results of the failed run are discarded first.
         if (isAgain) {
           unit = newUnitOfWork()
           ctx.batch?.results.clear()
@@ -117,14 +120,14 @@ export const longTransaction = <T>(
 ): Promise<T> => transaction(ctx, work, { isLong: true, inParts, isAlone })
 
 /**
- * The number of search documents written by one update of the index. Larger batches leave fewer
+ * The maximum number of search documents in one update of the index. Larger batches leave fewer
  * index segments to merge.
  */
 const freshAtOnce = 100
 
 /**
  * Updates the search index for changed records. Up to `freshAtOnce` records are deferred to the
- * commit, so that writers who share the commit also share the update.
+ * commit, so that transactions that share a commit also share the update.
  */
 async function updateSearchIndex(
   { services }: Pick<Context, 'services'>,
@@ -147,9 +150,9 @@ const part = {
 }
 
 /**
- * Runs a part of a transaction that may fail without the rest. On an error, undoes the rows and
- * pending events of the part and rethrows the error; the transaction can continue. Savepoints must
- * not be nested.
+ * Runs a part of a transaction that may fail without failing the transaction. On an error, undoes
+ * the rows and pending events of the part and rethrows the error; the transaction can continue.
+ * Savepoints must not be nested.
  */
 export async function savepoint<T>(
   { db, unit, services }: Context & { unit: UnitOfWork },
@@ -184,8 +187,8 @@ export async function write<Id extends number | null = number>(
   return transaction(ctx, async (ctx) => {
     if (!ctx.dryRun && ctx.services.events.isHeard(`${name}.before`)) {
       const event = eventOf(ctx, `${name}.before`, about.id ?? null, about)
-      // Listeners get copies, because a listener may refuse a change but not alter its values
-      // (DOMAIN 17.1).
+      // Listeners get copies, because a listener may refuse a change but must not alter it (DOMAIN
+      // 17.1).
       event.input = structuredClone(withoutSecretKeys(about.input))
       if (about.before) event.entity = structuredClone(about.before)
       offer(ctx, event)

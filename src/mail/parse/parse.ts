@@ -13,7 +13,7 @@ export type { ReadingLimits } from './subprocess.ts'
 
 /**
  * The maximum size in bytes of an e-mail that is parsed in this process. The worst known e-mail of
- * this size takes some 50 ms.
+ * this size takes about 50 ms.
  */
 const maxBytesHere = 16 * 1024
 const maxLinesHere = 500

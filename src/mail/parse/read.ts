@@ -1,6 +1,6 @@
-// Parses arbitrary bytes as an e-mail. The size of the result and the work are limited. Everything
-// that is cut off is still in the raw bytes, which the caller stores. Parsing may take seconds, so
-// parse.ts decides in which process this code runs.
+// Parses arbitrary bytes as an e-mail. The size of the result and the parsing work are limited. The
+// caller stores the raw bytes, which still contain everything that is cut off. Parsing may take
+// seconds, so parse.ts decides in which process this code runs.
 import { createHash } from 'node:crypto'
 import PostalMime, { type Attachment, type Email } from 'postal-mime'
 import { lowerCaseUnique, type Mailbox, parseMailboxes, parseMessageIds, toMailboxes } from '../addresses.ts'
@@ -8,7 +8,9 @@ import { UnreadableMail, withoutControls } from '../failures.ts'
 import { limitMailBytes } from '../size-limits.ts'
 
 export interface ReceivedMail {
-  /** The message id without angle brackets. Made from the content when the e-mail has no id. */
+  /**
+   * The message id without angle brackets. Generated from the content when the e-mail has no id.
+   */
   messageId: string
   inReplyTo: string[]
   references: string[]
@@ -29,15 +31,14 @@ export interface ReceivedMail {
   html: string | null
   /** The first 100 attachments. */
   attachments: ReceivedAttachment[]
-  /** The number of attachments that were left out. */
   droppedAttachments: number
   /** A sentence that says why only a part of the e-mail could be read, or null. */
   error: string | null
   /** Whether a program sent the e-mail: an autoresponder, a mailing list or a bounce. */
   isAutomatic: boolean
   /**
-   * The kept headers, which explain where the e-mail came from. Keys are header names in lower
-   * case.
+   * The stored headers (`keptHeaders`), which show the origin of the e-mail. Keys are header names
+   * in lower case.
    */
   headers: Record<string, string>
 }
@@ -202,8 +203,8 @@ const madeId = (facts: readonly (string | null)[]): string =>
   `${createHash('sha256').update(JSON.stringify(facts)).digest('hex')}@inbound`
 
 /**
- * Returns a made id that also depends on the files, because e-mails that differ only in their files
- * are different. Returns an id that the sender gave unchanged.
+ * Returns a generated message id that also depends on the files, so that e-mails with different
+ * files get different ids. Returns an id of the sender unchanged.
  */
 export function messageIdWithFiles(id: string, files: readonly { bytes: Uint8Array }[]): string {
   if (files.length === 0 || !/^[0-9a-f]{64}@inbound$/.test(id)) return id

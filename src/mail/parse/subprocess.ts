@@ -44,7 +44,8 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
   const child = startPipedProcess(program, maxMiB)
   const patience = setTimeout(() => child.kill('SIGKILL'), maxMs)
   try {
-    // The exit code tells when a process ends early, so the write error is ignored.
+    // Ignores the write error of a process that ends early, because its exit code shows the
+    // failure.
     child.stdin.on('error', () => undefined)
     child.stdin.write(encodeFields(given.fields))
     child.stdin.end(given.raw ?? undefined)
@@ -68,8 +69,8 @@ async function readInProcess(given: MailSource, maxMs: number, maxMiB: number): 
 }
 
 /**
- * Returns the fields as bytes, after four bytes with the length of the fields. The caller then
- * writes the bytes of the e-mail without a copy.
+ * Returns the serialized fields after four bytes with their length. The bytes of the e-mail are not
+ * included, so that the caller can write them without a copy.
  */
 function encodeFields(fields: MailFields): Buffer {
   const packed = serialize(fields)

@@ -7,7 +7,7 @@ import { parseMailboxes, toMailboxes } from '../addresses.ts'
 import { headersOf, type MailSource } from './fields.ts'
 import { assembleMail, type ReceivedMail } from './read.ts'
 
-/** Matches the headers that are read. The limits below restrict the size of these headers. */
+/** Matches the headers that are read. */
 const wanted =
   /^(from|sender|reply-to|to|cc|subject|date|message-id|in-reply-to|references|auto-submitted|precedence|return-path|delivered-to|x-original-to|list-id):/i
 const maxLineLength = 2_000
