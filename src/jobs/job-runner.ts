@@ -78,8 +78,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 
   async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
     const { row, job } = claim
-    // The log fields of a job. They omit the error message, which may contain texts of users and is
-    // stored with the job.
+    // The log fields of a job. The message of a BuryJob may contain texts of users, so the log omits
+    // it; the job stores it.
     const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
       // A job that stops with the worker or meets a storage fault does not count as failed.
@@ -90,7 +90,7 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
       }
       const delay = job.retryAfterSeconds[row.attempts - 1]
       if (cause instanceof BuryJob || delay === undefined) {
-        services.log.error({ ...about, err: cause }, 'A job was buried.')
+        services.log.error(cause instanceof BuryJob ? about : { ...about, err: cause }, 'A job was buried.')
         return await retry.untilStored(() => buryClaim(claim, sentenceOf(cause), about))
       }
       services.log.warn(about, 'A job failed and will be tried again.')

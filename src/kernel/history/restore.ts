@@ -234,7 +234,7 @@ async function bringRows(ctx: Context, relations: Relations, { rows }: Archived)
       if (key.isNullable && key.onDelete !== 'cascade') kept[key.column] = null
       else isLost = true
       // A row whose parent row was dropped is not listed as dropped.
-      if (archived.has(name(key)) || table === 'unique_values') continue
+      if (archived.has(name(key))) continue
       const field = typeof row.id === 'number' ? `${table}.${key.column}` : entity
       dropped.push({ entity_type: entity, id: Number(row[key.column]), field })
     }
