@@ -105,8 +105,9 @@ export async function attachNewFiles(
 }
 
 /**
- * Returns the file with the same bytes and name that is already attached. Only a file that belongs
- * to a record can have such a copy: attaching that file again would create a second copy.
+ * Returns the attached file that has the same bytes and name as the file to attach. A retried
+ * request then adds no second copy. Returns undefined for an upload without an owner, because
+ * attaching it does not copy it.
  */
 export async function findCopy(
   ctx: Context,
@@ -120,9 +121,7 @@ export async function findCopy(
   return copy && presentFile(ctx, copy)
 }
 
-/**
- * Attaches one file in the transaction of the write. The caller must have checked the file before.
- */
+/** Attaches one file. Must run in a transaction. The caller must check the file first. */
 export async function attachToActivity(
   ctx: Context,
   activityId: number,

@@ -87,9 +87,9 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
 }
 
 /**
- * Returns the default to validate and store; undefined leaves the stored default unchanged. Another
- * lookup type sets the default to null. Another validation makes the old default be validated
- * again.
+ * Returns the default to validate and store. Undefined leaves the stored default unchanged. A
+ * changed lookup type clears the default. A changed `validation` makes the stored default be
+ * validated again.
  */
 function nextDefault(body: Body, was: Attribute | null, attribute: Attribute): unknown {
   if (body.default_value !== undefined || !was || was.initial === null) return body.default_value
@@ -106,10 +106,7 @@ async function nextSortOrder({ db }: Context, entity: EntityType): Promise<numbe
   return (last ?? 0) + 1
 }
 
-/**
- * Returns the unique keys of every record, by record id. Reads the custom attribute or the built-in
- * field.
- */
+/** Returns the unique keys of every record, by record id. */
 async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtInValues(ctx, attribute)
   const keys = valueTypeOf(attribute)?.keys

@@ -18,7 +18,7 @@ export const nouns: Record<EntityType, string> = {
   warehouses: 'warehouse',
 }
 
-/** Returns those of the ids that the caller may see. */
+/** Returns the ids of the records that the caller may see. */
 export const visibleAmong = async (
   ctx: Context,
   entity: EntityType,
@@ -100,7 +100,7 @@ export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]
   return [...found].sort((a, b) => a - b).slice(0, most)
 }
 
-/** Replaces all stored keys of an attribute by the given keys of all records. */
+/** Replaces all stored keys of an attribute with the given keys. */
 export async function replaceAllUniqueKeys(
   { db }: Context,
   { id, entity }: Unique,

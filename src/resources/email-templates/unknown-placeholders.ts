@@ -29,8 +29,8 @@ async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Pr
 
 const allEntities = Object.keys(placeholderSchemas) as PlaceholderEntity[]
 /**
- * The entities whose placeholders a text may contain, by entity of the record. An activity can have
- * several persons, so no person placeholders are available for activities.
+ * The entities whose placeholders a text may contain, by the entity of the record. A text about an
+ * activity has no person placeholders, because an activity can have several persons.
  */
 const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   leads: ['leads', 'persons', 'organizations'],
