@@ -40,8 +40,8 @@ export async function planValues(
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
   const { values, errors: refused } = parseValues(ctx, attributes, sent ?? {})
-  // An unchanged value is always valid, even if the attribute no longer accepts it for other
-  // records (DOMAIN 3.4). A client can therefore send back a fetched record.
+  // An unchanged value is always valid, even if the attribute no longer accepts it (DOMAIN 3.4). A
+  // client can therefore send back a fetched record.
   const same = new Set(
     withValueTypes(attributes)
       .filter(({ attribute: { code } }) => current !== null && Object.hasOwn(values, code))

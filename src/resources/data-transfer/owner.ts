@@ -1,6 +1,6 @@
-// Checks the ownership of imports. Rows are imported with the visibility and permissions of one
-// user, the owner. So only the owner can start the import. Users who see fewer records than all
-// cannot read the file or report of another owner.
+// Checks the ownership of imports. Rows are imported with the visibility and permissions of the
+// owner, so only the owner can start the import. A user with limited visibility cannot read the
+// file or the error report of another owner's import.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -19,7 +19,7 @@ export const canOpen = (ctx: Context, row: OwnedImport): boolean => isOwn(ctx, r
 
 /**
  * Returns the column that makes the caller the owner of an import that has not started. Throws 409
- * for a caller who may not read the import.
+ * for a caller who may not read the file of the import.
  */
 export function ownerAfterTakeover(ctx: Context, row: OwnedImport): Partial<OwnedImport> {
   if (!ctx.user || isOwn(ctx, row)) return {}

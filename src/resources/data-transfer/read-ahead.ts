@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 import type { Batch } from './run.ts'
 
-/** How long batches may use the database before a pause follows, in milliseconds. */
+/** The time in milliseconds that batches may use the database before a pause. */
 const maxBusyMs = 100
 /**
  * The length of a pause in milliseconds. The pause is longer than the longest retry interval of a
@@ -28,7 +28,6 @@ export interface BatchReader {
    * Pauses if a pause is due, and reads ahead during the pause. Must be called between two batches.
    */
   breathe(): Promise<void>
-  /** Closes the file. */
   close(): Promise<void>
 }
 
