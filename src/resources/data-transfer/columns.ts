@@ -123,8 +123,8 @@ export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
 }
 
 /**
- * Returns the fields of which a file needs at least one, or null when the file has one. Persons
- * without an e-mail address are matched by telephone number.
+ * Returns the accepted key fields when the file has none of them, otherwise null. Persons without
+ * an e-mail address are matched by telephone number.
  */
 export function missingColumns(
   { type, action }: { type: ImportType; action: ImportAction },

@@ -132,7 +132,8 @@ const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly Re
 
 /**
  * Stores the result of the validation. The import is valid when the file itself has no error, at
- * least one row is valid, and the row errors do not exceed `allowed_errors`.
+ * least one row is valid, and, with the strategy `stop-on-errors`, there are at most
+ * `allowed_errors` errors.
  */
 const finishValidation = (run: ImportRun, failing: readonly ReportedRow[]): Promise<void> =>
   transaction(runContext(run), async (ctx) => {

@@ -1,6 +1,6 @@
 // Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces all attachments.
-// Files that a form uploads are added to the attachments. An attachment with a content id is a
-// picture inside the e-mail body.
+// Files uploaded in a form are added to them. An attachment with a content id is a picture inside
+// the e-mail body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -93,7 +93,7 @@ export function bodyWithPictures(
 
 /**
  * Returns a function that maps a picture link back to its content id, the reverse of
- * `bodyWithPictures`. So a client can send back a body in the form of the reply.
+ * `bodyWithPictures`. With it, a client can send back the e-mail body of a reply.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
@@ -140,7 +140,6 @@ export async function checkAttachments(
   return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0
 }
 
-/** Stores the attachments that a request body sets. */
 export async function saveAttachments(
   ctx: Context,
   emailId: number,
@@ -166,7 +165,6 @@ export async function saveAttachments(
     await addAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
 }
 
-/** Stores the attachments of a received e-mail. */
 export async function saveReceivedAttachments(
   ctx: Context,
   emailId: number,

@@ -14,7 +14,7 @@ import { checkAttachments, contentIdFinder } from './attachments.ts'
  */
 export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The stored columns that a change of the content is compared with. */
+/** The stored columns to compare with the content in a request. */
 export interface StoredEmail {
   id: number
   status: string

@@ -6,8 +6,8 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import { allFolders, type EmailFolder } from './visibility.ts'
 
 /**
- * `folders` are the current folders. `kept` are the folders of a trashed e-mail before it was
- * trashed; otherwise `kept` is empty.
+ * `folders` are the current folders. `kept` are the folders from which an e-mail was moved to the
+ * trash; it is empty for e-mails outside the trash.
  */
 export interface EmailFolders {
   folders: readonly EmailFolder[]
@@ -71,7 +71,6 @@ export function checkFolders(errors: ValidationErrors, now: EmailFolders, wanted
     errors.invalid('folders', 'An e-mail must be in at least one folder.')
 }
 
-/** Returns the stored folders of an e-mail. */
 export async function foldersOf({ db }: Context, id: number): Promise<EmailFolders> {
   const rows = await db.selectFrom('email_folders').select('folder').where('email_id', '=', id).execute()
   const { kept_folders: kept } = await db

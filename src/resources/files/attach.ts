@@ -15,8 +15,8 @@ export interface FileLimits {
   /** The allowed media types. They are compared with the type detected from the file content. */
   types?: readonly string[]
   /**
-   * Names of files that are accepted even if their type is unknown, because they may be text of
-   * another encoding than UTF-8.
+   * Matches the names of files that are accepted although their type was not detected. They may be
+   * text that is not UTF-8.
    */
   otherText?: RegExp
   maxBytes?: number

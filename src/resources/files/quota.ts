@@ -4,8 +4,8 @@ import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
 /**
- * Each upload counts with at least this size in bytes. So the limits also restrict the number of
- * small files.
+ * The minimum size in bytes that an upload counts for, so that the limits also restrict the number
+ * of small files.
  */
 const minCountedBytes = 16 * 1024
 const mib = 1024 * 1024
