@@ -105,9 +105,9 @@ export async function attachNewFiles(
 }
 
 /**
- * Returns the attached file that has the same bytes and name as the file to attach. A retried
- * request then adds no second copy. Returns undefined for an upload without an owner, because
- * attaching it does not copy it.
+ * Returns the attached file with the same bytes and name as the file to attach, so that a retried
+ * request adds no second copy. Returns undefined for a file that belongs to no record, because such
+ * a file is attached without a copy.
  */
 export async function findCopy(
   ctx: Context,

@@ -14,8 +14,8 @@ type Value = Schema<'TimelineValue'>
 type Reader = (key: string, value: unknown) => Value
 
 /**
- * Returns empty values for the fields that only activities have. Entries of e-mails and changes
- * contain them.
+ * Returns empty values for the fields that only activities have. Timeline entries of e-mails and
+ * changes have these empty values.
  */
 export const emptyActivityFields = (): Pick<
   Entry,
@@ -113,8 +113,8 @@ async function usersOf(ctx: Context, ids: readonly number[]): Promise<Map<number
 const customPrefix = 'custom_attributes.'
 
 /**
- * Returns a function that converts a changed value to its raw form and readable label. The labels
- * of all changed options are loaded here, in one batch.
+ * Returns a function that converts a changed value to its raw form and readable label. Loads the
+ * labels of all changed options in one batch.
  */
 async function createReader(ctx: Context, entity: EntityType, described: readonly Described[]): Promise<Reader> {
   const carriers = new Map<string, CustomReply>()

@@ -67,10 +67,7 @@ const cachedSets = new WeakMap<Db, AttributeSet>()
  * not be cached.
  */
 const changingUnits = new WeakSet<UnitOfWork>()
-/**
- * The attribute set of each transaction. It stays valid because only the transaction itself could
- * change the rows that it has read.
- */
+/** Attribute sets by transaction. Each transaction loads its set once. */
 const setsOfUnits = new WeakMap<UnitOfWork, Promise<AttributeSet>>()
 
 /**

@@ -1,6 +1,6 @@
 // Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). Their
 // tables, labels and owner columns are repeated here, because the import order forbids imports from
-// the slices that define those tables.
+// the resources that define those tables.
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
@@ -16,7 +16,7 @@ interface Lookup {
   label: string
   /** The column of the case-folded label, for search and sort. */
   key: string
-  /** The owner column. Only tables with visibility rules have one. */
+  /** The owner column. Only tables with visibility rules have an owner column. */
   owner?: string
   only?: () => ReturnType<typeof sql<SqlBool>>
   /** The operation that lists the records. */
@@ -94,7 +94,9 @@ function choosableRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: s
   return lookup.only === undefined ? seen : seen.where(lookup.only())
 }
 
-/** Returns the ids of the records that exist, are visible, and may be chosen as a new value. */
+/**
+ * Returns the subset of `ids` whose records exist, are visible, and may be chosen as a new value.
+ */
 export async function findChoosable(
   ctx: Context,
   type: LookupType,

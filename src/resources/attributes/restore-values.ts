@@ -86,8 +86,8 @@ async function changedSince(
 }
 
 /**
- * Returns the ids of attributes that no longer accept their stored value. Required attributes may
- * be empty.
+ * Returns the ids of attributes that no longer accept their stored value. Ignores whether an
+ * attribute is required.
  */
 function misfits(ctx: Context, own: readonly Attribute[], left: readonly RestoredValue[]): ReadonlySet<number> {
   const shown = left.map(
@@ -119,7 +119,7 @@ async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[
   for (const { attribute, keys } of unique) await saveUniqueKeys(ctx, attribute, id, keys)
 }
 
-/** Removes the ids from a value. A value that is one of the ids becomes null. */
+/** Removes the ids from a list. Replaces a single id with null if it is among the ids. */
 export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
   if (Array.isArray(value)) return ids.size === 0 ? value : value.filter((each) => !ids.has(each as number))
   return typeof value === 'number' && ids.has(value) ? null : value

@@ -87,8 +87,8 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
 }
 
 /**
- * Returns the default to validate and store. Undefined leaves the stored default unchanged. A
- * changed lookup type clears the default. A changed `validation` makes the stored default be
+ * Returns the default to validate and store. Undefined leaves the stored default unchanged. If the
+ * lookup type changes, the default becomes null. If `validation` changes, the stored default is
  * validated again.
  */
 function nextDefault(body: Body, was: Attribute | null, attribute: Attribute): unknown {

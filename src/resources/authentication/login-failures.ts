@@ -1,6 +1,6 @@
-// Emits events for failed logins (DOMAIN 17.2). An attack causes thousands of failures. Each
-// account and network therefore gets at most one event a minute, with the number of failures, and
-// `maxPerMinute` limits the events of all accounts together.
+// Emits events for failed logins (DOMAIN 17.2). An attack can cause thousands of failures, so the
+// number of events is limited. Each pair of account and network gets at most one event a minute,
+// which has the number of failures. All pairs together get at most `maxPerMinute` events.
 
 import { LRUCache } from 'lru-cache'
 import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'

@@ -28,8 +28,8 @@ export interface BatchStep {
 export type BatchesEnd = 'completed' | 'stopped' | 'interrupted'
 
 /**
- * Runs all batches of a file in order and closes the file. A batch begins while the result of the
- * previous batch is still being stored.
+ * Runs all batches of a file in order and closes the file. The next batch begins when a batch is
+ * processed, while the result of that batch is still being stored.
  */
 export async function runBatches(
   run: ImportRun,
@@ -43,8 +43,7 @@ export async function runBatches(
       if (run.signal?.aborted) return 'interrupted'
       const step = begin(batch)
       begun = step.begun
-      // The next batch begins only when this batch is processed and the result of the previous
-      // batch is stored.
+      // Waits until this batch is processed and the result of the batch before it is stored.
       const [mayContinue] = await Promise.all([last, step.worked])
       if (!mayContinue) return 'stopped'
       last = step.finish()

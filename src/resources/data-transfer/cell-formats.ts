@@ -13,8 +13,8 @@ export interface CellFormats {
   date: DateFormat | null
   decimal: DecimalSeparator | null
   /**
-   * Whether a number such as `1.234` always has a decimal point, even if `decimal` is a comma. True
-   * for workbooks, which store numbers and not formatted text.
+   * Whether the point in a number such as `1.234` is always the decimal separator, even if
+   * `decimal` is a comma. True for workbooks, which store numbers and not formatted text.
    */
   hasPlainNumbers: boolean
 }

@@ -1,6 +1,6 @@
 // An index of the records that the rows of a dry run created or changed, by match key and unique
 // value. Each batch is rolled back, so the database does not show these records to later batches.
-// With the index, later rows find them and duplicates in the file are detected.
+// The index lets later rows match these records, and detects duplicates in the file.
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { attributesOf } from '../attributes/attribute-set.ts'

@@ -63,7 +63,7 @@ export async function encodeText(text: string, encoding: string): Promise<Buffer
   return iconv.encode(text, encoding, { addBOM: false })
 }
 
-/** Encodings by the name that chardet returns, where this name is not in the contract. */
+/** Maps encoding names of chardet that are not in the contract. */
 const detected: Readonly<Record<string, Encoding>> = {
   'iso-8859-1': 'windows-1252',
   'iso-8859-6': 'windows-1256',

@@ -48,8 +48,8 @@ async function withImport(
 }
 
 /**
- * Restarts an import whose job was buried. Throws 409 when the import is no longer in the given
- * state.
+ * Restarts an import whose job has failed for good. Throws 409 when the import is no longer in the
+ * given state.
  */
 async function reviveImport(
   ctx: Context,

@@ -18,8 +18,8 @@ const isOwn = ({ user }: Context, { user_id: owner }: OwnedImport): boolean => u
 export const canOpen = (ctx: Context, row: OwnedImport): boolean => isOwn(ctx, row) || ctx.user?.visibleOwners === null
 
 /**
- * Returns the column that makes the caller the owner of an import that has not started. Throws 409
- * for a caller who may not read the file of the import.
+ * Returns the column `user_id` that makes the caller the owner of the import. Throws 409 for a
+ * caller who may not read the file of the import.
  */
 export function ownerAfterTakeover(ctx: Context, row: OwnedImport): Partial<OwnedImport> {
   if (!ctx.user || isOwn(ctx, row)) return {}

@@ -44,8 +44,9 @@ class TooManyErrors extends ImportRefused {
 }
 
 /**
- * Continues the import until it is completed, failed, canceled or interrupted. Returns false when
- * rows are left. Throws `TakenOver` when another process works on the import.
+ * Continues the import until it is completed, failed, canceled or interrupted. Returns false after
+ * an interruption; the run must then be continued later. Throws `TakenOver` when another process
+ * works on the import.
  */
 export async function processRows(run: ImportRun): Promise<boolean> {
   const ctx = runContext(run)

@@ -36,8 +36,8 @@ export function readAhead(batches: AsyncGenerator<Batch>): BatchReader {
   let held = fineStopwatch()
 
   /**
-   * Reads one more batch and returns whether there was one. Never throws, because `next` throws
-   * read errors.
+   * Reads one more batch and returns whether there was one. Never throws: `next` throws the error
+   * when the caller reaches it.
    */
   async function readOne(): Promise<boolean> {
     const next = batches.next()

@@ -84,7 +84,7 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
 
 const flagOf = (value: boolean | undefined): number | undefined => (value === undefined ? undefined : Number(value))
 
-/** Returns the columns of the options; undefined for an option that the body does not name. */
+/** Returns the columns of the options; undefined for an option that the body omits. */
 const optionColumns = (body: Body) => ({
   action: body.action,
   validation_strategy: body.validation_strategy,

@@ -73,7 +73,7 @@ export const normalizeHeader = (header: string): string =>
     .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()
 
-/** Shorter headers are not compared for typing errors. */
+/** The minimum length of headers that are compared with similar names, for typing errors. */
 const minSimilarLength = 5
 
 type Rule = (column: ColumnValues) => string | undefined

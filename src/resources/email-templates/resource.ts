@@ -1,5 +1,5 @@
 // E-mail templates: subjects and contents with placeholders (DOMAIN 15.4). This resource has no
-// children and no owners, so it is the simplest example for a new one.
+// children and no owners, so it is the simplest model for a new resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'

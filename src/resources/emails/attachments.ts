@@ -1,6 +1,6 @@
 // Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces all attachments.
-// Files uploaded in a form are added to them. An attachment with a content id is a picture inside
-// the e-mail body.
+// Files uploaded in a form are added to the attachments. An attachment with a content id is a
+// picture inside the e-mail body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -93,7 +93,7 @@ export function bodyWithPictures(
 
 /**
  * Returns a function that maps a picture link back to its content id, the reverse of
- * `bodyWithPictures`. With it, a client can send back the e-mail body of a reply.
+ * `bodyWithPictures`. A client can therefore send back an e-mail body that it has fetched.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])

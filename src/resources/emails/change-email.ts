@@ -72,8 +72,8 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
  * arrived. `answer` is the id of that reply.
  */
 export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
-  // The first e-mail of the thread may have been deleted. The lowest id belongs to the oldest one
-  // that is left.
+  // The first e-mail of the thread may have been deleted. The query finds the oldest remaining
+  // e-mail, which has the lowest id.
   const root = await ctx.db
     .selectFrom('emails')
     .select(['id', 'is_read'])

@@ -30,7 +30,7 @@ const recipientLists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
-/** Reports each field that sending requires and the e-mail lacks. */
+/** Reports each missing field that sending requires. */
 export function checkComplete(
   errors: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },

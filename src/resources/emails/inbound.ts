@@ -44,8 +44,8 @@ async function checkSecret(ctx: Context): Promise<void> {
 function hasSecret(ctx: Context): boolean {
   const { config, encryption } = ctx.services
   const expected = encryption.hmac(inboundSecretOf(config.inboundSecret, encryption))
-  // All secrets in the request are compared, even after a match, so that the response time reveals
-  // nothing.
+  // All secrets in the request are compared, even after a match, so that the response time does not
+  // reveal a match.
   return sentSecrets(ctx).filter((each) => constantTimeEquals(encryption.hmac(each), expected)).length > 0
 }
 

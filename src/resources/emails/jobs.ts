@@ -28,7 +28,7 @@ const send = defineJob<{ email_id: number }>({
   isMail: true,
   run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
   onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
-  // Checks only the status. The first attempt of the revived job then changes it.
+  // Checks only the status. The first attempt of the revived job then changes the status.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')

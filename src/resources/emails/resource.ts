@@ -145,8 +145,8 @@ export const emails = defineResource({
     has_attachments: flagged((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
-    // An e-mail without a parent counts as the first of its thread. So do the replies to a deleted
-    // e-mail, because the deletion clears their `parent_id`.
+    // An e-mail without a parent counts as the first of its thread. The deletion of an e-mail
+    // clears the `parent_id` of its replies, so they count as first e-mails too.
     is_root: flagged((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),

@@ -28,7 +28,7 @@ import { referencesOf } from './threads.ts'
 
 /**
  * Makes one attempt to send the e-mail. Throws when the mail server did not accept the e-mail.
- * Throws `BuryJob` when the mail server will never accept it.
+ * Throws `BuryJob`, which ends the retries, when the mail server refuses the e-mail for good.
  */
 export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await markSending(ctx, id, job.attempt))) return
@@ -41,8 +41,8 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // After an abort, for example of a lost lease, the status stays unchanged, because another
-    // worker continues. After the last attempt, `markFailed` stores the error.
+    // After an abort, for example because the lease was lost, another worker continues. The status
+    // then stays unchanged. After the last attempt, `markFailed` stores the error.
     if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }
@@ -82,7 +82,7 @@ async function markSent(ctx: Context, id: number, { refused }: { refused: string
   }
 }
 
-/** Marks the e-mail as failed, in the transaction that buries the job. */
+/** Marks the e-mail as failed, in the transaction that ends the retries of the job. */
 export const markFailed = async (ctx: Context, id: number, error: string): Promise<void> =>
   void (await changeStatus(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
 

@@ -28,7 +28,7 @@ interface RecordReference {
   isRelated: boolean
 }
 
-/** Returns the rows of the events that the caller may see. */
+/** Returns the subset of `rows` whose events the caller may see. */
 export async function filterVisible<Row extends EventReference>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
   const places = rows.flatMap((row): RecordReference[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
@@ -79,7 +79,7 @@ async function visibilityOfType(
   }
 }
 
-/** Returns the ids whose record no longer exists. */
+/** Returns the subset of `ids` whose records no longer exist. */
 async function findMissing({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await db
@@ -114,7 +114,8 @@ async function findDeletions(
 }
 
 /**
- * Returns the ids of the events whose record was visible to the caller at the time of the event.
+ * Returns the subset of event `ids` whose record was visible to the caller at the time of the
+ * event.
  */
 async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()

@@ -1,6 +1,6 @@
 // Reads the event log for the change feed (DOMAIN 17.4): the events after a position, oldest first.
 // A position is an event id. Events that the caller may not see are left out, but the position
-// advances past them. So a client neither misses nor repeats an event.
+// advances past them. A client therefore gets each visible event exactly once.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Query, Schema } from '../../contract/types.ts'
@@ -74,8 +74,8 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
 
 /**
  * Returns up to `size` entries after the position `after` that the caller may see. Reads only
- * events that are synced to disk. Otherwise a power failure could lose an event that a client has
- * read, a new event would get the same id, and the client would miss it.
+ * events that are synced to disk. After a power failure, the id of a lost event is used again. A
+ * client that had already read the lost event would miss the new event.
  */
 export async function readEntries(
   ctx: Context,

@@ -1,5 +1,5 @@
-// Checks, attaches and releases the files of records, for all slices. An attached file belongs to
-// one record and has no events of its own.
+// Checks, attaches and releases the files of records, for all resources. An attached file belongs
+// to one record and has no events of its own.
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context, now } from '../../kernel/context.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'

@@ -58,7 +58,7 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
   const chosen = isTooMuch ? known : [...known, ...others]
   for (let from = 0; from < chosen.length; from += atOnce)
     moved += await trashUnused(ctx, chosen.slice(from, from + atOnce))
-  // When probably the wrong database is open, the right database may still need files in the trash.
+  // If the wrong database is open, the right database may still need files in the trash.
   const deleted = isTooMuch ? 0 : await bytes.emptyTrash(new Date(ctx.time.getTime() - daysMs(trashDays)))
   return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
 }

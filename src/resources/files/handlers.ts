@@ -14,7 +14,7 @@ import { addFile } from './attach.ts'
 import { type FileRow, fileRows, findFile, presentFile } from './rows.ts'
 import { checkSignature } from './signed-links.ts'
 
-/** The check that every operation on the path of a file runs first. */
+/** The visibility check that runs before every operation on a file. */
 export const files = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await findFile(ctx, id)

@@ -4,8 +4,8 @@ import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
 /**
- * The minimum size in bytes that an upload counts for, so that the limits also restrict the number
- * of small files.
+ * Smaller uploads count with this size in bytes, so that the limits also restrict the number of
+ * small files.
  */
 const minCountedBytes = 16 * 1024
 const mib = 1024 * 1024

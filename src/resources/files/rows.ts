@@ -77,7 +77,9 @@ export const fileSight: Sight = {
   },
 }
 
-/** Returns the files that the caller may see. Runs one query per entity, not per file. */
+/**
+ * Returns the subset of `rows` that the caller may see. Runs one query per entity, not per file.
+ */
 export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
   if (ctx.user === null) return [...rows]
   const { id: caller } = ctx.user
@@ -93,11 +95,11 @@ export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Prom
 }
 
 /**
- * Returns a query for the record ids of an entity whose files the caller may see, or 'all' or
+ * Returns a query for the ids of the records whose files the caller may see. Returns 'all' or
  * 'none' when no query is necessary. Permission, ability and visibility decide.
  */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
-  // The only file of a user is the picture. Every reply may contain a user's picture, so no
+  // The only file of a user is the picture. Any reply may contain a user's picture, so no
   // permission is needed (DOMAIN 7.4).
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
@@ -106,7 +108,7 @@ async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none'
   return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
 }
 
-/** Returns the ids of the records whose files the caller may see. */
+/** Returns the subset of record `ids` whose files the caller may see. */
 async function visibleOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const owners = await ownersInSight(ctx, type)
   if (owners === 'none') return new Set()

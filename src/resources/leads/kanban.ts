@@ -73,9 +73,9 @@ async function sumsOf(
 const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
 
 /**
- * Estimates from the lead counts of the stages whether a page is found faster by reading the sort
- * index than by sorting all leads of the stage. Returns false for filtered queries and for limited
- * visibility, because the counts then say nothing about the index.
+ * Returns whether a page of the stage is found faster through the sort index than by sorting all
+ * leads of the stage. The estimate uses the lead counts of the stages. Filters and limited
+ * visibility prevent an estimate, and the result is then false.
  */
 function isSortIndexFaster(
   ctx: Context,
@@ -91,8 +91,8 @@ function isSortIndexFaster(
 
 /**
  * Returns the lead ids of one page of every stage, with a UNION of one SELECT per stage. Each
- * SELECT repeats all filters. Filters with many values are split over several statements, because a
- * statement has a maximum number of parameters.
+ * SELECT repeats all filters. The stages are split over several statements when one statement would
+ * have too many parameters.
  */
 async function idsOnPage(
   ctx: Context,

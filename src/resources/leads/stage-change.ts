@@ -48,8 +48,8 @@ export async function defaultVocabularyId(
 
 /**
  * Replaces references to deleted records in a restored lead. Source and type become the defaults of
- * a new lead. The stage becomes a stage with the old code, so that the lead stays won or lost, else
- * the stage `new`. A deleted pipeline is replaced with the default pipeline (DOMAIN 15.1).
+ * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, or
+ * else the code `new`. A deleted pipeline is replaced with the default pipeline (DOMAIN 15.1).
  */
 export const repairLead: OnRestore = async (ctx, { row, snapshot, vanished }) => {
   const repaired: Awaited<ReturnType<OnRestore>> = {}
