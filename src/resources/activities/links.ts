@@ -161,7 +161,6 @@ const pushReference: Record<LinkedEntity, (reply: Activity, row: LinkRow) => voi
   quotes: ({ quotes }, { id, subject }) => quotes.push({ id, subject }),
 }
 
-/** Returns the SQL condition for the activities that are linked to the record. */
 export const isLinkedTo = (kind: LinkedEntity, id: number): RawBuilder<SqlBool> =>
   sql<SqlBool>`activities.id in (select activity_id from ${sql.table(tableOf(kind))} where ${sql.ref(columnOf(kind))} = ${id})`
 

@@ -23,7 +23,6 @@ export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): Ra
   ]
 }
 
-/** Returns the e-mails as timeline entries, by e-mail id. */
 export async function emailEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
   const found = await emails.getMany(ctx, ids)
   return new Map([...found].map(([id, email]) => [id, entryOf(email)]))

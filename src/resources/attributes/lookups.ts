@@ -19,7 +19,6 @@ interface Lookup {
   /** The owner column. Only tables with visibility rules have an owner column. */
   owner?: string
   only?: () => ReturnType<typeof sql<SqlBool>>
-  /** The operation that lists the records. */
   lists: keyof typeof operations
 }
 

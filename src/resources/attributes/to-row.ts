@@ -23,7 +23,6 @@ type Body = Schema<'AttributeUpdate'>
 
 const toBit = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : sent ? 1 : 0)
 
-/** Returns the attribute after the change, with the given options. */
 function attributeAfter(body: Body, current: FullAttributeRow | null, options: readonly AttributeOption[]): Attribute {
   const lookup = body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type
   const row: AttributeRow = {
@@ -106,7 +105,6 @@ async function nextSortOrder({ db }: Context, entity: EntityType): Promise<numbe
   return (last ?? 0) + 1
 }
 
-/** Returns the unique keys of every record, by record id. */
 async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtInValues(ctx, attribute)
   const keys = valueTypeOf(attribute)?.keys

@@ -100,7 +100,6 @@ export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]
   return [...found].sort((a, b) => a - b).slice(0, most)
 }
 
-/** Replaces all stored keys of an attribute with the given keys. */
 export async function replaceAllUniqueKeys(
   { db }: Context,
   { id, entity }: Unique,

@@ -14,7 +14,6 @@ export async function storedValues(ctx: Context): Promise<Map<string, unknown>> 
   return new Map(rows.map(({ code, value }) => [code, JSON.parse(value) as unknown]))
 }
 
-/** Returns an entry for every key, in display order. */
 export async function entriesOf(ctx: Context): Promise<Entry[]> {
   const stored = await storedValues(ctx)
   const keys = configurationKeys(ctx.services.config)

@@ -133,7 +133,6 @@ function relatedErrors(ctx: Context, draft: RowDraft, known: Lookups): RowError[
 const fieldOf = ({ columns }: RowDraft, header: string | null): string[] =>
   columns.flatMap((column) => (column && column.header === header ? column.path.join('.') : []))
 
-/** Returns the fields that identify the record of the row. */
 function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
   const hasEmail = Array.isArray(body.emails) && body.emails.length > 0
   if (type === 'persons' && action === 'append' && !hasEmail) return ['emails', 'contact_numbers', 'name']

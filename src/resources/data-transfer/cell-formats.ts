@@ -74,7 +74,6 @@ const numbers: Readonly<Record<DecimalSeparator, RegExp>> = {
   ',': /^([-+]?)(\d+|\d{1,3}(?:\.\d{3})+|\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+)(?:,(\d+))?$/,
 }
 
-/** Removes a currency sign before or after the number. */
 export function withoutCurrency(text: string): string {
   const trimmed = text.trim()
   const number = trimmed.replace(/^([-+]?)\p{Sc}\s*/u, '$1')

@@ -32,7 +32,6 @@ export type ImportAction = Schema<'Import'>['action']
 export type Mapping = Schema<'ImportMapping'>
 
 export interface ImportColumn {
-  /** The name of the field. */
   name: string
   /** The display name of a custom attribute; `name` contains its code. */
   label?: string

@@ -2,7 +2,6 @@
 // ambiguous, the user must set the format.
 import { type DateFormat, type DecimalSeparator, dateParts, isIso, withoutCurrency } from './cell-formats.ts'
 
-/** The values of a column, under its header. */
 export interface ColumnValues {
   header: string
   values: readonly string[]

@@ -110,7 +110,6 @@ async function personsByNumber({ db }: Context, keys: readonly string[]): Promis
   return [...found]
 }
 
-/** Returns the ids of persons, by e-mail address. */
 export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
   const found = new Map<string, number[]>()
   if (keys.length === 0) return found

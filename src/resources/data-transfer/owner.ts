@@ -40,7 +40,6 @@ export function requireOwn(ctx: Context, row: OwnedImport): void {
     )
 }
 
-/** Selects the ids of the imports whose file and report the caller may read. */
 export function readableImports(ctx: Context) {
   const rows = ctx.db.selectFrom('imports').select('imports.id')
   return ctx.user && ctx.user.visibleOwners !== null ? rows.where('imports.user_id', '=', ctx.user.id) : rows

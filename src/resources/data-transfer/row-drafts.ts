@@ -138,7 +138,6 @@ export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): o
   return value
 }
 
-/** Returns the errors of the row's cells and those of the schema. */
 export function schemaErrors(draft: RowDraft, errors: FieldErrors): RowError[] {
   // A cell that could not be parsed already has an error, so schema errors of the cell's column are
   // left out.

@@ -137,7 +137,6 @@ export async function createErrorReport(
   }
 }
 
-/** Yields the header and the reported rows, in groups. */
 async function* reportedRows(
   ctx: Context,
   row: ImportRow,

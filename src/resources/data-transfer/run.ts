@@ -116,7 +116,6 @@ export interface ImportLine {
   draft: RowDraft
   /** Returns the validated row. Throws `RowRefused` for an invalid row. */
   reading: () => RowReading
-  /** Returns the row without the cells under the given headers. */
   without: (headers: ReadonlySet<string>) => ImportLine
 }
 
@@ -141,7 +140,6 @@ export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise
   return { ...head, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
 }
 
-/** Reads a row without the cells under the headers `omitted`. */
 function readLine(
   ctx: Context,
   plan: ImportPlan,

@@ -78,7 +78,6 @@ const minSimilarLength = 5
 
 type Rule = (column: ColumnValues) => string | undefined
 
-/** Returns a suggestion for each column, in the order of the columns. */
 export function suggestFields(
   type: ImportType,
   fields: ReadonlyMap<string, ImportColumn>,

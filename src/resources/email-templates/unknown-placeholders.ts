@@ -11,7 +11,6 @@ const maxReported = 20
 
 const others = ['users.name', 'users.email', 'app.name', 'app.url']
 
-/** Returns the names of all valid placeholders for these entities. */
 async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Promise<Set<string>> {
   const { system, own } = await attributeSet(ctx)
   const names = new Set(others)

@@ -14,7 +14,6 @@ import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { fileRows, visibleFiles } from '../files/rows.ts'
 import { signedUrl } from '../files/signed-links.ts'
 
-/** The fields of a request body that set the attachments. */
 export type AttachmentInput = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
 
 interface Row {

@@ -18,7 +18,6 @@ const isSetByServer = (folder: EmailFolder): boolean => ['draft', 'outbox', 'sen
 const inOrder = (folders: readonly EmailFolder[]): EmailFolder[] => allFolders.filter((each) => folders.includes(each))
 const isTrashed = ({ folders }: EmailFolders): boolean => folders.includes('trash')
 
-/** Returns the folder of an e-mail with this status. */
 export function folderOfStatus(status: string): EmailFolder {
   if (status === 'draft' || status === 'sent') return status
   return status === 'received' ? 'inbox' : 'outbox'
@@ -32,7 +31,6 @@ export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder
   return { folders: inOrder([...before.filter(isSetByServer), ...own]), kept: [] }
 }
 
-/** Returns the folders after a restore from the trash. */
 export const foldersAfterRestore = ({ kept }: EmailFolders, status: string): EmailFolders => ({
   folders: kept.length > 0 ? inOrder(kept) : [folderOfStatus(status)],
   kept: [],

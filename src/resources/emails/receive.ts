@@ -158,7 +158,6 @@ async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFol
   return status === 'received' && [...folders, ...kept].includes('draft')
 }
 
-/** Replaces a stored draft with its sent version. */
 async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
   const work = async (ctx: Context): Promise<void> => {
     const columns = { ...columnsOf(mail, { isOwn: true, hasOriginal: files.raw !== null }), raw_file_id: null }

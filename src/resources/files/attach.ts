@@ -10,7 +10,6 @@ import { type FileOwner, fileRows, presentRef, visibleFiles } from './rows.ts'
 
 export type { FileOwner as Owner } from './rows.ts'
 
-/** The limits of a field that accepts files. */
 export interface FileLimits {
   /** The allowed media types. They are compared with the type detected from the file content. */
   types?: readonly string[]

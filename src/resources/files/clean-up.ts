@@ -22,7 +22,6 @@ const atOnce = 100
  */
 const maxShare = 0.1
 const minLimit = 10
-/** The number of days for which bytes stay in the trash. */
 export const trashDays = 7
 
 export interface CleanResult {

@@ -52,7 +52,6 @@ const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
 const lineOf = async (ctx: Context, leadId: number, productId: number) =>
   (await loadProductLines(ctx, [leadId])).find(({ product_id }) => product_id === productId)
 
-/** Throws 404 unless the lead has a line with the product. */
 export async function assertProductLine(ctx: Context, leadId: number, productId: number): Promise<void> {
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
