@@ -66,8 +66,8 @@ const updateAccount: Handler<'updateAccount'> = async (ctx, { body }) => {
 }
 
 /**
- * Returns whether the current password is right. Also returns true when the body changes neither
- * e-mail nor password. A wrong password counts as a failed login; too many failed logins throw 429.
+ * Checks `current_password` when the body changes the e-mail or the password; returns true
+ * otherwise. A wrong password counts as a failed login; too many failed logins throw 429.
  */
 async function checkCurrentPassword(ctx: Context, body: Body<'updateAccount'>): Promise<boolean> {
   const { id } = requireUser(ctx)
@@ -92,8 +92,8 @@ export async function setPassword(ctx: Context, input: object, password_hash: st
 }
 
 /**
- * Writes the caller's own row and emits its `before` and `after` events. If `columns` is null, only
- * the picture can change.
+ * Updates the caller's row and emits the `before` and `after` events. With `columns` null, only the
+ * picture can change.
  */
 async function change(
   ctx: Context,

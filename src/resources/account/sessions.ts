@@ -1,4 +1,4 @@
-// Lists and ends the caller's own sessions. The tokens API lists the tokens that a login created.
+// Lists and ends the caller's own sessions. API tokens are not sessions; the tokens API lists them.
 
 import { clearCookies } from '../../kernel/auth/sessions.ts'
 import { type Context, requireUser } from '../../kernel/context.ts'

@@ -19,8 +19,8 @@ const daysAhead = 365
 const maxEvents = 1000
 
 /**
- * Selects the scheduled activities that the caller owns or takes part in. The query needs no
- * visibility condition, because the caller may see all such activities.
+ * Selects the scheduled activities that the caller owns or attends. The query has no visibility
+ * condition, because callers may always see their own activities.
  */
 function scheduledActivities(ctx: Context) {
   const { id } = requireUser(ctx)
@@ -53,7 +53,7 @@ async function nearestActivities(ctx: Context) {
 
 /** Returns the participants who have an e-mail address, by activity id. */
 async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promise<Map<number, ICalAttendeeData[]>> {
-  // PostgreSQL refuses an empty list.
+  // PostgreSQL rejects `in ()`.
   if (activityIds.length === 0) return new Map()
   const rows = await ctx.db
     .selectFrom('activity_participants as part')
@@ -76,8 +76,8 @@ async function attendeesOf(ctx: Context, activityIds: readonly number[]): Promis
 }
 
 /**
- * Replaces double quotes by single ones. RFC 5545 encloses names in double quotes and cannot escape
- * a double quote inside a name.
+ * Replaces double quotes with single quotes and collapses white space. RFC 5545 encloses names in
+ * double quotes and cannot escape a double quote inside a name.
  */
 const quotable = (name: string): string => name.replaceAll('"', "'").replaceAll(/\s+/g, ' ').trim()
 
@@ -123,7 +123,7 @@ export const getActivityCalendar: Handler<'getActivityCalendar'> = async (ctx) =
       created: new Date(row.created_at),
       lastModified: new Date(row.updated_at),
       start: from,
-      // iCalendar requires an end after the start, so other events are sent without an end.
+      // iCalendar requires the end to be after the start. An event without a duration gets no end.
       end: to > from ? to : null,
       summary: row.title ?? '',
       description: row.comment,

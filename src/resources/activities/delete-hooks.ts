@@ -1,6 +1,5 @@
-// Deletes the activities of a deleted lead, person or organization (DOMAIN 23). Only activities
-// without any other link are deleted, each with its own events. An activity that is also linked to
-// a product stays.
+// Deletes activities together with their lead, person or organization (DOMAIN 23). An activity that
+// is linked to any other record, such as a product, stays.
 import type { DeleteHook } from '../../kernel/history/delete-hooks.ts'
 import { linkedOnlyTo } from './links.ts'
 import { activities } from './resource.ts'

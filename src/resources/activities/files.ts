@@ -105,8 +105,9 @@ export async function attachNewFiles(
 }
 
 /**
- * Returns the file with the same bytes and name that is already attached. Only a file that belongs
- * to a record can have such a copy: attaching that file again would create a second copy.
+ * Returns the attached file with the same bytes and name as the file to attach, so that a retried
+ * request adds no second copy. Returns undefined for a file that belongs to no record, because such
+ * a file is attached without a copy.
  */
 export async function findCopy(
   ctx: Context,
@@ -120,9 +121,7 @@ export async function findCopy(
   return copy && presentFile(ctx, copy)
 }
 
-/**
- * Attaches one file in the transaction of the write. The caller must have checked the file before.
- */
+/** Attaches one file. Must run in a transaction. The caller must check the file first. */
 export async function attachToActivity(
   ctx: Context,
   activityId: number,

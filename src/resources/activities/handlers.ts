@@ -37,7 +37,7 @@ const attachActivityFile: Handler<'attachActivityFile'> = (ctx, { params, body }
     return { data, message: 'File attached.' }
   })
 
-/** Renames a file that is already attached, as an update of the activity. */
+/** Renames an attached file. The change counts as an update of the activity. */
 async function renameAttached(
   ctx: Context,
   activityId: number,

@@ -16,16 +16,13 @@ import { warehouses } from '../warehouses/resource.ts'
 type Activity = Schema<'Activity'>
 export type LinkedEntity = 'leads' | 'persons' | 'organizations' | 'products' | 'warehouses' | 'quotes'
 export type Noun = 'lead' | 'person' | 'organization' | 'product' | 'warehouse' | 'quote'
-/**
- * The links in a body, by linked entity. `lead_ids` replaces all links to leads; `lead_id` adds one
- * link.
- */
+/** The link fields of a body. `lead_ids` replaces all links to leads; `lead_id` adds one link. */
 export type LinkInput = { [N in Noun as `${N}_id`]?: number } & { [N in Noun as `${N}_ids`]?: number[] }
 
 interface Link {
   noun: Noun
   resource: () => Pick<Resource<unknown, never>, 'visibleIds' | 'noun'>
-  /** The columns of the linked record that a reference to the record shows. */
+  /** The columns shown in a reference to the linked record. */
   label: readonly string[]
   /** Whether a user who sees the linked record also sees the activity. */
   reveals: boolean
@@ -164,7 +161,6 @@ const pushReference: Record<LinkedEntity, (reply: Activity, row: LinkRow) => voi
   quotes: ({ quotes }, { id, subject }) => quotes.push({ id, subject }),
 }
 
-/** Returns the SQL condition for the activities that are linked to the record. */
 export const isLinkedTo = (kind: LinkedEntity, id: number): RawBuilder<SqlBool> =>
   sql<SqlBool>`activities.id in (select activity_id from ${sql.table(tableOf(kind))} where ${sql.ref(columnOf(kind))} = ${id})`
 

@@ -15,8 +15,8 @@ export interface Meeting {
 }
 
 /**
- * Throws 409 `schedule_conflict` when other open meetings overlap this one. The error lists the
- * overlapping meetings, with a null id for each meeting that the caller may not see.
+ * Throws 409 `schedule_conflict` when other open meetings overlap this one. The error lists up to
+ * 20 of them. A meeting that the caller may not see has a null id.
  */
 export async function refuseOverlap(ctx: Context, { id, from, to, users, persons }: Meeting): Promise<void> {
   const attends = (column: 'user_id' | 'person_id', ids: readonly number[]) =>

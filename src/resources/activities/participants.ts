@@ -13,10 +13,7 @@ import { users } from '../users/resource.ts'
 type Sent = Schema<'ParticipantsInput'>
 type Column = 'user_id' | 'person_id'
 
-/**
- * One participant: the column of the user or person, the id, and the body field that contained the
- * id.
- */
+/** A participant: a user or a person. `field` is the body field of the id, for error messages. */
 export interface Attendee {
   column: Column
   id: number

@@ -115,8 +115,8 @@ export const activities = defineResource({
 })
 
 /**
- * Gives activities of a deleted owner to another owner. The update allows overlaps, because
- * meetings of both owners may overlap.
+ * Transfers the activities of a deleted user to another owner. The update allows overlaps, because
+ * the meetings of the two owners may overlap.
  */
 export const inheritedActivities = {
   table: activities.table,

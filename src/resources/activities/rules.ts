@@ -33,8 +33,8 @@ const requiredFields: Record<ActivityType, readonly Text[]> = {
 }
 
 /**
- * Returns whether the type records a past fact, as notes and files do. Such an activity has no
- * schedule and is done from the start.
+ * Returns whether the type is a note or a file. These types have no schedule and are created as
+ * done.
  */
 const isRecord = (type: ActivityType): boolean => type === 'note' || type === 'file'
 

@@ -1,6 +1,6 @@
 // Presents a record's changes in its timeline (DOMAIN 13.4). The timeline has one entry for the
-// creation and one for each changed field. An entry of a change has the raw values and a readable
-// label of each value.
+// creation and one for each changed field. The entry of a changed field has the old and the new
+// value, each with a readable label.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { type Described, describe, type Line } from '../../kernel/history/history.ts'
@@ -13,7 +13,10 @@ type Entry = Schema<'TimelineEntry'>
 type Value = Schema<'TimelineValue'>
 type Reader = (key: string, value: unknown) => Value
 
-/** Returns empty values for the fields that only activities use, for entries of other sources. */
+/**
+ * Returns empty values for the fields that only activities have. Timeline entries of e-mails and
+ * changes have these empty values.
+ */
 export const emptyActivityFields = (): Pick<
   Entry,
   | 'location'
@@ -111,7 +114,7 @@ const customPrefix = 'custom_attributes.'
 
 /**
  * Returns a function that converts a changed value to its raw form and readable label. Loads the
- * option labels of all changes together, before the function is called.
+ * labels of all changed options in one batch.
  */
 async function createReader(ctx: Context, entity: EntityType, described: readonly Described[]): Promise<Reader> {
   const carriers = new Map<string, CustomReply>()
@@ -135,7 +138,7 @@ type Known = Record<string, unknown>
 const isObject = (value: unknown): value is Known => typeof value === 'object' && value !== null
 const isReference = (value: unknown): value is Known => isObject(value) && typeof value.id === 'number'
 
-/** Replaces each reference in a value by the id of the referenced record. */
+/** Replaces each reference in a value with the id of the referenced record. */
 function plainOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainOf)
   return isReference(value) ? value.id : (value ?? null)

@@ -12,8 +12,8 @@ type Email = Schema<'Email'>
 type Entry = Schema<'TimelineEntry'>
 
 /**
- * Returns the subquery that selects the keys of the record's e-mails, limited to e-mails that the
- * caller may read. Returns an empty array for entities that have no e-mails.
+ * Returns a list with one subquery, which selects the keys of the record's e-mails that the caller
+ * may read. The list is empty when the entity has no e-mails or the caller may not read e-mails.
  */
 export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): RawBuilder<Key>[] {
   if ((kind !== 'leads' && kind !== 'persons') || !canCall(ctx, emails.getOperation)) return []
@@ -23,7 +23,6 @@ export function emailKeys<Key>(ctx: Context, kind: LinkedEntity, id: number): Ra
   ]
 }
 
-/** Returns the e-mails as timeline entries, by e-mail id. */
 export async function emailEntries(ctx: Context, ids: readonly number[]): Promise<Map<number, Entry>> {
   const found = await emails.getMany(ctx, ids)
   return new Map([...found].map(([id, email]) => [id, entryOf(email)]))

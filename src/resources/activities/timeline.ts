@@ -57,7 +57,6 @@ function keysOf(ctx: Context, kind: LinkedEntity, parent: Parent, id: number): R
 const columns = { created_at: 'entries.created_at', id: 'entries.id', source: 'entries.source' }
 const filters = { type: value('entries.type'), is_done: flagField('entries.is_done'), source: value('entries.source') }
 
-/** Returns the handler that lists the timeline of a record of one entity. */
 function timelineOf(kind: LinkedEntity, parentOf: () => Parent) {
   return async (
     ctx: Context,

@@ -67,7 +67,7 @@ const cachedSets = new WeakMap<Db, AttributeSet>()
  * not be cached.
  */
 const changingUnits = new WeakSet<UnitOfWork>()
-/** The sets that transactions have read. No other writer changes what a transaction reads. */
+/** Attribute sets by transaction. Each transaction loads its set once. */
 const setsOfUnits = new WeakMap<UnitOfWork, Promise<AttributeSet>>()
 
 /**
@@ -100,15 +100,15 @@ export async function committedAttributeSet({ db: root }: Pick<Store, 'db'>, db:
   if (kept?.mark === mark) return kept
   const set = await load(db, mark)
   if (db === root) cachedSets.set(root, set)
-  // A set that a transaction has read is not cached, because the transaction may roll back. This
-  // call caches the committed set for the next request.
+  // A set that a transaction has read is not cached, because the transaction may roll back. The
+  // recursive call caches the committed set for the next request.
   else void committedAttributeSet({ db: root }).catch(() => undefined)
   return set
 }
 
 /**
- * Returns a text that differs after every change of an attribute. Ids are never reused and every
- * change raises a version, so equal marks mean equal sets.
+ * Returns a text that changes whenever an attribute changes. Ids are never reused and every change
+ * raises a version, so equal marks mean equal sets.
  */
 async function markOf(db: Db): Promise<string> {
   const marks = await runCompiled(db, 'attributes: mark', [], () =>

@@ -10,8 +10,8 @@ import { withoutIds } from './restore-values.ts'
 import { valueTypeOf } from './types.ts'
 
 /**
- * Selects the child records that are deleted with their parent. Lists only children that attributes
- * can refer to.
+ * Queries for the child records that are deleted with their parent, by lookup type of the parent.
+ * Contains only children that attributes can refer to.
  */
 const childrenOf: Partial<Record<LookupType, (ctx: Context, id: number) => Promise<{ id: number }[]>>> = {
   lead_pipelines: ({ db }, id) =>

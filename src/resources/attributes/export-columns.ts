@@ -1,5 +1,6 @@
 // Defines the export columns of custom attributes: one column per attribute, or one per part of an
-// address. An option or a record has its name beside its id, as `custom_labels` shows it.
+// address. For options and records, a second column `<code>.name` has the names from
+// `custom_labels`.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import {

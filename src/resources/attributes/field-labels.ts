@@ -1,7 +1,6 @@
 // Provides readable names for an entity's fields.
 import type { Context } from '../../kernel/context.ts'
 
-/** Returns the names of the entity's attributes, by attribute code. */
 export async function fieldLabels({ db }: Context, entity: string): Promise<ReadonlyMap<string, string>> {
   const rows = await db.selectFrom('attributes').select(['code', 'name']).where('entity_type', '=', entity).execute()
   return new Map(rows.map(({ code, name }) => [code, name]))

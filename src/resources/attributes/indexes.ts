@@ -1,6 +1,6 @@
-// Creates and drops the database indexes of custom attributes that lists can filter by. Texts and
-// contact points have no index. A filter finds unique texts and contact points in the table
-// unique_values and scans all records for the others.
+// Creates and drops the database indexes of custom attributes, for filters of lists. Texts and
+// contact points have no index. Filters look up unique texts and contact points in the table
+// unique_values, and scan all records for other texts and contact points.
 import { sql } from 'kysely'
 import type { Dialect } from '../../../db/dialect.ts'
 import type { Db } from '../../../db/store.ts'
@@ -15,7 +15,7 @@ const nameOf = ({ id, entity }: Indexed): string => `${entity}_attribute_${id}_i
 export const createAttributeIndex = ({ db, services }: Context, attribute: Indexed): Promise<void> =>
   createIndexOf(db, services.store.dialect, attribute)
 
-/** Creates the missing indexes of all custom attributes, in a database without an application. */
+/** Creates the missing indexes of all custom attributes after a database was copied. */
 export async function createAllIndexes(db: Db, dialect: Dialect): Promise<void> {
   const rows = await db.selectFrom('attributes').selectAll().where('is_user_defined', '=', 1).execute()
   for (const row of rows) await createIndexOf(db, dialect, toAttribute(row, []))
@@ -26,7 +26,7 @@ async function createIndexOf(db: Db, dialect: Dialect, attribute: Indexed): Prom
   const value = valueTypeOf(attribute)?.indexed?.({ dialect, column: 'custom_attributes', code })
   if (value === undefined) return
   const name = sql.ref(nameOf(attribute))
-  // The index is partial: most records have no value, and no filter looks for records without a
+  // The index is partial, because most records have no value and filters never search for a missing
   // value.
   await sql`create index if not exists ${name} on ${sql.table(entity)} ((${value}), id) where (${value}) is not null`.execute(
     db,

@@ -1,6 +1,6 @@
 // Defines the record types that attributes can refer to, called lookup types (DOMAIN 8.3). Their
 // tables, labels and owner columns are repeated here, because the import order forbids imports from
-// the slices that define those tables.
+// the resources that define those tables.
 import { type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
@@ -16,10 +16,9 @@ interface Lookup {
   label: string
   /** The column of the case-folded label, for search and sort. */
   key: string
-  /** The owner column. Only tables with visibility rules have one. */
+  /** The owner column. Only tables with visibility rules have an owner column. */
   owner?: string
   only?: () => ReturnType<typeof sql<SqlBool>>
-  /** The operation that lists the records. */
   lists: keyof typeof operations
 }
 
@@ -63,8 +62,8 @@ export const lookups = {
 export type LookupType = keyof typeof lookups
 
 /**
- * Lookup types by entity name. The entity name is the last path segment in the contract, as in
- * delete hooks.
+ * Lookup types by entity name. The entity name is the last segment of the entity's path in the
+ * contract; delete hooks use the same names.
  */
 export const lookupTypeOf: ReadonlyMap<string, LookupType> = new Map([
   ...(Object.keys(lookups) as LookupType[]).map((type): [string, LookupType] => [type, type]),
@@ -78,7 +77,8 @@ const column = ({ table }: Lookup, name: string): string => `${table}.${name}`
 
 /** Selects id and label of all records of a lookup type, without a visibility check. */
 function labelRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
-  // The table name is known only at run time, so the cast names one table for all.
+  // The table is known only at run time, so the cast names an arbitrary table for the query
+  // builder.
   const rows = ctx.db.selectFrom(lookup.table as 'leads') as unknown as Rows<unknown>
   return rows.select([`${column(lookup, 'id')} as id`, `${column(lookup, lookup.label)} as name`]) as Rows<{
     id: number
@@ -86,14 +86,16 @@ function labelRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: strin
   }>
 }
 
-/** Selects the records that the caller may see and that a new value may refer to. */
+/** Selects the visible records that may be chosen as a new value. */
 function choosableRows(ctx: Context, lookup: Lookup): Rows<{ id: number; name: string }> {
   const rows = labelRows(ctx, lookup)
   const seen = lookup.owner === undefined ? rows : rows.where(visible(ctx, column(lookup, lookup.owner)))
   return lookup.only === undefined ? seen : seen.where(lookup.only())
 }
 
-/** Returns those of the given ids that exist, are visible and may be referred to by a new value. */
+/**
+ * Returns the subset of `ids` whose records exist, are visible, and may be chosen as a new value.
+ */
 export async function findChoosable(
   ctx: Context,
   type: LookupType,
@@ -113,7 +115,7 @@ export async function findChoosable(
  */
 export const isOwned = (type: LookupType): boolean => 'owner' in lookups[type]
 
-/** Returns the first `most` visible records that a new value may refer to, sorted by label. */
+/** Returns up to `most` visible records that may be chosen as a new value, sorted by label. */
 export function listChoosable(ctx: Context, type: LookupType, most: number): Promise<{ id: number; name: string }[]> {
   const lookup: Lookup = lookups[type]
   return choosableRows(ctx, lookup)

@@ -18,7 +18,8 @@ interface Plan {
 
 /**
  * Compares the stored options with the options in the body. Returns the options after the change
- * and the removed options. Reports errors to `found`. Without `sent`, all options stay unchanged.
+ * and the removed options. Adds problems of the body to `errors`. Without `sent`, all options stay
+ * unchanged.
  */
 export function planOptions(
   present: readonly AttributeOption[],
@@ -67,8 +68,8 @@ export async function saveOptions(
       )
       .execute()
   const was = new Map(present.map((option) => [option.id, option]))
-  // Two options may exchange names, which would violate the unique index. So the keys of all
-  // renamed options are first replaced by unused ones.
+  // Two options may swap names. Writing the new names one by one would violate the unique index, so
+  // all renamed options first get a temporary key.
   for (const { id, name } of options) {
     if (id === null || was.get(id)?.name === name) continue
     await db

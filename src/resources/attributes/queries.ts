@@ -23,7 +23,7 @@ const placeOf = ({ services: { store } }: Context, entity: EntityType, code: str
 
 /**
  * Returns the filter field `custom_attributes`, or no field when the query does not use it. Throws
- * 422 with all errors, by `query.custom_attributes[code]`.
+ * 422 with the errors of all attributes.
  */
 export async function attributeFilter(ctx: Context, entity: EntityType, query: QueryValues): Promise<Fields> {
   const sent = query.custom_attributes as Readonly<Record<string, string>> | undefined
@@ -51,7 +51,8 @@ export async function attributeFilter(ctx: Context, entity: EntityType, query: Q
 
 function test(ctx: Context, entity: EntityType, attribute: Attribute, type: ValueType, values: (string | number)[]) {
   if (values.length === 0) return sql<SqlBool>`1 = 0`
-  // Unique values are also in an indexed table, so this filter need not scan all records.
+  // Unique values are also in the indexed table unique_values, so this filter avoids a scan of all
+  // records.
   if (attribute.isUnique)
     return sql<SqlBool>`${sql.ref(`${entity}.id`)} in (select kept.entity_id from unique_values as kept where kept.entity_type = ${entity} and kept.attribute_id = ${attribute.id} and kept.value in (${sql.join(values.map(String))}))`
   return type.matches?.(placeOf(ctx, entity, attribute.code), values) ?? sql<SqlBool>`1 = 0`

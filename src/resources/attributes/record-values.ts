@@ -69,7 +69,10 @@ export async function clearValues(ctx: Context, attribute: AttributeKey): Promis
     .execute()
 }
 
-/** Removes options from the values of all records. Emits no record events, as in `clearValues`. */
+/**
+ * Removes options from the values of all records. Emits no record events, for the same reason as
+ * `clearValues`.
+ */
 export async function removeOptions(ctx: Context, attribute: Attribute, optionIds: readonly number[]): Promise<void> {
   const { dialect, column, code } = placeOf(ctx, attribute)
   const touched = { version: sql<number>`version + 1`, updated_at: now(ctx) }
@@ -110,7 +113,8 @@ export interface DroppedReference {
 
 /**
  * Removes references to deleted records from the values of one entity. Each affected record gets
- * one update with its events, even if several of its attributes change (DOMAIN 8.3).
+ * one update with its events, even if several of its attributes change (DOMAIN 8.3). `isItself`
+ * identifies the deleted record, which is skipped.
  */
 export async function dropReferences(
   ctx: Context,

@@ -16,7 +16,7 @@ export interface CustomReply {
 }
 
 /**
- * Replaces the stored values in the replies by their reply form. Adds the labels if `include`
+ * Converts the stored values in the replies to their reply form. Adds the labels if `include`
  * contains `custom_labels`.
  */
 export async function presentValues(

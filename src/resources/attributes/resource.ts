@@ -85,8 +85,8 @@ const define = (force: boolean) =>
   })
 
 /**
- * Saves the options and creates the index of a saved attribute. Warns about public forms that lack
- * an attribute that is now required.
+ * Saves the options and creates the index of a saved attribute. Adds a warning for each public form
+ * that lacks the attribute although it is now required.
  */
 async function saveOptionsAndIndex(ctx: Context, id: number, body: Body): Promise<void> {
   markAttributesChanged(ctx)

@@ -58,8 +58,8 @@ interface RestoredValue {
 const fieldOf = ({ code }: Attribute): { field: string } => ({ field: `custom_attributes.${code}` })
 
 /**
- * Returns the ids of attributes whose stored value has lost its meaning since the record was
- * deleted. Such an attribute was created again or got another lookup type.
+ * Returns the ids of attributes that were recreated or got another lookup type after the record was
+ * deleted. Their stored values have lost their meaning.
  */
 async function changedSince(
   { db }: Context,
@@ -86,8 +86,8 @@ async function changedSince(
 }
 
 /**
- * Returns the ids of attributes that no longer accept their stored value. Whether the attribute is
- * required plays no role.
+ * Returns the ids of attributes that no longer accept their stored value. Ignores whether an
+ * attribute is required.
  */
 function misfits(ctx: Context, own: readonly Attribute[], left: readonly RestoredValue[]): ReadonlySet<number> {
   const shown = left.map(
@@ -105,8 +105,8 @@ function misfits(ctx: Context, own: readonly Attribute[], left: readonly Restore
 }
 
 /**
- * Stores the unique keys of the restored values. Throws 409 that lists every value that another
- * record now has.
+ * Stores the unique keys of the restored values. Throws 409 with all values that another record now
+ * has.
  */
 async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[]): Promise<void> {
   const errors = new ValidationErrors()
@@ -119,10 +119,7 @@ async function claimKeys(ctx: Context, id: number, back: readonly RestoredValue[
   for (const { attribute, keys } of unique) await saveUniqueKeys(ctx, attribute, id, keys)
 }
 
-/**
- * Returns the value without these ids. Returns null when the value is a single id that is among
- * them.
- */
+/** Removes the ids from a list. Replaces a single id with null if it is among the ids. */
 export function withoutIds(value: unknown, ids: ReadonlySet<number>): unknown {
   if (Array.isArray(value)) return ids.size === 0 ? value : value.filter((each) => !ids.has(each as number))
   return typeof value === 'number' && ids.has(value) ? null : value

@@ -30,7 +30,6 @@ export const presentOption = ({ id, name, sort_order }: AttributeOption): Schema
   sort_order,
 })
 
-/** Returns the default value in its reply form. */
 export const presentDefault = (row: Pick<AttributeRow, 'type' | 'default_value'>): unknown => {
   if (row.default_value === null) return null
   const stored: unknown = JSON.parse(row.default_value)

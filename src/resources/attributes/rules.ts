@@ -14,7 +14,7 @@ import { checkNamedRecords, toStored } from './validate-values.ts'
 type Body = Schema<'AttributeUpdate'>
 const maxAttributes = 100
 
-/** Throws 409 when a change to a built-in attribute touches a setting that the server relies on. */
+/** Throws 409 when the body changes a protected setting of a built-in attribute. */
 export function refuseProtected(body: Body, shown: Schema<'AttributeDefinition'>): void {
   if (shown.is_user_defined) return
   const writable = ['name', 'sort_order', 'quick_add', ...(shown.code === 'contact_numbers' ? ['is_unique'] : [])]
@@ -71,8 +71,8 @@ export function checkAttributeSettings(attribute: Attribute, optionCount: number
 }
 
 /**
- * Returns the default as JSON text to store, after validating it like a value. Returns undefined
- * when the body has no default or an invalid one.
+ * Validates the default like a value and returns it as JSON text to store. Returns undefined when
+ * the body has no default or an invalid one.
  */
 export async function checkDefault(
   writing: { ctx: Context; errors: ValidationErrors },
@@ -86,7 +86,8 @@ export async function checkDefault(
     errors.invalid('default_value', `An attribute of type ${attribute.type} has no default.`)
     return undefined
   }
-  // The lookup type is reported already, and such a value cannot be an id.
+  // `checkAttributeSettings` has reported the lookup type. The values of this type are not ids, so
+  // the default cannot be checked.
   if (attribute.lookup !== null && !refersToRecords(attribute.type)) return undefined
   const { value, errors: refused } = parseValue(ctx, attribute, 'default_value', sent)
   for (const [field, sentences] of Object.entries(refused))

@@ -46,7 +46,6 @@ export function entityFields(contract: object, entity: EntityType): ReadonlySet<
   return fields
 }
 
-/** Returns the names of the schemas that create operations use in their request bodies. */
 function createBodySchemas(document: Document): Set<string> {
   const names = Object.values(document.paths)
     .flatMap((path) => Object.values(path))

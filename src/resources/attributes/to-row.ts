@@ -23,7 +23,6 @@ type Body = Schema<'AttributeUpdate'>
 
 const toBit = (sent: boolean | undefined): number | undefined => (sent === undefined ? undefined : sent ? 1 : 0)
 
-/** Returns the attribute after the change, with the given options. */
 function attributeAfter(body: Body, current: FullAttributeRow | null, options: readonly AttributeOption[]): Attribute {
   const lookup = body.lookup_type === undefined ? (current?.lookup_type ?? null) : body.lookup_type
   const row: AttributeRow = {
@@ -87,9 +86,9 @@ export async function toAttributeRow(body: Body, { ctx, current, errors }: Writi
 }
 
 /**
- * Returns the default to validate and store; undefined leaves the stored default unchanged. Another
- * lookup type sets the default to null. Another validation makes the old default be validated
- * again.
+ * Returns the default to validate and store. Undefined leaves the stored default unchanged. If the
+ * lookup type changes, the default becomes null. If `validation` changes, the stored default is
+ * validated again.
  */
 function nextDefault(body: Body, was: Attribute | null, attribute: Attribute): unknown {
   if (body.default_value !== undefined || !was || was.initial === null) return body.default_value
@@ -106,10 +105,6 @@ async function nextSortOrder({ db }: Context, entity: EntityType): Promise<numbe
   return (last ?? 0) + 1
 }
 
-/**
- * Returns the unique keys of every record, by record id. Reads the custom attribute or the built-in
- * field.
- */
 async function keysOfAllRecords(ctx: Context, attribute: Attribute): Promise<Map<number, string[]>> {
   const values = attribute.isOwn ? await valuesOf(ctx, attribute) : await builtInValues(ctx, attribute)
   const keys = valueTypeOf(attribute)?.keys

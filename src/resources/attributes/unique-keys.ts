@@ -18,7 +18,7 @@ export const nouns: Record<EntityType, string> = {
   warehouses: 'warehouse',
 }
 
-/** Returns those of the ids that the caller may see. */
+/** Returns the subset of `ids` whose records the caller may see. */
 export const visibleAmong = async (
   ctx: Context,
   entity: EntityType,
@@ -86,7 +86,7 @@ export async function saveUniqueKeys(
     .execute()
 }
 
-/** Returns the ids of records that share a key with another record, at most `most` ids. */
+/** Returns up to `most` ids of records that share a key with another record. */
 export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]>, most: number): number[] {
   const first = new Map<string, number>()
   const found = new Set<number>()
@@ -100,7 +100,6 @@ export function findDuplicateIds(keysById: ReadonlyMap<number, readonly string[]
   return [...found].sort((a, b) => a - b).slice(0, most)
 }
 
-/** Replaces all stored keys of an attribute by the given keys of all records. */
 export async function replaceAllUniqueKeys(
   { db }: Context,
   { id, entity }: Unique,

@@ -40,8 +40,8 @@ export async function planValues(
   if (sent === undefined && (current !== null || attributes.length === 0)) return undefined
   const stored = current ? parseStored(current.custom_attributes) : {}
   const { values, errors: refused } = parseValues(ctx, attributes, sent ?? {})
-  // A value that is sent back unchanged is always valid, even if the attribute no longer accepts
-  // such a value (DOMAIN 3.4).
+  // An unchanged value is always valid, even if the attribute no longer accepts it (DOMAIN 3.4). A
+  // client can therefore send back a fetched record.
   const same = new Set(
     withValueTypes(attributes)
       .filter(({ attribute: { code } }) => current !== null && Object.hasOwn(values, code))
@@ -66,8 +66,8 @@ export async function planValues(
     if (attribute.isRequired && isEmpty(after) && !ctx.excused?.has(attribute.id))
       errors.invalid(path, 'The field is required.')
     if (isSame(after, before)) continue
-    // A default value was validated when the attribute was saved, so the records that it names are
-    // not checked again.
+    // The records in a default value were checked when the attribute was saved, so they are not
+    // checked again.
     if (isSent) await checkNamedRecords({ ctx, errors }, attribute, path, after, before)
     if (attribute.isUnique && after !== null)
       await checkUniqueKeys({ ctx, errors }, attribute, current?.id ?? null, path, type.keys?.(after) ?? [])
@@ -86,12 +86,12 @@ function isShown(attribute: Attribute, type: ValueType, sent: unknown, stored: u
   return isDeepStrictEqual(sent, stored === null || !type.show ? stored : type.show(stored))
 }
 
-/** Returns the value of an attribute that the body of a new record omits. */
+/** Returns the value of a new record for an attribute that is missing from the body. */
 const defaultValueOf = ({ type, initial }: Attribute): unknown => initial ?? (type === 'boolean' ? false : null)
 
 /**
- * Returns the stored form of a value that is valid for its schema. Reports the errors that the
- * schema cannot express.
+ * Converts a value that its schema has accepted to the stored form. Reports errors that a schema
+ * cannot express.
  */
 export function toStored(
   attribute: Pick<Attribute, 'isRequired' | 'validation'>,
@@ -111,8 +111,8 @@ const megabyte = 1024 * 1024
 const images = { types: ['image/bmp', 'image/jpeg', 'image/png', 'image/webp'], maxBytes: 10 * megabyte }
 
 /**
- * Reports records and files that the change adds to the value and that do not exist, are not
- * visible or do not fit the attribute.
+ * Reports each record or file in the new value that does not exist, is not visible or does not fit
+ * the attribute. Records that are already in the old value are not checked.
  */
 export async function checkNamedRecords(
   { ctx, errors }: { ctx: Context; errors: ValidationErrors },

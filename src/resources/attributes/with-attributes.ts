@@ -48,8 +48,8 @@ export function withAttributes<
       ...(await attributeFilter(ctx, entity, query)),
     }),
     toRow: async (body, writing) => {
-      // Attributes are validated before `d.toRow` runs. The `toRow` of some resources creates other
-      // records as soon as no error has been found.
+      // Attributes are validated first, because the `toRow` of some resources creates other records
+      // when there are no errors.
       const current = writing.current as Row | null
       const values = await planValues(entity, sentIn(body), { ...writing, current })
       return { ...(await d.toRow(body, writing)), custom_attributes: values }
@@ -81,8 +81,8 @@ export function withAttributes<
 }
 
 /**
- * Reports errors in the custom attributes of another new record that the current write also
- * creates.
+ * Validates the custom attributes of a second record that the same write creates, such as the
+ * person of a new lead.
  */
 export const checkValues = async (
   ctx: Context,

@@ -1,6 +1,6 @@
-// Checks every login, with a token or a cookie (DOMAIN 6.2, 6.3): the host, the e-mail address and
-// the password. The commit of the login checks again that nothing has changed.
-// kernel/auth/attempt-limits.ts slows down guessing.
+// Checks the host, e-mail address and password of every login, with a token or a cookie (DOMAIN
+// 6.2, 6.3). The transaction of the login checks the user again (`confirmCredentials`).
+// kernel/auth/brute-force-delay.ts slows down guessing.
 
 import { withBruteForceProtection } from '../../kernel/auth/brute-force-delay.ts'
 import { hashPassword, verifyPassword } from '../../kernel/auth/passwords.ts'
@@ -14,7 +14,7 @@ const invalidCredentials = (): Problem =>
   new Problem('invalid_credentials', undefined, { errors: { email: ['These credentials do not match our records.'] } })
 
 export interface VerifiedCredentials {
-  /** The user without permissions, because the login has not committed yet. */
+  /** The user, without permissions because the login is not complete. */
   user: CurrentUser
   /** The stored hash that matched the password. */
   stored: string | null
@@ -90,9 +90,9 @@ export async function confirmCredentials({ db }: Context, { user, stored }: Veri
 }
 
 /**
- * Throws 401 when the request comes from a host that is not on the list of allowed hosts. Runs
- * before the credentials are checked (DOMAIN 6.2). Reply and log name the host, the setting and the
- * value to add. The reply does not list the hosts that are allowed.
+ * Throws 401 for a host that is not on the list of allowed hosts (DOMAIN 6.2). The reply and the
+ * log name the rejected host and the setting to change. Only the log contains the list, because the
+ * reply must not reveal allowed hosts.
  */
 function refuseForeignHost({ headers, requestOrigin, services }: Context): void {
   if (isFromStateful(services, { headers, requestOrigin })) return

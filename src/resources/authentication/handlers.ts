@@ -82,7 +82,6 @@ const logout: Handler<'logout'> = (ctx, { body }) =>
     return { message: body.all ? 'Signed out everywhere.' : 'Signed out.' }
   })
 
-/** Ends the calling session, if there is one. */
 async function endCallingSession(ctx: Context): Promise<void> {
   if (!ctx.session) return
   await endSessionById(ctx, ctx.session.id)
@@ -101,7 +100,7 @@ const createSession: Handler<'createSession'> = async (ctx, { body }) => {
     await confirmCredentials(ctx, proven)
     await rememberNetwork(ctx, proven.user.id)
     // A new session ends the previous session of this browser. This prevents session fixation: a
-    // cookie that an attacker planted or stole before the login becomes useless.
+    // cookie that an attacker planted or stole before the login becomes invalid.
     if (earlier) await endSessionById(ctx, earlier.id)
     const session = await beginSession(ctx, proven.user.id, body.remember ?? false)
     const user = await signedInAs(ctx.db, proven.user.id)

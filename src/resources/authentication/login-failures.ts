@@ -1,6 +1,6 @@
-// Emits events for failed logins (DOMAIN 17.2). An attack causes thousands of failures, so each
-// account and network gets one event a minute, which has the number of failures. The number of
-// events a minute is also limited overall.
+// Emits events for failed logins (DOMAIN 17.2). An attack can cause thousands of failures, so the
+// number of events is limited. Each pair of account and network gets at most one event a minute,
+// which has the number of failures. All pairs together get at most `maxPerMinute` events.
 
 import { LRUCache } from 'lru-cache'
 import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'
@@ -24,8 +24,8 @@ interface FailureCount {
 }
 
 /**
- * The counters of each database. Tests that use several databases in one process must not share
- * counters.
+ * The counters of each database. Tests open several databases in one process, and each database
+ * needs separate counters.
  */
 const countsOf = perOwner((_store: object) => new LRUCache<string, FailureCount>({ max: maxTrackedPairs }))
 

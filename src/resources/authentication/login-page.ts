@@ -16,7 +16,7 @@ button.quiet{color:var(--accent);background:none}button:disabled{opacity:.6}a{co
 p{margin:1rem 0 0;overflow-wrap:anywhere}.small{font-size:.875rem}[role=alert]{color:var(--bad);font-weight:600}[role=alert]:empty,[role=status]:empty{display:none}`
 
 /**
- * Code in the scripts of all pages: API calls with the CSRF token, and forms that submit one
+ * Script code that all pages share: API calls with the CSRF token, and forms that submit one
  * request at a time.
  */
 const common = `

@@ -1,6 +1,6 @@
 // Creates and mails links to set a password, for a reset or an invitation (DOMAIN 6.3, 15.6). The
 // mail job creates the secret, and only the mail contains it; the database stores its digest. The
-// secret follows the # of the URL, which no server log records.
+// secret is in the URL fragment, which browsers do not send to servers.
 import { randomUUID } from 'node:crypto'
 import { operations } from '../../contract/operations.gen.ts'
 import { defineJob } from '../../jobs/queue.ts'
@@ -13,8 +13,8 @@ import { MailRefused } from '../../mail/outbound.ts'
 import { withGracePeriod } from '../../mail/send-grace.ts'
 
 /**
- * How long a link is valid. A user who requests a reset waits for the mail; an invitation arrives
- * unannounced, so its link lives longer.
+ * How long a link is valid. A user who requests a reset waits for the mail. An invitation arrives
+ * unannounced, so its link is valid longer.
  */
 const lifetimes = {
   reset: { hours: 1, text: '60 minutes' },
@@ -22,8 +22,8 @@ const lifetimes = {
 }
 const hourMs = 60 * 60 * 1000
 /**
- * The maximum number of reset mails per account and hour. A link lives at least an hour, so the
- * owner still has a valid link when the limit is reached.
+ * The maximum number of reset mails per account and hour. Links are valid for at least an hour, so
+ * the user still has a valid link when the limit is reached.
  */
 const maxMailsPerHour = 5
 
@@ -34,8 +34,8 @@ const maxMailsPerHour = 5
 export const digestOf = (secret: string, email: string): string => sha256Hex(`${secret} ${fold(email)}`)
 
 /**
- * The payload of the job. `email` is the typed address of a reset that was requested from
- * `network`. `user_id` is the user of an invitation. Jobs from an older version have no `network`.
+ * The payload of the job. A reset has the `email` that was entered, and the `network` of the
+ * request; jobs from an older version have no `network`. An invitation has a `user_id`.
  */
 type LinkRequest = { email: string; network?: string } | { user_id: number }
 
@@ -68,7 +68,7 @@ export const passwordLink = defineJob<LinkRequest>({
     } catch (cause) {
       // The mail was not sent, so its link must not count toward the hourly limit.
       await ctx.db.deleteFrom('password_resets').where('id', '=', id).execute()
-      // The error of the mail server often repeats the address, so the error is not logged.
+      // The mail server's error is not logged, because it often contains the recipient's address.
       if (!(cause instanceof MailRefused)) throw new Error('The mail server did not take the mail.')
       log.warn({ user: user.id }, 'The mail server refused a mail with a password link.')
     }
@@ -92,8 +92,8 @@ async function recipientOf({ db }: Context, wanted: LinkRequest): Promise<User |
 
 /**
  * Returns whether the account has reached the hourly limit of mails. The limit does not apply to a
- * network from which the user has signed in before. So an attacker cannot use up the mails of the
- * user.
+ * network from which the user has signed in before. An attacker on another network therefore cannot
+ * block the user's own reset.
  */
 async function isMailLimitReached(ctx: Context, { id }: User, wanted: LinkRequest): Promise<boolean> {
   if (!('email' in wanted)) return false
@@ -134,8 +134,8 @@ export const findLink = (ctx: Context, { email, token }: { email: string; token:
     .selectFrom('password_resets')
     .innerJoin('users', 'users.id', 'password_resets.user_id')
     .select(['password_resets.id', 'password_resets.user_id', 'users.name'])
-    // The query compares digests, and an attacker cannot choose the characters of a digest. So the
-    // response time reveals nothing about stored secrets.
+    // The response time reveals nothing about stored secrets, because the query compares digests
+    // and an attacker cannot choose the characters of a digest.
     .where('password_resets.secret_hash', '=', digestOf(token, email))
     .where('password_resets.expires_at', '>', now(ctx))
     .where('users.email_key', '=', fold(email))

@@ -19,15 +19,14 @@ import { findLink, passwordLink } from './password-links.ts'
 const hourMs = 60 * 60 * 1000
 const maxCallsPerHour = 3
 /**
- * The delay of the job. It starts after the response, so its work does not affect the response
- * time.
+ * The delay of the job in milliseconds. The job starts after the response, so the response time
+ * does not reveal whether the account exists.
  */
 const jobAfterMs = 2_000
 
 export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { email } }) => {
   const { services } = ctx
-  // This limits calls per client network. The job limits mails per account in a way that strangers
-  // cannot use up the mails of the owner.
+  // Limits calls per client network. The job separately limits mails per account.
   await countCall(ctx, 'forgot-password', maxCallsPerHour, hourMs)
   if (services.mailer.isConfigured)
     await enqueue(
@@ -43,8 +42,8 @@ export const forgotPassword: Handler<'forgotPassword'> = async (ctx, { body: { e
 const badToken = ['The link is invalid, used or expired. Request a new one.']
 
 export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => {
-  // Wrong links have a separate counter from wrong passwords, and only per network. No caller can
-  // guess a link, and a counter over all networks would let an attacker lock out the owner.
+  // Wrong links are counted apart from wrong passwords, and only per network. A count over all
+  // networks would let an attacker lock out the owner; links are too long to guess anyway.
   const find = async () => {
     const link = await findLink(ctx, body)
     return { link, right: link !== undefined }
@@ -63,8 +62,8 @@ export const resetPassword: Handler<'resetPassword'> = async (ctx, { body }) => 
     const caller: Context = { ...ctx, user }
     await setPassword(caller, body, password_hash)
     await endAccess(caller, user.id)
-    // The user has read the mail on this network, so the network is trusted from now on. Password
-    // guesses from other networks then do not delay the user's next login.
+    // The user received the link by mail, so this network is trusted from now on. Password guesses
+    // from other networks then do not delay the user's next login.
     await rememberNetwork(caller, user.id)
   })
   return { message: 'Password set. Sign in with it.' }

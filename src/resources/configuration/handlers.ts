@@ -57,8 +57,8 @@ const saveConfiguration: Handler<'saveConfiguration'> = (ctx, { body }) =>
 
 /**
  * Removes the mailbox password when the connection changes, unless the same save sets a new
- * password. The old password must not be sent to another server. Returns whether it removed the
- * password.
+ * password. The stored password must never be sent to another server. Returns whether it removed
+ * the password.
  */
 async function forgetPassword(ctx: Context, before: Connection, sent: Values): Promise<boolean> {
   const stored = await storedValues(ctx)
@@ -116,8 +116,8 @@ const masked = ({ kind }: ConfigurationKey, value: unknown): unknown =>
   kind === 'secret' && value !== null ? mask : value
 
 /**
- * Returns the ETag of the configuration. It depends also on the secrets that no reply shows,
- * because a changed secret is a changed configuration.
+ * Returns the ETag of the configuration. The ETag also covers secrets, which replies do not
+ * contain, so that a changed secret changes the ETag.
  */
 async function tagOf(ctx: Context, entries: Awaited<ReturnType<typeof entriesOf>>): Promise<string> {
   const stored = await storedValues(ctx)

@@ -7,7 +7,7 @@ import type { MailboxSettings } from '../../mail/imap.ts'
 import type { ConfigurationCode } from './keys.ts'
 import { storedValues } from './values.ts'
 
-/** The settings that determine which server gets the password, and how. */
+/** The settings that identify the mail server and the account. */
 export type Connection = Pick<Config['imap'], 'host' | 'port' | 'encryption' | 'validateCert' | 'username'>
 
 export const passwordCode = 'email.imap.account.password' satisfies ConfigurationCode
@@ -33,8 +33,8 @@ export const isSameConnection = (one: Connection, other: Connection): boolean =>
 /** Returns the settings of the mailbox, or a sentence that says why no mailbox can be polled. */
 export async function configuredMailbox(ctx: Context): Promise<MailboxSettings | string> {
   const { config, encryption } = ctx.services
-  // All values come from one query. With two queries, a save in between could pair the password
-  // with another connection.
+  // All values come from one query. Between two queries, a concurrent save could replace the
+  // connection, and the password would be sent to the wrong server.
   const stored = await storedValues(ctx)
   const { host, username, ...connection } = mailboxConnection(config, stored)
   if (!host || !username) return 'No mailbox is set: host, user name and password are needed.'

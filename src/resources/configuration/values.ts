@@ -1,5 +1,5 @@
-// Reads and stores configuration values and presents them (DOMAIN 15.5). Only a value that was set
-// has a row; other keys use their default. Secrets are encrypted and never shown.
+// Reads and stores configuration values and presents them (DOMAIN 15.5). Only values that were set
+// have a row; all other keys have their default. Secrets are encrypted and never shown.
 import type { Schema } from '../../contract/types.ts'
 import { DecryptionError } from '../../kernel/auth/encryption.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -14,7 +14,6 @@ export async function storedValues(ctx: Context): Promise<Map<string, unknown>> 
   return new Map(rows.map(({ code, value }) => [code, JSON.parse(value) as unknown]))
 }
 
-/** Returns an entry for every key, in display order. */
 export async function entriesOf(ctx: Context): Promise<Entry[]> {
   const stored = await storedValues(ctx)
   const keys = configurationKeys(ctx.services.config)

@@ -1,6 +1,5 @@
-// Checks the token abilities that an import needs. Rows are imported with the permissions of the
-// import's user, which may exceed the abilities of the token. So the token is checked before the
-// run starts.
+// Checks the token abilities that an import needs, before the run starts. Rows are imported with
+// the permissions of the import's user, which may exceed the abilities of the token.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationId } from '../../contract/types.ts'
 import { assertCanCall, type Context, canCall, systemContext } from '../../kernel/context.ts'
@@ -15,7 +14,9 @@ const abilityOf = (operation: OperationId) => ({ permission: null, ability: oper
 export const requireAbility = (ctx: Context, row: ImportRow): void =>
   assertCanCall(ctx, abilityOf(operationOf(planOf(row).type, 'update')))
 
-/** Columns that create related records, and the operation that creates the same records. */
+/**
+ * The columns that create related records, each with the operation whose ability the token needs.
+ */
 const creates = { tags: 'createTag', organization_name: 'createOrganization' } as const satisfies Record<
   string,
   OperationId

@@ -1,5 +1,6 @@
-// Analyzes the file of an import: its separator, encoding, dates and numbers, and the field that
-// each column probably contains. Only the first rows are read.
+// Detects the settings for the import of a file: separator, encoding, formats of dates and numbers,
+// and the field of each column. The encoding is detected from the whole file, everything else from
+// the first rows.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Source } from '../../kernel/files/download.ts'
@@ -25,12 +26,15 @@ type Separator = Schema<'ImportFieldSeparator'>
 
 const separators: readonly Separator[] = [',', ';', '\t', '|']
 const maxRows = 1000
-/** How many characters of cells are read at most. */
+/** The maximum number of characters to read, over all cells. */
 const maxLength = 1024 * 1024
 const maxSamples = 5
 const maxSampleLength = 100
 
-/** Throws `UnreadableFile` when the file is gone. An unreadable file has a warning. */
+/**
+ * Throws `UnreadableFile` when the stored file is missing. Problems with the content of the file
+ * become warnings.
+ */
 export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysis> {
   const { source, contentType } = await openFile(ctx, row)
   const isBook = isWorkbook(contentType)
@@ -79,8 +83,8 @@ export async function analyzeFile(ctx: Context, row: ImportRow): Promise<Analysi
 }
 
 /**
- * Returns the first rows, read with the separator that gives the most columns in rows of equal
- * length. `usual` is the separator of a file with one column.
+ * Tries each separator and returns the first rows as read with the best one (`scoreOf`). `usual` is
+ * tried first and also wins when no separator scores higher.
  */
 async function readSample(
   source: Source,
@@ -113,14 +117,20 @@ async function firstRows(
   return rows
 }
 
-/** The number of columns, weighted by the share of rows that have as many cells as the header. */
+/**
+ * Returns the number of columns, weighted by the share of rows that have as many cells as the
+ * header. Returns 0 for a single column.
+ */
 function scoreOf([header = [], ...rows]: readonly (readonly string[])[]): number {
   if (header.length < 2) return 0
   const equal = rows.filter(({ length }) => length === header.length).length
   return header.length * ((equal + 1) / (rows.length + 1)) ** 2
 }
 
-/** Returns the field of each header. A header that occurs twice is left out. */
+/**
+ * Maps each header to its suggested field. A repeated or empty header maps to null, so its columns
+ * are left out.
+ */
 function mappingOf(
   columns: readonly ColumnValues[],
   suggested: readonly Suggestion[],
@@ -133,7 +143,7 @@ function mappingOf(
       warnings.push(`The header ${header} occurs more than once; its columns are left out.`)
     fields.set(header, fields.has(header) || header === '' ? null : (suggested[index]?.field ?? null))
   }
-  // An export has columns that imports ignore. They need no decision.
+  // Columns that only exports have are ignored anyway, so they are not in the mapping.
   return Object.fromEntries([...fields].filter(([header, field]) => field !== null || !ignored.has(header)))
 }
 

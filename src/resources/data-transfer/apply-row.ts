@@ -1,6 +1,6 @@
-// Applies one row of an import like an API call that creates, updates or deletes the record. The
-// row gets the permissions of the import's user, and the rules and events of the resource. The
-// caller rolls back a refused row.
+// Applies one row of an import. The row creates, updates or deletes a record under the same rules
+// and with the same events as an API call by the import's user. The caller rolls back a refused
+// row.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import type { Resource } from '../../kernel/resource/define-resource.ts'
@@ -17,11 +17,11 @@ export interface ImportPlan {
   type: ImportType
   action: ImportAction
   mapping: Mapping | null
-  /** Whether a row is imported without the invalid cells of its optional fields. */
+  /** Whether a row with invalid optional cells is imported without these cells. */
   omitsCells: boolean
   /**
    * Whether the row's e-mail addresses and telephone numbers replace those of a matched person. If
-   * false, the row's entries are added.
+   * false, they are added.
    */
   replacesLists: boolean
 }
@@ -104,8 +104,7 @@ interface RelatedIds {
 
 /**
  * Validates the ids of related records against the update operation, which requires no other
- * fields. The ids exist, so only the number of ids can be invalid. One check per number of ids
- * suffices.
+ * fields. The ids exist, so only their number can be invalid. `valid` caches the accepted numbers.
  */
 function validateRelated(
   ctx: Context,
@@ -133,7 +132,10 @@ async function findRelated(ctx: Context, draft: RowDraft, known: Lookups): Promi
   return found
 }
 
-/** Returns the id of a lead's person. Throws `RowRefused` for an address of no person. */
+/**
+ * Returns the id of a lead's person. Throws `RowRefused` when no person has the address, or when
+ * `person_id` names another person.
+ */
 export function personOf(draft: RowDraft, email: string | null, known: Lookups): number | null {
   const id = email === null ? null : (known.persons.get(addressKey(email)) ?? null)
   if (email !== null && id === null) throw rowRefused(draft, 'person_email', 'No person has this e-mail address.')

@@ -1,5 +1,5 @@
-// Applies a row, and finds all errors of a row that is refused. If the import says so, applies a
-// row again without the invalid cells of its optional fields.
+// Applies a row. A refused row gets all its errors, not only the first one. With `omitsCells`, the
+// row is applied again without its invalid optional cells.
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { savepoint, type UnitOfWork } from '../../kernel/write/write.ts'
 import { type ImportPlan, importedResource, personOf, validTagName } from './apply-row.ts'
@@ -22,8 +22,8 @@ import type { ImportLine } from './run.ts'
 type BatchContext = Context & { unit: UnitOfWork; batch: { results: Map<string, unknown> } }
 
 /**
- * Applies a row in a savepoint, so that a refused row rolls back alone. Returns the row with its
- * errors, or null for a row without errors.
+ * Applies a row in a savepoint, so that a refused row rolls back alone. Returns null for a row
+ * without errors, otherwise the row with its errors.
  */
 export async function attemptRow<C extends BatchContext>(
   ctx: C,
@@ -41,7 +41,8 @@ export async function attemptRow<C extends BatchContext>(
     if (errors === null && told.length === 0) return null
     if (errors === null)
       return { cells, errors: told.map((error) => ({ ...error, code: omittedCode })), isImported: true }
-    // A required field whose cell was left out is missing now, which its first error explains.
+    // Omitting the cell of a required field causes a second error, that the field is missing. Only
+    // the error of the cell itself is reported.
     const news = errors.filter(({ column }) => column === null || !omitted.has(column))
     told.push(...news)
     const headers = plan.omitsCells && news.length === errors.length ? omittable(plan, left.draft, news) : null
@@ -65,7 +66,8 @@ async function errorsOf<C extends BatchContext>(
     // The rollback may have removed a record that a cached result contains.
     ctx.batch.results.clear()
     const errors = [...toRowErrors(line.draft, error)]
-    // A problem comes from the rules and lists all errors; a `RowRefused` comes before the rules.
+    // A `Problem` comes from the rules of the resource and lists all errors. A `RowRefused` is
+    // thrown before the rules run, so the rules are checked here.
     const more = error instanceof RowRefused ? await furtherErrors(ctx, plan, line.draft, known) : []
     const isNew = ({ column, message }: RowError): boolean =>
       !errors.some((each) => each.column === column && each.message === message)
@@ -73,7 +75,10 @@ async function errorsOf<C extends BatchContext>(
   }
 }
 
-/** Returns the errors of the schema and of the rules, for a row refused before the rules. */
+/**
+ * Returns the errors of the schema and of the rules for a row that was refused before the rules
+ * ran.
+ */
 async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, known: Lookups): Promise<RowError[]> {
   const { type, action } = plan
   if (action === 'delete') return []
@@ -97,8 +102,8 @@ async function furtherErrors(ctx: Context, plan: ImportPlan, draft: RowDraft, kn
 }
 
 /**
- * Returns the id of the row's record. A row whose key is invalid is checked as one that creates a
- * record.
+ * Returns the id of the record that the row changes, or null for a new record. A row with an
+ * invalid key is checked like a new record.
  */
 async function recordOf(ctx: Context, plan: ImportPlan, draft: RowDraft): Promise<number | null> {
   const { value, errors } = readRowBody(ctx, draft, operationOf(plan.type, 'update'))
@@ -128,7 +133,6 @@ function relatedErrors(ctx: Context, draft: RowDraft, known: Lookups): RowError[
 const fieldOf = ({ columns }: RowDraft, header: string | null): string[] =>
   columns.flatMap((column) => (column && column.header === header ? column.path.join('.') : []))
 
-/** Returns the fields by which the record of the row is found. */
 function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
   const hasEmail = Array.isArray(body.emails) && body.emails.length > 0
   if (type === 'persons' && action === 'append' && !hasEmail) return ['emails', 'contact_numbers', 'name']
@@ -136,8 +140,8 @@ function keyFields({ type, action }: ImportPlan, { body }: RowDraft): string[] {
 }
 
 /**
- * Returns the headers of the cells to leave out, or null when the row must be refused. A cell that
- * finds the record or must be unique is never left out.
+ * Returns the headers of the cells to leave out, or null when the row must be refused. A cell is
+ * never left out when it identifies the record or must be unique.
  */
 function omittable(plan: ImportPlan, draft: RowDraft, errors: readonly RowError[]): string[] | null {
   const keys = keyFields(plan, draft)

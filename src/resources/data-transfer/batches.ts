@@ -1,5 +1,5 @@
-// Runs the loops that validation and processing have in common: the loop over the batches of a
-// file, and the loop over the rows of a batch.
+// The loops that validation and processing share: over the batches of a file, and over the rows of
+// a batch.
 import type { Context } from '../../kernel/context.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
 import type { UnitOfWork } from '../../kernel/write/write.ts'
@@ -10,10 +10,7 @@ import type { ReportedRow } from './row-errors.ts'
 import { asImportUser, type Batch, type ImportLine, type ImportRow, type ImportRun, planOf } from './run.ts'
 
 export interface BatchStep {
-  /**
-   * Resolves when the rows of the batch are processed, so that the next batch can queue for the
-   * database.
-   */
+  /** Resolves when the rows of the batch are processed and the next batch may start. */
   worked: Promise<unknown>
   /** Settles when all work of the step has ended, with or without an error. */
   begun: Promise<unknown>
@@ -31,8 +28,8 @@ export interface BatchStep {
 export type BatchesEnd = 'completed' | 'stopped' | 'interrupted'
 
 /**
- * Runs all batches of a file in order and closes the file. A batch begins while the result of the
- * previous batch is still being stored.
+ * Runs all batches of a file in order and closes the file. The next batch begins when a batch is
+ * processed, while the result of that batch is still being stored.
  */
 export async function runBatches(
   run: ImportRun,
@@ -46,12 +43,12 @@ export async function runBatches(
       if (run.signal?.aborted) return 'interrupted'
       const step = begin(batch)
       begun = step.begun
-      // The next batch begins only when this batch is processed and the result of the previous
-      // batch is stored.
+      // Waits until this batch is processed and the result of the batch before it is stored.
       const [mayContinue] = await Promise.all([last, step.worked])
       if (!mayContinue) return 'stopped'
       last = step.finish()
-      // Without the queue of writes, the next batch could not see the changes of this one.
+      // PostgreSQL does not run transactions one after another. The next batch must wait for the
+      // commit to see the changes of this batch.
       if (!run.services.store.dialect.queuesWrites) await last
       await batches.breathe()
     }

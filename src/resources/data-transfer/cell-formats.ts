@@ -1,23 +1,25 @@
-// Reads the spellings of numbers, dates and flags that files use, and writes them as the API takes
-// them. Other texts stay unchanged, so that the validator refuses them.
+// Converts numbers, dates and flags from the notations that files use to the notation of the API.
+// Any other text stays unchanged, and the validator then refuses it.
 import type { Schema } from '../../contract/types.ts'
 import { fold } from '../../kernel/values/format.ts'
 
 export type DateFormat = Schema<'ImportDateFormat'>
 export type DecimalSeparator = Schema<'ImportDecimalSeparator'>
 
-/** How the file writes dates and numbers. Null reads only the spellings of the API. */
+/**
+ * The formats of dates and numbers in the file. With null, only the notation of the API is read.
+ */
 export interface CellFormats {
   date: DateFormat | null
   decimal: DecimalSeparator | null
   /**
-   * Whether `1.234` is a number with decimals even where the comma separates them. A workbook
-   * stores numbers and not their spelling.
+   * Whether the point in a number such as `1.234` is always the decimal separator, even if
+   * `decimal` is a comma. True for workbooks, which store numbers and not formatted text.
    */
   hasPlainNumbers: boolean
 }
 
-/** A date in three numbers, and the rest of the text, which may be a time. */
+/** Matches a date of three numbers and any text after it, which may be a time. */
 const threeNumbers = /^(\d{1,4})[./\- ]+(\d{1,2})[./\- ]+(\d{1,4})(?:,?[ T]+(.+))?$/
 
 /** Returns the three numbers of a date as written, or null for a text of another form. */
@@ -26,7 +28,7 @@ export function dateParts(text: string): [string, string, string] | null {
   return first && second && third ? [first, second, third] : null
 }
 
-/** Years of two digits from this one on are in the 20th century, as POSIX reads them (strptime). */
+/** Two-digit years from 69 on are in the 20th century, as in POSIX `strptime`. */
 const firstYearOf1900 = 69
 
 /** Returns the year in four digits: 69 to 99 are 1969 to 1999, and 00 to 68 are 2000 to 2068. */
@@ -50,10 +52,10 @@ export function readFormattedDate(text: string, format: DateFormat | null): stri
   return time === undefined ? text : `${date} ${time}`
 }
 
-/** Returns whether a text begins with a date that every format reads in the same way. */
+/** Returns whether a text begins with a date such as 2026-03-01, which is not ambiguous. */
 export const isIso = (text: string): boolean => /^\d{4}-\d\d-\d\d(?!\d)/.test(text.trim())
 
-/** Returns a time of day in 24 hours, or undefined for another text. */
+/** Converts a time of day to the 24-hour clock. Returns undefined for any other text. */
 function timeOf(text: string): string | undefined {
   const [, hour, minutes, half] = /^(\d{1,2})(:\d{2}(?::\d{2})?)(?:\s*([ap])\.?m\.?)?$/i.exec(text.trim()) ?? []
   if (hour === undefined) return undefined
@@ -63,13 +65,15 @@ function timeOf(text: string): string | undefined {
   return `${String(inDay).padStart(2, '0')}${minutes}`
 }
 
-/** Sign, digits and decimals. The digits may be grouped by the other separator, or by spaces. */
+/**
+ * Matches sign, integer digits and decimals, by decimal separator. The integer digits may be
+ * grouped by the opposite separator, spaces or apostrophes.
+ */
 const numbers: Readonly<Record<DecimalSeparator, RegExp>> = {
   '.': /^([-+]?)(\d+|\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+)(?:\.(\d+))?$/,
   ',': /^([-+]?)(\d+|\d{1,3}(?:\.\d{3})+|\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+)(?:,(\d+))?$/,
 }
 
-/** Removes a currency sign before or after the number. */
 export function withoutCurrency(text: string): string {
   const trimmed = text.trim()
   const number = trimmed.replace(/^([-+]?)\p{Sc}\s*/u, '$1')
@@ -89,6 +93,6 @@ const yes = 'yes y true t on 1 x ✓ ✔ ja j wahr oui vrai si verdadero vero si
 const no = 'no n false f off 0 nein falsch non faux falso nao nie falsz ne нет'.split(' ')
 const flags = new Map([...yes.map((word) => [word, true] as const), ...no.map((word) => [word, false] as const)])
 
-/** Reads yes and no, as they are written in English and some other languages. */
+/** Converts words for yes and no, in English and some other languages, to a boolean. */
 export const readFlag = (text: string): unknown =>
   flags.get(fold(text.trim()).normalize('NFKD').replaceAll(/\p{M}/gu, '')) ?? text

@@ -1,5 +1,5 @@
 // Parses cells by the kind of their column; kernel/resource/csv-cells.ts does the reverse. The
-// results are values as in a JSON body. Validation comes later.
+// results are values for a JSON body, which are validated later.
 import { fold } from '../../kernel/values/format.ts'
 import type { AttributeOption } from '../attributes/attribute-set.ts'
 import { type CellFormats, readFormattedDate, readFormattedNumber } from './cell-formats.ts'

@@ -28,13 +28,12 @@ import {
 export type ImportType = Schema<'Import'>['type']
 export type ImportAction = Schema<'Import'>['action']
 
-/** The headers of a file with their fields; null for a column that is left out. */
+/** Maps the headers of a file to fields. A column with the field null is left out. */
 export type Mapping = Schema<'ImportMapping'>
 
 export interface ImportColumn {
-  /** The name of the field. */
   name: string
-  /** The name of a custom attribute, which people know instead of its code. */
+  /** The display name of a custom attribute; `name` contains its code. */
   label?: string
   /**
    * The path in the body. `tags`, `person_email` and the `id` of a lead are not sent in the body
@@ -44,7 +43,7 @@ export interface ImportColumn {
   read: CellReader
   /** The value that the cell text NULL sets: null, or an empty list for a list column. */
   cleared: null | readonly never[]
-  /** Whether the value must be unique, so that no row may go without it. */
+  /** Whether the value must be unique. An invalid unique cell is never omitted. */
   isUnique?: boolean
 }
 
@@ -111,7 +110,10 @@ const builtIn: Record<ImportType, readonly ImportColumn[]> = {
   ],
 }
 
-/** The column that identifies a row's record, by type and action. */
+/**
+ * The key column of each type and action. The key identifies the record of a row, except `title`,
+ * which new leads require.
+ */
 export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
   persons: { append: 'emails', delete: 'emails' },
   organizations: { append: 'name', delete: 'name' },
@@ -120,8 +122,8 @@ export const keyColumns: Record<ImportType, Record<ImportAction, string>> = {
 }
 
 /**
- * Returns the fields of which a file needs one and has none; null if it has one. A person may have
- * no e-mail address and be matched by a telephone number.
+ * Returns the accepted key fields when the file has none of them, otherwise null. Persons without
+ * an e-mail address are matched by telephone number.
  */
 export function missingColumns(
   { type, action }: { type: ImportType; action: ImportAction },
@@ -165,7 +167,6 @@ function attributeColumns({ code, type, lookup, options, validation }: Attribute
   }
 }
 
-/** Returns the columns of the custom attributes. */
 export const customImportColumns = async (ctx: Context, type: ImportType): Promise<ImportColumn[]> =>
   (await customAttributes(ctx, type)).flatMap((attribute) =>
     attributeColumns(attribute).map((each) => ({ ...each, label: each.name.replace(attribute.code, attribute.name) })),
@@ -195,7 +196,10 @@ export interface HeaderFault {
   message: string
 }
 
-/** Returns the names of the columns that imports ignore: those that only exports have. */
+/**
+ * Returns the names of columns that a file may have although imports ignore them: the columns of
+ * exports. A name that is also in `importColumns` is imported.
+ */
 export async function ignoredColumns(ctx: Context, type: ImportType): Promise<ReadonlySet<string>> {
   // Error reports contain a column `error`, and users import corrected reports.
   return new Set(['error', ...(await exportColumns[type](ctx)).map(({ name }) => name)])

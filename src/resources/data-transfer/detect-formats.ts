@@ -1,19 +1,18 @@
-// Finds out from the values of a file how it writes dates and numbers. A file may leave that open;
-// the caller then has to say it.
+// Detects the formats of dates and numbers from the values of a file. When the values are
+// ambiguous, the user must set the format.
 import { type DateFormat, type DecimalSeparator, dateParts, isIso, withoutCurrency } from './cell-formats.ts'
 
-/** The values of a column, under its header. */
 export interface ColumnValues {
   header: string
   values: readonly string[]
 }
 
 export interface Detected<Format> {
-  /** Null when no value has another form than that of the API, or when the values leave it open. */
+  /** Null when every value has the notation of the API or is ambiguous. */
   format: Format | null
-  /** The header of a column whose values could be read in two ways. */
+  /** The header of the first column with ambiguous values. Null when a format was detected. */
   open: string | null
-  /** Whether the values contradict each other; `format` is that of the majority. */
+  /** Whether the values have different formats. `format` is then the most frequent one. */
   isMixed: boolean
 }
 
@@ -22,7 +21,7 @@ export interface DetectedDates extends Detected<DateFormat> {
   short: { header: string; value: string } | null
 }
 
-/** Finds out the order of day, month and year. A day above 12 tells the order. */
+/** Detects the order of day, month and year. A number above 12 cannot be a month. */
 export function detectDateFormat(columns: readonly ColumnValues[]): DetectedDates {
   const votes = { dmy: 0, mdy: 0, ymd: 0 }
   let open: string | null = null
@@ -44,14 +43,14 @@ function orderOf(parts: readonly [string, string, string], text: string): DateFo
   if (first.length === 4) return 'ymd'
   if (third.length === 2 && first.length <= 2) return orderOfShort(parts, text)
   if (third.length !== 4) return null
-  // A date with points has the day first, in all countries that write dates with points.
+  // Countries that write dates with points put the day first.
   if (Number(first) > 12 || text.includes('.')) return 'dmy'
   return Number(second) > 12 ? 'mdy' : null
 }
 
 /**
- * Returns the order of a date without a year of four digits. The year comes last in dates with
- * points or slashes if it can, and may come first in others.
+ * Returns the order of a date whose year has two digits, or null when the order is ambiguous. In
+ * dates with points or slashes, the year is last if possible.
  */
 function orderOfShort([first, second, third]: readonly [string, string, string], text: string): DateFormat | null {
   const isDay = (part: string): boolean => Number(part) >= 1 && Number(part) <= 31
@@ -67,7 +66,10 @@ function orderOfShort([first, second, third]: readonly [string, string, string],
   return others.length === 0 ? (only ?? null) : null
 }
 
-/** Finds out the character before the decimals. The second kind of separator tells it. */
+/**
+ * Detects the decimal separator. In a number with points and commas, the last separator precedes
+ * the decimals.
+ */
 export function detectDecimalSeparator(columns: readonly ColumnValues[]): Detected<DecimalSeparator> {
   const votes = { '.': 0, ',': 0 }
   let open: string | null = null
@@ -81,11 +83,14 @@ export function detectDecimalSeparator(columns: readonly ColumnValues[]): Detect
       else if (separator) votes[separator]++
       isFormatted ||= text !== value.trim() || !/^-?\d+(\.\d+)?$/.test(text)
     }
-  // Numbers such as 1234.5 need no format, and beside them `1,234` is grouped.
+  // A file with only plain numbers, such as 1234.5, needs no format.
   return isFormatted ? elected(votes, open) : { format: null, open: null, isMixed: false }
 }
 
-/** Returns null for a whole number without separators, and `open` for one such as `1,234`. */
+/**
+ * Returns the decimal separator of a number, `open` for an ambiguous number such as `1,234`, and
+ * null for a number without separators.
+ */
 function decimalSeparatorOf(text: string): DecimalSeparator | 'open' | null {
   const [point, comma] = [text.lastIndexOf('.'), text.lastIndexOf(',')]
   if (point < 0 && comma < 0) return null

@@ -1,6 +1,6 @@
-// Remembers the records that rows of a dry run created or changed, by their match keys and unique
-// values. Each batch is rolled back. With this index, later rows still find earlier records, and
-// duplicates in the file are detected.
+// An index of the records that the rows of a dry run created or changed, by match key and unique
+// value. Each batch is rolled back, so the database does not show these records to later batches.
+// The index lets later rows match these records, and detects duplicates in the file.
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
 import { attributesOf } from '../attributes/attribute-set.ts'
@@ -18,20 +18,20 @@ export interface DryRunIndex {
   /** The ids of records that earlier rows of this dry run deleted. */
   gone: Set<number>
   /**
-   * The row that created a record, by the temporary id of the record. Contains only the current
-   * batch.
+   * The row number that created a record, by the temporary id of the record. Contains only records
+   * of the current batch.
    */
   made: Map<number, number>
 }
 
 export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map() })
 
-/** Forgets the temporary ids of a batch. Must be called when the batch has been rolled back. */
+/** Removes the temporary ids of a batch. Must be called after the rollback of the batch. */
 export const endBatch = (memory: DryRunIndex): void => memory.made.clear()
 
 const matchKey = (key: string): string => `match:${key}`
 
-/** Returns the record with one of these keys if a row of an earlier batch created it. */
+/** Returns the record with one of these keys, if a row of an earlier batch created it. */
 export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly string[]): Identity | undefined {
   if (keys.length === 0) return undefined
   const present = new Set([...made.values()].map((row): Identity => `row ${row}`))
@@ -41,8 +41,8 @@ export function findEarlierRecord({ owners, made }: DryRunIndex, keys: readonly 
 }
 
 /**
- * Adds the result of a row to the index. Throws `RowRefused` for a unique value that the record of
- * another row has, and for a second deletion of a record.
+ * Adds the result of a row to the index. Throws `RowRefused` when another row's record has the same
+ * unique value, or when an earlier row deletes the same record.
  */
 export async function addResult(
   ctx: Context,
@@ -78,7 +78,6 @@ export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Ide
   for (const key of keys) memory.owners.set(matchKey(key), owner)
 }
 
-/** Returns the unique attribute values of a record. */
 const valuesOf = (ctx: Context, { type }: ImportPlan, id: number) =>
   queryCached(ctx, {
     name: 'unique values of a record',

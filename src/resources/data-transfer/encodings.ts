@@ -1,4 +1,4 @@
-// Decodes and encodes the text of files, and finds out the encoding of a file.
+// Decodes, encodes and detects the text encodings of files.
 import type { Schema } from '../../contract/types.ts'
 import { readAll, type Source } from '../../kernel/files/download.ts'
 import { yieldIfDue } from '../../kernel/runtime/cooperative.ts'
@@ -9,7 +9,10 @@ export type Encoding = Schema<'ImportEncoding'>
 /** The parser blocks the event loop for each chunk, so chunks are small. */
 const pieceBytes = 4096
 
-/** Yields the text of a file in small chunks. Throws `UnreadableFile` for other bytes. */
+/**
+ * Yields the text of a file in small chunks. Throws `UnreadableFile` for bytes that are invalid in
+ * the encoding.
+ */
 export async function* decodedText(bytes: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<string> {
   const decoder = await decoderOf(encoding)
   for await (const chunk of bytes)
@@ -22,7 +25,7 @@ interface Decoder {
   end(): string
 }
 
-/** Loads the library for other encodings only when a file has one. */
+/** Returns a decoder for the encoding. Loads iconv-lite only for files that are not UTF-8. */
 async function decoderOf(encoding: string): Promise<Decoder> {
   if (encoding === 'utf-8') {
     const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -36,7 +39,8 @@ async function decoderOf(encoding: string): Promise<Decoder> {
     }
     return { write: decode, end: decode }
   }
-  // TextDecoder reads windows-1252 as Latin-1 in some versions of Node.
+  // iconv-lite is necessary because TextDecoder decodes windows-1252 as Latin-1 in some versions of
+  // Node.
   const { default: iconv } = await import('iconv-lite')
   const decoder = iconv.getDecoder(encoding)
   const check = (text = ''): string => {
@@ -46,7 +50,7 @@ async function decoderOf(encoding: string): Promise<Decoder> {
   return { write: (bytes) => check(decoder.write(bytes)), end: () => check(decoder.end() ?? '') }
 }
 
-/** Throws `UnreadableFile` for a text with U+0000, which shows that the file is not a text. */
+/** Throws `UnreadableFile` for a text with U+0000, which occurs only in binary files. */
 function checkIsText(text: string, encoding: string): string {
   if (text.includes('\u0000')) throw new UnreadableFile(`The file is not text in ${encoding}.`)
   return text
@@ -59,7 +63,7 @@ export async function encodeText(text: string, encoding: string): Promise<Buffer
   return iconv.encode(text, encoding, { addBOM: false })
 }
 
-/** The encodings of the contract by the names of the detection, where these differ. */
+/** Maps encoding names of chardet that are not in the contract. */
 const detected: Readonly<Record<string, Encoding>> = {
   'iso-8859-1': 'windows-1252',
   'iso-8859-6': 'windows-1256',
@@ -72,12 +76,12 @@ const guessable: readonly Encoding[] = [
   ...(['windows-1256', 'iso-8859-2', 'iso-8859-5', 'koi8-r', 'shift_jis', 'euc-jp', 'euc-kr', 'big5'] as const),
   'gb18030',
 ]
-/** How many bytes of lines with other characters than ASCII the guess is based on. */
+/** The maximum size of the sample for the guess. The sample has only lines with non-ASCII bytes. */
 const maxSampleBytes = 64 * 1024
 
 /**
- * Returns the encoding of a text file. UTF-8 is certain, because texts of other encodings are
- * hardly ever valid UTF-8. Any other encoding without a byte order mark is a guess.
+ * Returns the encoding of a text file. UTF-8 is detected reliably, because text in other encodings
+ * is almost never valid UTF-8. Any other encoding without a byte order mark is a guess.
  */
 export async function detectEncoding(source: Source): Promise<Encoding> {
   const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -100,7 +104,10 @@ export async function detectEncoding(source: Source): Promise<Encoding> {
   return isUtf8 && isDecodable(utf8) ? 'utf-8' : guessEncoding(Buffer.concat(sample))
 }
 
-/** Returns whether a chunk, or the end of the text, is valid. */
+/**
+ * Returns whether the chunk is valid. Without a chunk, returns whether the text ends with a
+ * complete character.
+ */
 function isDecodable(decoder: TextDecoder, chunk?: Buffer): boolean {
   try {
     if (chunk) decoder.decode(chunk, { stream: true })
@@ -111,7 +118,7 @@ function isDecodable(decoder: TextDecoder, chunk?: Buffer): boolean {
   }
 }
 
-/** Returns the lines that have a byte beyond ASCII, as other lines tell nothing. */
+/** Returns the lines with non-ASCII bytes. ASCII lines do not help to guess the encoding. */
 function linesBeyondAscii(chunk: Buffer, maxBytes: number): Buffer {
   const lines: Buffer[] = []
   let size = 0
@@ -125,7 +132,10 @@ function linesBeyondAscii(chunk: Buffer, maxBytes: number): Buffer {
   return Buffer.concat(lines)
 }
 
-/** Recognizes UTF by its byte order mark, and UTF-16 by the zeros of its ASCII characters. */
+/**
+ * Recognizes UTF-8 and UTF-16 by the byte order mark. UTF-16 without a mark is recognized by the
+ * zero byte in each ASCII character.
+ */
 function unicodeOf(begin: Buffer): Encoding | undefined {
   const mark = begin.toString('hex', 0, 3)
   if (mark === 'efbbbf') return 'utf-8'

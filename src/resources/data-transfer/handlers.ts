@@ -20,11 +20,10 @@ import { hasBegun, queueRun, type RunKind, runNow } from './start-run.ts'
 import { cancelRun } from './states.ts'
 import { UnreadableFile } from './unreadable-file.ts'
 
-/** The maximum number of rows of an import that runs within a request. */
 const maxRowsInRequest = 1000
 /**
- * The delay of the job of a run within a request, in milliseconds. By then the run has ended or
- * crashed. After a crash, the job continues the run.
+ * A run within a request also has a job, which starts after this delay in milliseconds. If the run
+ * crashed, the job continues it.
  */
 const safetyMs = 60_000
 
@@ -91,8 +90,8 @@ interface StartedReply {
 }
 
 /**
- * Runs the import in the background or within the request, depending on `process_in_queue`. The run
- * reads and writes outside the caller's transaction.
+ * Starts the validation or import, in the background or within the request, depending on
+ * `process_in_queue`. The run reads and writes outside the caller's transaction.
  */
 async function startRun(ctx: Context, id: number, what: RunKind, message: string): Promise<StartedReply> {
   const after = new Date(ctx.time.getTime() + safetyMs)

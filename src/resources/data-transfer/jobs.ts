@@ -48,8 +48,8 @@ async function withImport(
 }
 
 /**
- * Restarts an import whose job failed for good. Throws 409 when the import has left that state. The
- * restart clears the same errors as a start by a user.
+ * Restarts an import whose job has failed for good. Throws 409 when the import is no longer in the
+ * given state.
  */
 async function reviveImport(
   ctx: Context,
@@ -88,8 +88,8 @@ export const processImport = defineJob<Payload>({
 export const jobs = [validateImport, processImport]
 
 /**
- * Enqueues the job of a run. All jobs of one import run one after the other. A run within a request
- * also has a job, which continues the run after a crash.
+ * Enqueues the job of a run. The jobs of one import run one after another. A run within a request
+ * also gets a job, which continues the run after a crash.
  */
 export const enqueueRun = (
   ctx: Context,
@@ -98,7 +98,6 @@ export const enqueueRun = (
   runAt: Date = ctx.time,
 ): Promise<number | null> => enqueue(ctx, kind, { import_id: id }, { sequence: `import:${id}`, runAt })
 
-/** Creates a run of an import in this process. */
 export const createRun = ({ services }: Context, id: number, more: Partial<ImportRun> = {}): ImportRun => ({
   services,
   id,

@@ -1,5 +1,5 @@
 // Loads the related records of a whole batch: existing tags, and the persons of leads. The result
-// stays valid for the whole batch, because an import of leads neither creates nor deletes persons.
+// stays valid during the batch, because an import of leads does not change persons.
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'

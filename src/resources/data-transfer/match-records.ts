@@ -1,6 +1,7 @@
-// Finds the record of a row (DOMAIN 21.1). Organizations match by name, products by SKU, leads by
-// id. Persons match by e-mail address, or without one by telephone number and name. Records that
-// the import's user cannot see never match; their unique keys are refused as taken.
+// Finds the record of a row (DOMAIN 21.1). Organizations match by name, products by SKU, and leads
+// by id. Persons match by e-mail address; rows without an address match by telephone number and
+// name. Records that the import's user cannot see never match, and their unique values are refused
+// as taken.
 import { padToBucket } from '../../../db/compiled-queries.ts'
 import type { Context } from '../../kernel/context.ts'
 import { queryCached } from '../../kernel/query/statement-cache.ts'
@@ -16,7 +17,7 @@ interface MatchFields {
   sku?: string | null
 }
 
-/** Returns the match keys of a row. A row that always creates a record has none. */
+/** Returns the match keys of a row. A row without match keys creates a record. */
 export function matchKeysOf(type: ImportType, action: ImportAction, draft: RowDraft, body: MatchFields): string[] {
   if (type === 'leads') {
     if (draft.id === undefined || draft.id === null) return []
@@ -109,7 +110,6 @@ async function personsByNumber({ db }: Context, keys: readonly string[]): Promis
   return [...found]
 }
 
-/** Returns the ids of persons, by e-mail address. */
 export async function personsByAddress(ctx: Context, keys: readonly string[]): Promise<Map<string, number[]>> {
   const found = new Map<string, number[]>()
   if (keys.length === 0) return found

@@ -10,8 +10,8 @@ type Point = Schema<'ContactPoint'>
 const maxContactPoints = 20
 
 /**
- * Returns the body with the person's existing entries before the new entries of the row. A list
- * that the row clears stays empty.
+ * Returns the body with the new entries of the row after the person's existing entries. A list that
+ * the row clears stays empty.
  */
 export async function mergeContactPoints(ctx: Context, draft: RowDraft, id: number, body: object): Promise<object> {
   const sent = body as Partial<Record<'emails' | 'contact_numbers', Point[]>>

@@ -1,6 +1,6 @@
-// Checks the ownership of imports. Rows are imported with the visibility and permissions of one
-// user, the owner. So only the owner can start the import. Users who see fewer records than all
-// cannot read the file or report of another owner.
+// Checks the ownership of imports. Rows are imported with the visibility and permissions of the
+// owner, so only the owner can start the import. A user with limited visibility cannot read the
+// file or the error report of another owner's import.
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
@@ -18,8 +18,8 @@ const isOwn = ({ user }: Context, { user_id: owner }: OwnedImport): boolean => u
 export const canOpen = (ctx: Context, row: OwnedImport): boolean => isOwn(ctx, row) || ctx.user?.visibleOwners === null
 
 /**
- * Returns the column that makes the caller the owner of an import that has not started. Throws 409
- * for a caller who may not read the import.
+ * Returns the column `user_id` that makes the caller the owner of the import. Throws 409 for a
+ * caller who may not read the file of the import.
  */
 export function ownerAfterTakeover(ctx: Context, row: OwnedImport): Partial<OwnedImport> {
   if (!ctx.user || isOwn(ctx, row)) return {}
@@ -40,7 +40,6 @@ export function requireOwn(ctx: Context, row: OwnedImport): void {
     )
 }
 
-/** Selects the ids of the imports whose file and report the caller may read. */
 export function readableImports(ctx: Context) {
   const rows = ctx.db.selectFrom('imports').select('imports.id')
   return ctx.user && ctx.user.visibleOwners !== null ? rows.where('imports.user_id', '=', ctx.user.id) : rows

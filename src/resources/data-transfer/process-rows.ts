@@ -1,6 +1,5 @@
 // Imports the rows of a file in batches of 100 (DOMAIN 21.1). The transaction of a batch also
 // stores the progress, so a crash neither repeats nor loses rows. A refused row rolls back alone.
-// The next batch starts after the commit of the last, without waiting for the disk.
 import { type Context, now } from '../../kernel/context.ts'
 import { inParts, longTransaction, type UnitOfWork } from '../../kernel/write/write.ts'
 import { applyRow } from './apply-row.ts'
@@ -45,8 +44,9 @@ class TooManyErrors extends ImportRefused {
 }
 
 /**
- * Continues the import until it is completed, failed, canceled or interrupted. Returns false when
- * rows are left. Throws `TakenOver` when another process works on the import.
+ * Continues the import until it is completed, failed, canceled or interrupted. Returns false after
+ * an interruption; the run must then be continued later. Throws `TakenOver` when another process
+ * works on the import.
  */
 export async function processRows(run: ImportRun): Promise<boolean> {
   const ctx = runContext(run)
@@ -163,7 +163,9 @@ async function importRows(
   return { ...row, ...changes }
 }
 
-/** Stores which persons the import created or changed. A campaign can be sent to these persons. */
+/**
+ * Stores the ids of the persons that the import created or changed, for campaigns to these persons.
+ */
 async function rememberPersons({ db }: Context, importId: number, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return
   const rows = ids.map((id) => ({ import_id: importId, person_id: id }))
@@ -175,8 +177,8 @@ async function rememberPersons({ db }: Context, importId: number, ids: readonly 
 }
 
 /**
- * Returns the error counters without the rows that run again after a failure, and deletes the
- * stored errors of these rows.
+ * Deletes the stored errors of rows that run again after a failure. Returns the error counters
+ * without these rows.
  */
 async function countsToResume(ctx: Context, row: ImportRow, { lines }: Batch) {
   const first = lines[0]?.draft.row ?? 0

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 import type { Batch } from './run.ts'
 
-/** How long batches may use the database before a pause follows, in milliseconds. */
+/** The time in milliseconds that batches may use the database before a pause. */
 const maxBusyMs = 100
 /**
  * The length of a pause in milliseconds. The pause is longer than the longest retry interval of a
@@ -28,7 +28,6 @@ export interface BatchReader {
    * Pauses if a pause is due, and reads ahead during the pause. Must be called between two batches.
    */
   breathe(): Promise<void>
-  /** Closes the file. */
   close(): Promise<void>
 }
 
@@ -37,8 +36,8 @@ export function readAhead(batches: AsyncGenerator<Batch>): BatchReader {
   let held = fineStopwatch()
 
   /**
-   * Reads one more batch and returns whether there was one. Never throws, because `next` throws
-   * read errors.
+   * Reads one more batch and returns whether there was one. Never throws: `next` throws the error
+   * when the caller reaches it.
    */
   async function readOne(): Promise<boolean> {
     const next = batches.next()

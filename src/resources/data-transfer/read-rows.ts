@@ -1,6 +1,6 @@
-// Streams the rows of a file as texts. The file has separated values (RFC 4180) or is an XLSX
-// workbook, of which the first sheet is read. Throws `UnreadableFile` for a file that is not a
-// table. Errors of single rows are reported elsewhere.
+// Streams the rows of a file with separated values (RFC 4180), or of the first sheet of an XLSX
+// workbook. Throws `UnreadableFile` for a file that is not a table. row-drafts.ts reports the
+// errors of single rows.
 
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'

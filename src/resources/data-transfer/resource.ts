@@ -1,5 +1,5 @@
-// Defines the imports resource (DOMAIN 21.1). An import says which file to import and how. Jobs
-// read the file.
+// Defines the imports resource (DOMAIN 21.1). An import record contains the file and the options.
+// jobs.ts runs the import.
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -36,8 +36,8 @@ type Row = {
 }
 
 /**
- * The accepted file types. Any kind of text may contain separated values. Text of another encoding
- * than UTF-8 is known by its name only.
+ * The accepted file types. Text of any type may contain separated values. The type of text that is
+ * not UTF-8 cannot be detected, so its file name decides.
  */
 const limits = { types: ['text/csv', 'text/plain', workbookType], otherText: /\.(csv|tsv|txt)$/i }
 /** The states in which an import waits for a user's action and can be changed (DOMAIN 21.1). */
@@ -84,7 +84,7 @@ async function toImportRow(body: Body, writing: Writing<Row>): Promise<Record<st
 
 const flagOf = (value: boolean | undefined): number | undefined => (value === undefined ? undefined : Number(value))
 
-/** Returns the columns of the options; undefined for an option that the body does not name. */
+/** Returns the columns of the options; undefined for an option that the body omits. */
 const optionColumns = (body: Body) => ({
   action: body.action,
   validation_strategy: body.validation_strategy,
@@ -99,7 +99,7 @@ const optionColumns = (body: Body) => ({
   process_in_queue: flagOf(body.process_in_queue),
 })
 
-/** Adds an error for each field that does not exist or that two columns have. */
+/** Adds an error for each field that does not exist or that is mapped to two columns. */
 async function checkMapping({ ctx, errors }: Writing<Row>, type: ImportType, mapping: Mapping): Promise<void> {
   const known = await importColumns(ctx, type)
   const taken = new Set<string>()

@@ -43,7 +43,7 @@ export interface RowDraft {
   errors: readonly RowError[]
 }
 
-/** Returns an error at the column of a field. */
+/** Creates the error of a row, at the column of the given field. */
 export const rowRefused = (
   { row, columns }: Pick<RowDraft, 'row' | 'columns'>,
   field: string | null,
@@ -54,7 +54,7 @@ export const rowRefused = (
   return new RowRefused([{ row, column, code, message }])
 }
 
-/** How the cells of a file are read. */
+/** The columns and formats for reading the cells of a file. */
 export interface CellReading {
   columns: readonly (FileColumn | null)[]
   formats: CellFormats
@@ -119,7 +119,7 @@ const writes: Record<ImportType, { create: OperationId; update: OperationId; rem
 
 export const operationOf = (type: ImportType, write: 'create' | 'update' | 'remove'): OperationId => writes[type][write]
 
-/** Reads the body of the row's API call, with its errors. */
+/** Parses the row's body by the schema of the operation. Returns the value and the errors. */
 export const readRowBody = ({ services: { contract, config } }: Context, { body }: RowDraft, operation: OperationId) =>
   bodyReader(contract, operation)(body, { zone: config.timezone, strict: config.strict })
 
@@ -138,7 +138,6 @@ export function bodyOf(ctx: Context, draft: RowDraft, operation: OperationId): o
   return value
 }
 
-/** Returns the errors of the row's cells and those of the schema. */
 export function schemaErrors(draft: RowDraft, errors: FieldErrors): RowError[] {
   // A cell that could not be parsed already has an error, so schema errors of the cell's column are
   // left out.
@@ -156,7 +155,7 @@ export function toRowErrors(draft: RowDraft, error: unknown): readonly RowError[
   return [{ row: draft.row, column: null, code: error.code, message: error.message }]
 }
 
-/** Returns the errors of fields at the columns of the fields. */
+/** Converts errors by field to row errors by column. */
 export const rowErrors = (draft: RowDraft, errors: FieldErrors, code = 'validation_failed'): RowError[] =>
   Object.entries(errors).flatMap(([field, sentences]) => {
     const column = columnOf(draft, field)
@@ -169,7 +168,7 @@ export const rowErrors = (draft: RowDraft, errors: FieldErrors, code = 'validati
     }))
   })
 
-/** Column names of fields whose column has a different name. */
+/** Column names of fields, if different from the field name. */
 const aliases: Readonly<Record<string, string>> = { tag_ids: 'tags' }
 
 /** Returns the header of the most specific column that contains the field. */

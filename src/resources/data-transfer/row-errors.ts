@@ -22,7 +22,7 @@ export interface ReportedRow {
   isImported: boolean
 }
 
-/** The code of an error of a row that was imported without the cell. */
+/** The error code of an invalid cell that was omitted from an imported row. */
 export const omittedCode = 'cell_omitted'
 
 type ErrorColumns = Pick<ImportRow, 'invalid_rows_count' | 'omitted_cells_count' | 'errors_count' | 'errors'>
@@ -37,7 +37,7 @@ export async function saveErrors({ db }: Context, id: number, reported: readonly
   for (const part of chunks(rows)) await db.insertInto('import_errors').values(part).execute()
 }
 
-/** Returns the error columns of the import after more rows were reported. */
+/** Returns the error columns of the import, increased by the reported rows. */
 export function addToCounts(row: ErrorColumns, reported: readonly ReportedRow[]): ErrorColumns {
   const errors = reported.flatMap((each) => each.errors)
   const omitted = errors.filter(({ code }) => code === omittedCode).length
@@ -52,8 +52,8 @@ export function addToCounts(row: ErrorColumns, reported: readonly ReportedRow[])
 }
 
 /**
- * Deletes the errors of rows after `behind`, which run again, and errors of the import as a whole.
- * Returns the error columns that count the remaining errors.
+ * Deletes the errors of the whole import, and the errors of rows after the row number `behind`,
+ * because these rows run again. Returns the error columns for the remaining errors.
  */
 export async function clearErrors({ db }: Context, id: number, behind: number): Promise<ErrorColumns> {
   await db
@@ -86,7 +86,6 @@ export async function clearErrors({ db }: Context, id: number, behind: number): 
   }
 }
 
-/** The number of errors that one query reads. */
 const errorsPerQuery = 500
 
 export interface ReportSelection {
@@ -101,8 +100,8 @@ export interface ErrorReport {
 }
 
 /**
- * Returns the reported rows with an `error` column, or null when there is none. Users can correct
- * the report and import it.
+ * Returns the reported rows with an `error` column, or null when no row was reported. Users can
+ * correct the report and import it.
  */
 export async function createErrorReport(
   ctx: Context,
@@ -129,7 +128,7 @@ export async function createErrorReport(
         encoding,
       ),
     )
-  // Spreadsheet programs recognize UTF-16, and the encoding of a file that had one, by the mark.
+  // Spreadsheet programs recognize UTF-16 by the byte order mark.
   const mark = isOwn && encoding.startsWith('utf-16') ? await encodeText('\ufeff', encoding) : Buffer.alloc(0)
   return {
     mediaType: `text/csv; charset=${encoding}`,
@@ -138,7 +137,6 @@ export async function createErrorReport(
   }
 }
 
-/** Yields the header and the reported rows, some at a time. */
 async function* reportedRows(
   ctx: Context,
   row: ImportRow,
@@ -174,7 +172,9 @@ async function* reportedRows(
   yield texts
 }
 
-/** Returns the next errors of rows after the error id `last`, in the order of the rows. */
+/**
+ * Returns up to `most` row errors with an id above `last`. The order of ids is the order of rows.
+ */
 const errorsBehind = (
   { db }: Context,
   id: number,

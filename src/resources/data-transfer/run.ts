@@ -1,5 +1,5 @@
-// Functions for validation and processing: the import row, the batches of the file, the lock that
-// lets only one process work on an import, and the user of the import.
+// Functions that validation and processing share: the import row, the batches of the file, the user
+// of the import, and the lock that lets only one process work on an import.
 import type { Selectable } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -116,7 +116,6 @@ export interface ImportLine {
   draft: RowDraft
   /** Returns the validated row. Throws `RowRefused` for an invalid row. */
   reading: () => RowReading
-  /** Returns the row without the cells under the given headers. */
   without: (headers: ReadonlySet<string>) => ImportLine
 }
 
@@ -126,7 +125,10 @@ export interface Batch {
   lines: readonly ImportLine[]
 }
 
-/** Returns the columns of the file, and its rows in batches without the first `skip` rows. */
+/**
+ * Reads the header of the file and returns the columns, the header errors, and the rows in batches.
+ * The batches leave out the first `skip` rows.
+ */
 export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise<ImportTable> {
   const { contentType } = await openFile(ctx, row)
   const rows = await openTable(ctx, row)
@@ -138,7 +140,6 @@ export async function readTable(ctx: Context, row: ImportRow, skip = 0): Promise
   return { ...head, batches: inBatches(rows, skip, (row) => readLine(ctx, plan, row, reading)) }
 }
 
-/** Reads a row without the cells under the headers `omitted`. */
 function readLine(
   ctx: Context,
   plan: ImportPlan,

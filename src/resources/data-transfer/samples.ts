@@ -45,7 +45,6 @@ const columns: Record<ImportType, Readonly<Record<string, string>>> = {
   },
 }
 
-/** Returns the sample file of an import type as CSV. */
 export async function sampleOf(ctx: Context, type: ImportType): Promise<string> {
   const own = (await customImportColumns(ctx, type))
     .map(({ name }) => name)

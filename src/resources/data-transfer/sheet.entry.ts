@@ -12,14 +12,14 @@ export interface SheetPart {
   isPacked: boolean
 }
 
-/** A row, the end of the sheet, or the reason why it cannot be read. */
+/** A row, the end of the sheet, or the reason why the sheet cannot be read. */
 export type SheetLine = string[] | { end: true } | { error: string }
 
-/** Rounds to the 15 digits that spreadsheets show; files store 17. */
+/** Rounds a number to the 15 digits that spreadsheets show. Files store 17 digits. */
 const numberText = (text: string): string =>
   /^-?\d{1,15}$/.test(text) ? text : String(Number(Number(text).toPrecision(15)))
 
-/** A date, or a local time without a zone, to the second. */
+/** Formats a date, or a local date and time without a zone, rounded to the second. */
 function dateText(date: Date): string {
   const rounded = Math.round(date.getTime() / 1000) * 1000
   if (!Number.isFinite(rounded) || Math.abs(rounded) > 8.64e15) return ''
@@ -35,8 +35,8 @@ async function write(value: SheetLine): Promise<void> {
 }
 
 /**
- * Throws for a cell position that only an attack would use, because the library fills all rows and
- * columns before a cell. The memory and time limits stop other attacks.
+ * Throws for a cell far outside a normal sheet. The library creates all rows and columns before a
+ * cell, so a single such cell could exhaust the memory.
  */
 function checkPlaces(bytes: Buffer, parts: readonly SheetPart[]): void {
   const place = /<(?:[\w.-]+:)?(?:row|c)\s(?:[^<>]*?\s)?r\s*=\s*["']([^"'<>]*)["']/g

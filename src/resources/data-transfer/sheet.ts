@@ -26,7 +26,8 @@ export async function* sheetRows(bytes: Buffer): AsyncGenerator<string[]> {
   failed.catch(() => undefined)
   const patience = setTimeout(() => reader.kill('SIGKILL'), firstRowTimeoutMs)
   try {
-    // The child may exit before reading all its input. The output of the child tells the reason.
+    // Ignores write errors: the child may exit before it has read its input, and its output then
+    // contains the reason.
     reader.stdin.on('error', () => undefined)
     reader.stdin.end(bytes)
     const lines = createInterface({ input: reader.stdout, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]()

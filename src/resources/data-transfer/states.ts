@@ -58,8 +58,8 @@ export const beginValidation = (ctx: Context, id: number): Promise<Schema<'Impor
   )
 
 /**
- * Starts the import from the beginning, or after the last stored batch of an earlier run. If
- * `isRevived` is set, an operator has revived the job and the caller need not own the import.
+ * Starts the import from the beginning, or after the last stored batch of an earlier run.
+ * `isRevived` means that an operator has revived the job; the caller then need not own the import.
  */
 export const beginProcessing = (
   ctx: Context,
@@ -99,7 +99,7 @@ const aboutOf = (shown: Schema<'Import'>) => ({
   shown: shown as unknown as Snapshot,
 })
 
-/** Completes the import, unless it has left the state `processing`. */
+/** Completes the import. Does nothing when the state is not `processing`. */
 export const completeImport = (ctx: Context, id: number): Promise<void> =>
   transaction(ctx, async (ctx) => {
     const row = await findImport(ctx, id)
@@ -121,7 +121,7 @@ export const failImport = (ctx: Context, id: number, failing: readonly ReportedR
     })
   })
 
-/** Returns an error of the file or of the import as a whole, in the form of a row with errors. */
+/** Returns an error of the file or of the whole import, in the form of a row with errors. */
 export const importFault = (message: string, code: string, column: string | null = null, row = 0): ReportedRow => ({
   cells: [],
   errors: [{ row, column, code, message }],

@@ -19,7 +19,9 @@ const email =
   'email|e mail|email address|e mail address|mail|primary email|contact email|e mail adresse|correo|correo electronico|courriel|adresse mail'
 const tags = 'tag|labels|label|categories|schlagworte|etiquetas|etiquettes'
 
-/** Usual headers of the fields, separated by `|`, as `normalizeHeader` returns them. */
+/**
+ * Common headers of each field, separated by `|` and in the form that `normalizeHeader` returns.
+ */
 const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   persons: {
     name: 'full name|contact|contact name|person|display name|ansprechpartner|kontakt|nombre|nom|nome',
@@ -59,7 +61,10 @@ const usualNames: Record<ImportType, Readonly<Record<string, string>>> = {
   },
 }
 
-/** Writes a header in lower-case words without accents: `CompanyName` equals `company_name`. */
+/**
+ * Converts a header to lower-case words without accents, so that `CompanyName` equals
+ * `company_name`.
+ */
 export const normalizeHeader = (header: string): string =>
   fold(header.replaceAll(/(\p{Ll})(\p{Lu})/gu, '$1 $2'))
     .normalize('NFKD')
@@ -68,12 +73,11 @@ export const normalizeHeader = (header: string): string =>
     .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
     .trim()
 
-/** The length from which headers are compared for typing errors. */
+/** The minimum length of headers that are compared with similar names, for typing errors. */
 const minSimilarLength = 5
 
 type Rule = (column: ColumnValues) => string | undefined
 
-/** Returns a suggestion for each column, in the order of the columns. */
 export function suggestFields(
   type: ImportType,
   fields: ReadonlyMap<string, ImportColumn>,
@@ -90,7 +94,8 @@ export function suggestFields(
       found[index] = { field, confidence }
     }
   }
-  // Ids of another system are not those of this one, so `ID` is not taken for the id of a lead.
+  // A column `ID` usually contains the ids of another system, so it is not suggested as the lead
+  // id.
   const own = namesOf([...fields.values()].filter(({ name }) => name !== 'id'))
   const usual = new Map(
     Object.entries(usualNames[type]).flatMap(([field, names]) =>
@@ -109,7 +114,7 @@ export function suggestFields(
   return found
 }
 
-/** Returns the fields by their normalized names: the code, and the name of a custom attribute. */
+/** Returns a map from normalized name to field. Custom attributes occur by code and by name. */
 const namesOf = (fields: readonly ImportColumn[]): Map<string, string> =>
   new Map(
     fields.flatMap(({ name, label }) => [name, label ?? name].map((each) => [normalizeHeader(each), name] as const)),

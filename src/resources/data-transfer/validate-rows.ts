@@ -1,6 +1,6 @@
-// Validates an import (DOMAIN 21.1). All rows are imported in batches that are rolled back. Only
-// their errors are stored, and no events are emitted. dry-run-index.ts remembers the results of
-// earlier batches.
+// Validates an import (DOMAIN 21.1). All rows are imported in batches, and each batch is rolled
+// back. Only the errors are stored, and no events are emitted. dry-run-index.ts keeps the results
+// of earlier batches.
 import type { Context } from '../../kernel/context.ts'
 import { inParts, longTransaction, transaction } from '../../kernel/write/write.ts'
 import { applyRow } from './apply-row.ts'
@@ -131,8 +131,9 @@ const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly Re
   })
 
 /**
- * Stores the result of the validation. An import is valid when the whole file has no error, at
- * least one row is valid, and there are no more errors than allowed.
+ * Stores the result of the validation. The import is valid when the file itself has no error, at
+ * least one row is valid, and, with the strategy `stop-on-errors`, there are at most
+ * `allowed_errors` errors.
  */
 const finishValidation = (run: ImportRun, failing: readonly ReportedRow[]): Promise<void> =>
   transaction(runContext(run), async (ctx) => {

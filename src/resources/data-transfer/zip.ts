@@ -1,4 +1,4 @@
-// Checks a zip file before it is unpacked; an XLSX workbook is a zip file. The sizes in the zip
+// Checks an XLSX workbook, which is a zip file, before it is unpacked. The sizes in the zip
 // directory must not exceed the limits. The XLSX library never unpacks more than these sizes.
 const maxUnpacked = 200 * 1024 * 1024
 /**
@@ -16,10 +16,7 @@ const entrySize = 46
 const localSize = 30
 const notReadable = 'The file is not a workbook that can be read.'
 
-/**
- * An entry of a zip file: the position of the entry's bytes in the file, and whether the bytes are
- * compressed.
- */
+/** An entry of a zip file: the byte range of its content, and whether the content is compressed. */
 export interface ZipEntry {
   name: string
   from: number

@@ -165,7 +165,6 @@ function momentText({ services: { config } }: Context, text: string): string {
   return text.includes('T') && time.isValid ? time.toFormat('yyyy-MM-dd HH:mm') : text
 }
 
-/** Returns the readable text of an attribute value in a reply. */
 export async function readableText(
   ctx: Context,
   attribute: Attribute,

@@ -25,7 +25,8 @@ export const maxFilledLength = { subject: 998, content: 1_000_000 }
 
 /**
  * Returns the text with its placeholders filled in, and the unknown placeholders. Returns null as
- * soon as the text exceeds `most` characters, because a long value can occur many times.
+ * soon as the text exceeds `most` characters, because repeated long values could exhaust the
+ * memory.
  */
 export function fillIn(
   template: string,

@@ -1,5 +1,5 @@
-// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4). A slice without children
-// or owners, and the one to copy.
+// E-mail templates: subjects and contents with placeholders (DOMAIN 15.4). This resource has no
+// children and no owners, so it is the simplest model for a new resource.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { inUse } from '../../kernel/errors.ts'

@@ -11,7 +11,6 @@ const maxReported = 20
 
 const others = ['users.name', 'users.email', 'app.name', 'app.url']
 
-/** Returns the names of all valid placeholders for these entities. */
 async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Promise<Set<string>> {
   const { system, own } = await attributeSet(ctx)
   const names = new Set(others)
@@ -29,8 +28,8 @@ async function namesOf(ctx: Context, entities: readonly PlaceholderEntity[]): Pr
 
 const allEntities = Object.keys(placeholderSchemas) as PlaceholderEntity[]
 /**
- * The entities whose placeholders a text may contain, by entity of the record. An activity can have
- * several persons, so no person placeholders are available for activities.
+ * The entities whose placeholders a text may contain, by the entity of the record. A text about an
+ * activity has no person placeholders, because an activity can have several persons.
  */
 const availableEntities: Record<string, readonly PlaceholderEntity[]> = {
   leads: ['leads', 'persons', 'organizations'],

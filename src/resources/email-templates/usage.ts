@@ -7,7 +7,9 @@ interface Action {
   value: unknown
 }
 
-/** Returns the workflows that have a matching action, as the conflicts of a refused deletion. */
+/**
+ * Returns the workflows with a matching action, in the form of conflicts for the error `in_use`.
+ */
 export async function findWorkflowsWith(ctx: Context, isMeant: (action: Action) => boolean) {
   const rows = await ctx.db.selectFrom('workflows').select(['id', 'actions']).orderBy('id').execute()
   return rows

@@ -1,5 +1,5 @@
 // Attachments of e-mails (DOMAIN 14.1, 16). `attachment_ids` in a body replaces all attachments.
-// Files that a form uploads are added to the attachments. An attachment with a content id is a
+// Files uploaded in a form are added to the attachments. An attachment with a content id is a
 // picture inside the e-mail body.
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
@@ -14,7 +14,6 @@ import { addFile, attachFile, releaseFiles } from '../files/attach.ts'
 import { fileRows, visibleFiles } from '../files/rows.ts'
 import { signedUrl } from '../files/signed-links.ts'
 
-/** The fields of a request body that set the attachments. */
 export type AttachmentInput = Pick<Schema<'EmailForm'>, 'attachment_ids' | 'attachments'>
 
 interface Row {
@@ -93,7 +92,7 @@ export function bodyWithPictures(
 
 /**
  * Returns a function that maps a picture link back to its content id, the reverse of
- * `bodyWithPictures`. So a client can send back a body in the form of the reply.
+ * `bodyWithPictures`. A client can therefore send back an e-mail body that it has fetched.
  */
 export async function contentIdFinder(ctx: Context, emailId: number | undefined): Promise<ContentIdOf> {
   const rows = emailId === undefined ? [] : await attachmentRows(ctx, [emailId])
@@ -140,7 +139,6 @@ export async function checkAttachments(
   return wanted.size !== known.size || [...wanted].some((id) => !known.has(id)) || attachments.length > 0
 }
 
-/** Stores the attachments that a request body sets. */
 export async function saveAttachments(
   ctx: Context,
   emailId: number,
@@ -166,7 +164,6 @@ export async function saveAttachments(
     await addAttachment(ctx, emailId, await addFile(ctx, uploaded(ctx, key), ownerOf(emailId)))
 }
 
-/** Stores the attachments of a received e-mail. */
 export async function saveReceivedAttachments(
   ctx: Context,
   emailId: number,

@@ -12,7 +12,8 @@ import { emails } from './resource.ts'
 type Email = Schema<'Email'>
 
 /**
- * Runs `work` to change an e-mail that the caller may see. `check` may throw to refuse the change.
+ * Runs `work` in a transaction to change an e-mail that the caller may see. `check` may throw to
+ * refuse the change.
  */
 export async function changeEmail(
   ctx: Context,
@@ -71,8 +72,8 @@ export const queueEmail = (ctx: Context, id: number): Promise<Email> =>
  * arrived. `answer` is the id of that reply.
  */
 export async function moveThreadToInbox(ctx: Context, threadId: number, answer: number): Promise<void> {
-  // The lowest id belongs to the oldest e-mail that still exists. The first e-mail of the thread
-  // may have been deleted.
+  // The first e-mail of the thread may have been deleted. The query finds the oldest remaining
+  // e-mail, which has the lowest id.
   const root = await ctx.db
     .selectFrom('emails')
     .select(['id', 'is_read'])
@@ -107,7 +108,7 @@ export const restoreFromTrash = (ctx: Context, id: number): Promise<Email> =>
     storeFolders(ctx, id, foldersAfterRestore(await foldersOf(ctx, id), status)),
   )
 
-/** Gives the e-mails of a deleted owner to another user, whatever folder they are in. */
+/** Transfers the e-mails of a deleted user, in all folders, to another user. */
 export const inheritedEmails = {
   table: emails.table,
   update: (ctx: Context, id: number, owner: { user_id?: number | null }) =>

@@ -14,7 +14,7 @@ import { checkAttachments, contentIdFinder } from './attachments.ts'
  */
 export type EmailBody = Schema<'EmailUpdate'> & Pick<Schema<'EmailForm'>, 'attachments' | 'is_draft'>
 
-/** The stored columns that a change of the content is compared with. */
+/** The stored columns to compare with the content in a request. */
 export interface StoredEmail {
   id: number
   status: string
@@ -30,7 +30,7 @@ const recipientLists = ['reply_to', 'cc', 'bcc'] as const
 
 export const isEditable = ({ status }: { status: string }): boolean => status === 'draft' || status === 'failed'
 
-/** Reports each field that sending requires and the e-mail lacks. */
+/** Reports each missing field that sending requires. */
 export function checkComplete(
   errors: ValidationErrors,
   mail: { reply?: string | null; reply_to?: readonly string[] },

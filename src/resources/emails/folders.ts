@@ -6,8 +6,8 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 import { allFolders, type EmailFolder } from './visibility.ts'
 
 /**
- * `folders` are the current folders. `kept` are the folders of a trashed e-mail before it was
- * trashed; otherwise `kept` is empty.
+ * `folders` are the current folders. `kept` are the folders from which an e-mail was moved to the
+ * trash; it is empty for e-mails outside the trash.
  */
 export interface EmailFolders {
   folders: readonly EmailFolder[]
@@ -18,7 +18,6 @@ const isSetByServer = (folder: EmailFolder): boolean => ['draft', 'outbox', 'sen
 const inOrder = (folders: readonly EmailFolder[]): EmailFolder[] => allFolders.filter((each) => folders.includes(each))
 const isTrashed = ({ folders }: EmailFolders): boolean => folders.includes('trash')
 
-/** Returns the folder of an e-mail with this status. */
 export function folderOfStatus(status: string): EmailFolder {
   if (status === 'draft' || status === 'sent') return status
   return status === 'received' ? 'inbox' : 'outbox'
@@ -32,7 +31,6 @@ export function foldersAfterMove(now: EmailFolders, wanted: readonly EmailFolder
   return { folders: inOrder([...before.filter(isSetByServer), ...own]), kept: [] }
 }
 
-/** Returns the folders after a restore from the trash. */
 export const foldersAfterRestore = ({ kept }: EmailFolders, status: string): EmailFolders => ({
   folders: kept.length > 0 ? inOrder(kept) : [folderOfStatus(status)],
   kept: [],
@@ -71,7 +69,6 @@ export function checkFolders(errors: ValidationErrors, now: EmailFolders, wanted
     errors.invalid('folders', 'An e-mail must be in at least one folder.')
 }
 
-/** Returns the stored folders of an e-mail. */
 export async function foldersOf({ db }: Context, id: number): Promise<EmailFolders> {
   const rows = await db.selectFrom('email_folders').select('folder').where('email_id', '=', id).execute()
   const { kept_folders: kept } = await db

@@ -14,14 +14,14 @@ import { receiveMail } from './receive.ts'
 import { emails } from './resource.ts'
 
 /**
- * The maximum number of calls without the secret, per minute and IP address. Only an open route
- * allows such calls.
+ * The maximum number of calls without the secret, per minute and IP address. Such calls are
+ * accepted only when `inboundOpen` is set.
  */
 const maxCalls = 60
 const minuteMs = 60_000
 /**
- * The maximum number of e-mails that wait to be parsed. Further calls get a 503, after which a mail
- * service retries.
+ * The maximum number of e-mails that wait to be parsed. Further calls get a 503, and the mail
+ * service retries later.
  */
 const maxWaiting = 4
 

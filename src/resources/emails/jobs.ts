@@ -28,7 +28,7 @@ const send = defineJob<{ email_id: number }>({
   isMail: true,
   run: (ctx, { email_id: id }, job) => sendEmail(ctx, id, job),
   onBuried: (ctx, { email_id: id }, cause) => markFailed(ctx, id, cause),
-  // Only checks the status. The first attempt of the revived job changes the status of the e-mail.
+  // Checks only the status. The first attempt of the revived job then changes the status.
   async revive(ctx, { email_id: id }): Promise<undefined> {
     const mail = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirst()
     if (mail?.status !== 'failed') throw new Problem('state_conflict', 'The e-mail is not waiting for another try.')
@@ -77,9 +77,9 @@ export const pruneRaw = defineJob<Due>({
 })
 
 /**
- * Deletes the original bytes of some old e-mails and returns how many. The versions of the e-mails
- * stay, because replies do not contain original bytes. The next cleanup of orphaned files deletes
- * the bytes.
+ * Releases the original bytes of up to `emailsPerTransaction` old e-mails and returns their number.
+ * Keeps the versions of the e-mails, because replies do not contain original bytes. The next
+ * clean-up of files deletes the bytes.
  */
 const pruneSome = (ctx: Context): Promise<number> =>
   transaction(ctx, async (ctx) => {

@@ -1,6 +1,6 @@
 // Finds the e-mail that a received e-mail replies to (DOMAIN 14.4). The search uses the token in
-// the recipient address, or else the Message-IDs in the headers, but never the subject. The order
-// of arrival does not matter. Two existing threads are never merged.
+// the recipient address, or else the Message-IDs in the headers, but never the subject. A reply may
+// also arrive before the e-mail that it replies to. Two existing threads are never merged.
 
 import { constantTimeEquals } from '../../kernel/auth/secrets.ts'
 import type { Context, Services } from '../../kernel/context.ts'
@@ -78,8 +78,8 @@ async function findByMessageIds(
 }
 
 /**
- * Returns the id of the oldest stored e-mail that refers to one of these Message-IDs, or null. That
- * e-mail and the new e-mail then reply to a common parent that was never received.
+ * Returns the id of the oldest stored e-mail that refers to one of these Message-IDs, or null. Both
+ * e-mails then reply to the same e-mail, which was never received.
  */
 async function sharedParent({ db }: Context, messageIds: readonly string[]): Promise<number | null> {
   if (messageIds.length === 0) return null
@@ -94,8 +94,9 @@ async function sharedParent({ db }: Context, messageIds: readonly string[]): Pro
 }
 
 /**
- * Returns the thread of a stored e-mail that replies to the e-mail with this Message-ID but arrived
- * earlier, or null. The new e-mail joins that thread; stored e-mails do not change.
+ * Returns the thread of a stored e-mail that refers to this Message-ID, or null. Such a thread
+ * exists when a reply arrived before the e-mail that it replies to. The late e-mail joins the
+ * thread; stored e-mails do not change.
  */
 export async function findThreadNaming({ db }: Context, messageId: string): Promise<number | null> {
   const named = await db

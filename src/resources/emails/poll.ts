@@ -11,8 +11,8 @@ export interface PollResult {
   received: number
   duplicates: number
   /**
-   * The number of e-mails that are not stored and not fetched again, because they are empty or a
-   * listener refused them.
+   * The number of e-mails that were skipped for good, because they are empty or a listener refused
+   * them.
    */
   left: number
   /** The number of e-mails that could not be stored. The next poll fetches them again. */
@@ -40,8 +40,8 @@ export async function pollEmails(ctx: Context, signal: AbortSignal): Promise<Pol
     try {
       result[await storeMessage(ctx, message)]++
     } catch (error) {
-      // The stored position stays before the failed e-mail. So the next poll reads the folder again
-      // from there.
+      // The stored position stays before the failed e-mail, so that the next poll reads the folder
+      // again from there.
       behind.add(path)
       log.error({ err: error, uid }, 'A mail of the mailbox could not be stored.')
       throw error

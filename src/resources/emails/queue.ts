@@ -27,8 +27,8 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
   if (!hasLeft || (await foldersOf(ctx, id)).folders.includes('trash')) return
   const { status } = await ctx.db.selectFrom('emails').select('status').where('id', '=', id).executeTakeFirstOrThrow()
   if (status !== 'queued' && status !== 'sending') return
-  // A waiting job reads the folders when it starts, so the waiting job will send the e-mail. A
-  // running job does not count: it may have read the folders while the e-mail was in the trash.
+  // A waiting job is enough, because it reads the folders when it starts. A running job is not: it
+  // may have read the folders while the e-mail was in the trash.
   const waiting = await ctx.db
     .selectFrom('jobs')
     .select('id')
@@ -39,8 +39,8 @@ export async function queueIfDue(ctx: Context, id: number, before: EmailFolders)
 }
 
 /**
- * Throws 409 while an e-mail is being sent, to refuse its deletion. After a deletion, the job could
- * not store the result, and a restored e-mail would be sent again.
+ * Throws 409 for the deletion of an e-mail that is being sent, because the job could no longer
+ * store the result.
  */
 export async function checkNotSending({ services }: Context, { status }: { status: string }): Promise<void> {
   if (status === 'sending' && services.mailer.isConfigured)

@@ -69,8 +69,8 @@ export async function receiveMail(
     const files: Omit<Files, 'isSeen'> = { attachments: [], raw: raw && (await take(raw, 'message.eml')) }
     for (const { name, contentId, bytes } of mail.attachments)
       files.attachments.push({ upload: await take(bytes, name), contentId })
-    // The original bytes are deleted after 30 days. An e-mail that cannot be shown completely also
-    // gets the bytes as an attachment, which is not deleted.
+    // An e-mail that cannot be shown completely gets its original bytes as an attachment, because
+    // the other copy of the original is deleted after 30 days.
     if (mail.error !== null && files.raw) files.attachments.push({ upload: files.raw, contentId: null })
     await prepareUploads(own)
     const stored = await storeEmail(own, mail, { ...files, isSeen }, folder)
@@ -141,7 +141,7 @@ const storeEmail = (ctx: Context, mail: ReceivedMail, files: Files, folder: Emai
       },
     )
     // A reply moves its thread back to the inbox. The exceptions are replies from a user or this
-    // installation, and replies that are trash or spam.
+    // installation, and replies in the trash or spam folder.
     if (parent !== null && !isOwn && place !== 'trash' && place !== 'spam')
       await tryMoveThreadToInbox(ctx, Number(entity?.thread_id), id)
     return { id, duplicate: false, parent_id: parent, person_id: person }
@@ -158,7 +158,6 @@ async function isSentDraft(ctx: Context, { id }: ReceiveResult, folder: EmailFol
   return status === 'received' && [...folders, ...kept].includes('draft')
 }
 
-/** Replaces a stored draft by its sent version. */
 async function replaceDraft(ctx: Context, id: number, mail: ReceivedMail, files: Files): Promise<void> {
   const work = async (ctx: Context): Promise<void> => {
     const columns = { ...columnsOf(mail, { isOwn: true, hasOriginal: files.raw !== null }), raw_file_id: null }

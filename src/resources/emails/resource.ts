@@ -145,8 +145,8 @@ export const emails = defineResource({
     has_attachments: flagged((wanted) =>
       wanted ? sql<SqlBool>`exists ${attached}` : sql<SqlBool>`not exists ${attached}`,
     ),
-    // An e-mail without a parent counts as the first of its thread. When the first e-mail of a
-    // thread is deleted, its replies have no parent any more.
+    // An e-mail without a parent counts as the first of its thread. The deletion of an e-mail
+    // clears the `parent_id` of its replies, so they count as first e-mails too.
     is_root: flagged((wanted) =>
       wanted ? sql<SqlBool>`emails.parent_id is null` : sql<SqlBool>`emails.parent_id is not null`,
     ),
@@ -219,10 +219,7 @@ export const emails = defineResource({
   wasInSight: wasInOpenFolder,
 })
 
-/**
- * Stores the folders that the body asks for. A new e-mail without folders gets the folder of its
- * status.
- */
+/** Stores the folders from the body. A new e-mail without folders gets the folder of its status. */
 async function saveFolders(ctx: Context, id: number, wanted: EmailBody['folders']): Promise<void> {
   let filed = await foldersOf(ctx, id)
   const isNew = filed.folders.length === 0
@@ -246,7 +243,7 @@ async function loadParts(ctx: Context, replies: Email[], include: readonly strin
   if (include.includes('children')) await loadChildren(ctx, replies)
 }
 
-/** Adds to each e-mail of a page the visible replies to that e-mail, oldest first. */
+/** Adds the visible replies to each e-mail of a page, oldest first. */
 async function loadChildren(ctx: Context, replies: Email[]): Promise<void> {
   const rows = await ctx.db
     .selectFrom('emails')

@@ -1,4 +1,4 @@
-// Defines the text by which `q` and the search find e-mails (DOMAIN 5.4).
+// Defines the searchable text of e-mails, for the parameter `q` and the search (DOMAIN 5.4).
 import { firstWords, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -28,7 +28,7 @@ import { referencesOf } from './threads.ts'
 
 /**
  * Makes one attempt to send the e-mail. Throws when the mail server did not accept the e-mail.
- * Throws `BuryJob` when the mail server will never accept it.
+ * Throws `BuryJob`, which ends the retries, when the mail server refuses the e-mail for good.
  */
 export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<void> {
   if (!(await markSending(ctx, id, job.attempt))) return
@@ -41,8 +41,8 @@ export async function sendEmail(ctx: Context, id: number, job: JobRun): Promise<
   } catch (cause) {
     if (cause instanceof MailRefused) throw new BuryJob(withoutHidden(cause.message, hidden), { cause })
     const error = deferral(cause, hidden)
-    // After an abort, for example because the lease was lost, another worker continues, so the
-    // status stays unchanged. After the last attempt, `markFailed` stores the error.
+    // After an abort, for example because the lease was lost, another worker continues. The status
+    // then stays unchanged. After the last attempt, `markFailed` stores the error.
     if (!job.isLast && !job.signal.aborted) await requeueEmail(ctx, id, error.message, job)
     throw error
   }
@@ -82,7 +82,7 @@ async function markSent(ctx: Context, id: number, { refused }: { refused: string
   }
 }
 
-/** Marks the e-mail as failed, in the transaction that buries the job. */
+/** Marks the e-mail as failed, in the transaction that ends the retries of the job. */
 export const markFailed = async (ctx: Context, id: number, error: string): Promise<void> =>
   void (await changeStatus(ctx, id, ['queued', 'sending'], { status: 'failed', error }))
 
@@ -102,7 +102,7 @@ const markSending = (ctx: Context, id: number, attempts: number): Promise<boolea
       await changeStatus(ctx, id, ['sending'], { status: 'queued' })
       return false
     }
-    // A crashed attempt has left this status.
+    // An earlier run of this attempt crashed after it had set the status.
     if (mail.status === 'sending' && mail.attempts === attempts) return true
     // The status is `failed` when an operator has revived the job of a failed e-mail.
     return changeStatus(ctx, id, ['queued', 'sending', 'failed'], { status: 'sending', attempts })
@@ -168,8 +168,8 @@ async function composeMessage(ctx: Context, id: number): Promise<OutboundMessage
     text: mail.text ?? '',
     ...(answered !== undefined && { inReplyTo: answered }),
     references: chain,
-    // An e-mail without an author was generated. The header keeps mail programs from replying
-    // automatically.
+    // An e-mail without an author was generated. The header keeps mail programs from sending
+    // automatic replies.
     ...(mail.user_id === null && { headers: { 'Auto-Submitted': 'auto-generated' } }),
     attachments: files.filter((file) => file !== invitation),
     ...(invitation && { calendar: { method: 'REQUEST', content: await readTextStream(invitation.content()) } }),

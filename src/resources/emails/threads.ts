@@ -81,7 +81,6 @@ function withOwn(chain: readonly string[], own: string): string[] {
   return ids.length > maxReferences ? [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)] : ids
 }
 
-/** Returns the references of several e-mails, by e-mail id, with one query. */
 export async function referencesOf({ db }: Context, ids: readonly number[]): Promise<Map<number, string[]>> {
   const rows = await db
     .selectFrom('email_references')

@@ -1,6 +1,6 @@
 // Defines the visibility of e-mails (DOMAIN 7.3, 7.4). The caller must be allowed to open a folder
-// of the e-mail, and must see its owner, lead or person. A received e-mail without these is visible
-// to all callers who may open the inbox.
+// of the e-mail, and must see its owner, lead or person. A received e-mail without owner, lead and
+// person is visible to all callers who may open the inbox.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, hasPermission } from '../../kernel/context.ts'
 import { always, never } from '../../kernel/query/event-visibility.ts'
@@ -35,7 +35,7 @@ function inOpenFolder(ctx: Context): RawBuilder<SqlBool> {
 
 /**
  * Returns the SQL condition that a deleted e-mail was in a folder that the caller may open. The
- * condition reads the deletion event, which the query names `known`.
+ * condition reads the folders from the deletion event, which the query calls `known`.
  */
 export function wasInOpenFolder(ctx: Context): RawBuilder<SqlBool> {
   const open = openFolders(ctx)

@@ -6,7 +6,10 @@ import type { EventRow } from './event-visibility.ts'
 /** The keys of an event in every channel. Only the snapshots of the record differ. */
 export type SharedFacts = Omit<Schema<'EventEntry'>, 'before' | 'after'>
 
-/** Returns the shared keys of an event. `changed` and `restored` are those of the parsed row. */
+/**
+ * Returns the shared keys of an event. `changed` and `restored` are the parsed values of the row's
+ * columns.
+ */
 export const factsOf = (
   row: Omit<EventRow, 'before' | 'after' | 'changed' | 'restored'>,
   { changed, restored }: { changed: string[]; restored: boolean },

@@ -8,13 +8,12 @@ import { type Records, seenOf } from '../../kernel/query/event-visibility.ts'
 import { canSeeOwner } from '../../kernel/query/visibility.ts'
 
 export type EventRow = Selectable<DB['events']>
-/** The columns that name the record of an event and, if there is one, its related record. */
+/** The columns that identify the record and the related record of an event. */
 export type EventReference = Pick<EventRow, 'id' | 'entity_type' | 'entity_id' | 'related_type' | 'related_id'>
 
 /**
- * Entities whose records have an owner. An event with a related record of such an entity reveals
- * that record, so the caller must also see the related record. Related records of all other
- * entities need no check.
+ * Entities whose records have an owner. An event reveals its related record, so the caller must
+ * also see a related record of these entities. Related records of other entities need no check.
  */
 const ownedTypes: ReadonlySet<string> = new Set(['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'])
 
@@ -29,7 +28,7 @@ interface RecordReference {
   isRelated: boolean
 }
 
-/** Returns those of the rows whose event the caller may see. */
+/** Returns the subset of `rows` whose events the caller may see. */
 export async function filterVisible<Row extends EventReference>(ctx: Context, rows: readonly Row[]): Promise<Row[]> {
   const places = rows.flatMap((row): RecordReference[] => {
     const own = { row, type: row.entity_type, id: row.entity_id ?? 0, isRelated: false }
@@ -74,13 +73,13 @@ async function visibilityOfType(
     const deletion = deletions.get(id)
     if (deletion !== undefined) return known.has(deletion)
     // The record was deleted, but the log has no deletion event. For an event about this record,
-    // the owner stored in the event decides. An event does not store the owner of a related record,
-    // so only callers who see all records may see the event.
+    // the owner stored in the event decides. The owner of a related record is not stored, so only
+    // callers who see all records may see the event.
     return isRelated ? canSeeOwner(ctx, null) : known.has(row.id)
   }
 }
 
-/** Returns those of the ids whose record no longer exists. */
+/** Returns the subset of `ids` whose records no longer exist. */
 async function findMissing({ db }: Context, { table }: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()
   const rows = await db
@@ -115,7 +114,8 @@ async function findDeletions(
 }
 
 /**
- * Returns those of the event ids whose record was visible to the caller at the time of the event.
+ * Returns the subset of event `ids` whose record was visible to the caller at the time of the
+ * event.
  */
 async function wereInSight(ctx: Context, records: Records, ids: readonly number[]): Promise<Set<number>> {
   if (ids.length === 0) return new Set()

@@ -1,6 +1,6 @@
 // Reads the event log for the change feed (DOMAIN 17.4): the events after a position, oldest first.
 // A position is an event id. Events that the caller may not see are left out, but the position
-// advances past them. So a client neither misses nor repeats an event.
+// advances past them. A client therefore gets each visible event exactly once.
 import { type Expression, type SqlBool, sql } from 'kysely'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Query, Schema } from '../../contract/types.ts'
@@ -73,10 +73,9 @@ export const eventFilters = (ctx: Context, query: Query<'listEvents'>): Conditio
   )
 
 /**
- * Returns up to `size` entries after the position `after`. Reads only events that are synced to
- * disk: after a power failure, a new event could get the id of a lost event, and a client would
- * miss the new event. `ctx` decides about visibility, so a stream passes a renewed context in each
- * call.
+ * Returns up to `size` entries after the position `after` that the caller may see. Reads only
+ * events that are synced to disk. After a power failure, the id of a lost event is used again. A
+ * client that had already read the lost event would miss the new event.
  */
 export async function readEntries(
   ctx: Context,
@@ -108,8 +107,8 @@ const presentEntries = (ctx: Context, rows: readonly EventRow[]): Entry[] => row
 
 /**
  * Returns the condition that an event has one of the types. The concatenation keeps SQLite from
- * using the index on types. With that index, SQLite would read and sort all events of a type. A
- * scan in id order stops after one page.
+ * using the index on types, with which it would read and sort all events of a type. A scan in id
+ * order can stop after one page.
  */
 const ofTypes = (types: readonly (string | number)[]): Condition =>
   sql<SqlBool>`(events.entity_type || '') in (${sql.join([...types])})`
@@ -136,9 +135,9 @@ export async function findOldestId({ db }: Context): Promise<number | null> {
 }
 
 /**
- * Throws 422 for a position from which the feed cannot continue. Before the oldest stored event,
- * events were deleted. A position beyond the newest event belongs to another log, for example to
- * the log before a backup was restored. Position 0 is the beginning and always valid.
+ * Throws 422 when events after the position were deleted, or when the position is beyond the newest
+ * event. In the second case, the position belongs to another log, for example to the log before a
+ * backup was restored. Position 0 is always valid.
  */
 export async function checkPlace(ctx: Context, field: string, after: number, oldest: number | null): Promise<void> {
   if (after === 0) return
@@ -154,8 +153,8 @@ export async function checkPlace(ctx: Context, field: string, after: number, old
 }
 
 /**
- * Returns the highest event id stored in the database. The newest events may have been deleted from
- * the log, but the table event_readers still contains the ids that event consumers have read.
+ * Returns the highest known event id. The newest events may have been deleted from the log, but the
+ * table event_readers still has the last id that each consumer read.
  */
 async function findNewestId(ctx: Context): Promise<number> {
   const { last } = await ctx.db

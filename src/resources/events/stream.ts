@@ -1,5 +1,5 @@
 // Streams the change feed as server-sent events (DOMAIN 17.4). A stream stores only its position
-// and reads new events from the log. So a slow client uses no memory, and a reconnecting client
+// and reads events from the log. A slow client therefore uses no memory, and a reconnecting client
 // misses no event. streams.ts wakes the streams when events arrive.
 import { setImmediate } from 'node:timers/promises'
 import type { Expression, SqlBool } from 'kysely'
@@ -111,8 +111,8 @@ async function* streamEntries(
 ): AsyncGenerator<string> {
   let place = after
   try {
-    // The first message contains the position, so that a client can resume although it has received
-    // no event.
+    // The first message contains the position, so that a client can resume even before its first
+    // event.
     yield `retry: 2000\nid: ${place}\n\n`
     for (await alarm.rest(); !alarm.isOver(); await alarm.rest()) {
       for (let hasMore = true; hasMore && !alarm.isOver(); ) {

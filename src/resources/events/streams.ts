@@ -1,6 +1,6 @@
-// Keeps the open event streams of this server: limits their number per token or session, wakes them
-// and ends them. A commit of this process wakes the streams at once. A check every second detects
-// commits of other processes.
+// Tracks the open event streams of this server: limits their number per token or session, wakes
+// them and ends them. A commit of this process wakes the streams at once. A check every second
+// detects commits of other processes.
 import type { Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 import { newestEvent } from '../../kernel/write/event-log.ts'

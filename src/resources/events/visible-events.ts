@@ -15,7 +15,7 @@ export const canSeeEvent = async (ctx: Context, id: number): Promise<boolean> =>
  */
 const idsPerQuery = 500
 
-/** Returns those of the event ids that the caller may see. */
+/** Returns the subset of event `ids` that the caller may see. */
 export async function visibleEventIds(ctx: Context, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const seen = new Set<number>()
   for (let place = 0; place < ids.length; place += idsPerQuery) {

@@ -1,6 +1,6 @@
 // Selects the rows of a table that refer to records visible to the caller (DOMAIN 7.4). The caller
 // must be allowed to list the entity, and must see the record or have seen it when it was deleted.
-// The rule is one SQL condition, so that pages and totals can use the rule.
+// The rule is one SQL condition, so that it also applies to pages and totals.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import { type Context, canCall } from '../../kernel/context.ts'
 import { deletionOf, never, type Records, scopeOf } from '../../kernel/query/event-visibility.ts'

@@ -1,5 +1,5 @@
-// Checks, attaches and releases the files of records, for all slices. An attached file belongs to
-// one record and has no events of its own.
+// Checks, attaches and releases the files of records, for all resources. An attached file belongs
+// to one record and has no events of its own.
 import type { Schema } from '../../contract/types.ts'
 import { author, type Context, now } from '../../kernel/context.ts'
 import type { Upload } from '../../kernel/files/file-store.ts'
@@ -10,13 +10,12 @@ import { type FileOwner, fileRows, presentRef, visibleFiles } from './rows.ts'
 
 export type { FileOwner as Owner } from './rows.ts'
 
-/** The limits of a field that accepts files. */
 export interface FileLimits {
   /** The allowed media types. They are compared with the type detected from the file content. */
   types?: readonly string[]
   /**
-   * Names of files that are accepted even if their type is unknown, because they may be text of
-   * another encoding than UTF-8.
+   * Matches the names of files that are accepted although their type was not detected. They may be
+   * text that is not UTF-8.
    */
   otherText?: RegExp
   maxBytes?: number

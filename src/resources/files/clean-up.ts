@@ -10,19 +10,18 @@ import { removeFile } from './handlers.ts'
 import { type FileRow, fileRows } from './rows.ts'
 
 /**
- * The age in milliseconds from which bytes without a row are removed. Newer bytes may belong to a
- * row that another process has not committed yet.
+ * The minimum age of stored bytes in milliseconds before the clean-up moves them to the trash. The
+ * row of newer bytes may not be committed yet.
  */
 const settleMs = 60 * 60 * 1000
 const atOnce = 100
 /**
- * The largest share of all stored files that one run moves to the trash without having deleted the
- * file row. If a larger share lacks a row, probably the wrong database is open, and these files
- * stay in place. Up to `minLimit` files are always moved.
+ * If more than this share of all stored files has no row, probably the wrong database is open, and
+ * these files stay in place. Files whose row the run itself deleted do not count. Up to `minLimit`
+ * files are always moved.
  */
 const maxShare = 0.1
 const minLimit = 10
-/** The number of days for which bytes stay in the trash. */
 export const trashDays = 7
 
 export interface CleanResult {
@@ -30,9 +29,7 @@ export interface CleanResult {
   files: number
   /** The number of files whose bytes were moved to the trash. */
   bytes: number
-  /**
-   * The number of files whose bytes have no row but were not moved, because there were too many.
-   */
+  /** The number of files without a row that were not moved, because there were too many. */
   left: number
   /** The number of files deleted from the trash. */
   deleted: number
@@ -41,8 +38,8 @@ export interface CleanResult {
 }
 
 /**
- * Runs the clean-up and writes the events of each deleted file. Bytes stay in place when more than
- * a tenth of all stored files lack a row that this run did not delete. `all` removes this limit.
+ * Runs the clean-up and writes the events of each deleted file. `all` disables the limit
+ * `maxShare`.
  */
 export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<CleanResult> {
   const { files: bytes, log } = ctx.services
@@ -60,8 +57,7 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
   const chosen = isTooMuch ? known : [...known, ...others]
   for (let from = 0; from < chosen.length; from += atOnce)
     moved += await trashUnused(ctx, chosen.slice(from, from + atOnce))
-  // Too many unused files mean that probably the wrong database is open. The right database may
-  // still need files in the trash.
+  // If the wrong database is open, the right database may still need files in the trash.
   const deleted = isTooMuch ? 0 : await bytes.emptyTrash(new Date(ctx.time.getTime() - daysMs(trashDays)))
   return { files: removed.length, bytes: moved, left: isTooMuch ? others.length : 0, deleted, broughtBack }
 }
@@ -107,7 +103,9 @@ async function unusedBytes(
   return { known, others }
 }
 
-/** Takes bytes out of the trash that a restored file row refers to. Returns the number of files. */
+/**
+ * Restores bytes from the trash if a file row refers to them. Returns the number of restored files.
+ */
 async function restoreFromTrash({ db, services }: Context): Promise<number> {
   const all = (await services.files.inTrash()).map(({ sha256 }) => sha256)
   let count = 0
@@ -158,10 +156,9 @@ async function orphanedFiles(ctx: Context): Promise<FileRow[]> {
 }
 
 /**
- * Removes the bytes to which no file row refers. Returns the number of removed files. The function
- * uses its own transaction, alone, so that no row can be added meanwhile. A rollback of the
- * caller's transaction could restore a deleted row, but not the removed bytes. Bytes in a bucket
- * are moved to its trash.
+ * Removes stored bytes that have no file row, and returns their number. Bytes in a bucket are moved
+ * to its trash. Runs in a separate transaction without concurrent writers, so that no row can be
+ * added meanwhile. A rollback of the caller's transaction could not restore the bytes.
  */
 export async function sweepFiles(ctx: Context, sha256s: readonly string[]): Promise<number> {
   const { remove } = ctx.services.files
@@ -176,12 +173,12 @@ export async function sweepFiles(ctx: Context, sha256s: readonly string[]): Prom
 }
 
 /**
- * Moves the bytes to which no file row refers to the trash. Other writers may run meanwhile: `find`
- * looks in the trash too, and the next clean-up restores bytes that got a row.
+ * Moves stored bytes that have no file row to the trash. Concurrent writers are harmless: `find`
+ * also reads the trash, and the next clean-up restores bytes that got a row.
  */
 async function trashUnused({ services, time }: Context, sha256s: readonly string[]): Promise<number> {
   const unused = await filterUnused(services.store.db, sha256s)
-  // All moves end before the first error is thrown, so that none goes on unseen.
+  // Waits for all moves before throwing the first error, so that no move continues unobserved.
   const moves = await Promise.allSettled(unused.map((sha256) => services.files.moveToTrash(sha256, time)))
   for (const move of moves) if (move.status === 'rejected') throw move.reason
   return unused.length

@@ -14,7 +14,7 @@ import { addFile } from './attach.ts'
 import { type FileRow, fileRows, findFile, presentFile } from './rows.ts'
 import { checkSignature } from './signed-links.ts'
 
-/** The existence check that every operation on the path of a file runs first. */
+/** The visibility check that runs before every operation on a file. */
 export const files = {
   assertVisible: async (ctx: Context, id: number): Promise<void> => {
     await findFile(ctx, id)
@@ -48,8 +48,8 @@ const deleteFile: Handler<'deleteFile'> = async (ctx, { params }) => {
       { entity_type: row.owner_type, id: row.owner_id, field: null },
     ])
   await removeFile(ctx, row)
-  // Deletes the bytes now and not in the next clean-up. Otherwise the bytes of deleted uploads,
-  // which no longer count toward the upload quota, could fill the disk.
+  // The bytes are deleted now and not in the next clean-up. Otherwise deleted uploads, which no
+  // longer count toward the upload quota, could fill the disk.
   if (!ctx.dryRun) await bestEffort(() => ctx.services.sweepFiles(ctx, [row.sha256]))
   return { message: 'File deleted.' }
 }

@@ -4,7 +4,7 @@ import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
 
 /**
- * Each upload counts with at least this size in bytes. So the limits also restrict the number of
+ * Smaller uploads count with this size in bytes, so that the limits also restrict the number of
  * small files.
  */
 const minCountedBytes = 16 * 1024

@@ -1,5 +1,5 @@
 // Reads files, converts them to replies, and decides who sees them (DOMAIN 16). An unattached
-// upload is visible to the user who uploaded it. An attached file is visible to everyone who sees
+// upload is visible to the user who uploaded it. An attached file is visible to every user who sees
 // its record.
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
@@ -77,7 +77,9 @@ export const fileSight: Sight = {
   },
 }
 
-/** Returns those of the files that the caller may see. Uses one query per entity, not per file. */
+/**
+ * Returns the subset of `rows` that the caller may see. Runs one query per entity, not per file.
+ */
 export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Promise<FileRow[]> {
   if (ctx.user === null) return [...rows]
   const { id: caller } = ctx.user
@@ -93,12 +95,12 @@ export async function visibleFiles(ctx: Context, rows: readonly FileRow[]): Prom
 }
 
 /**
- * Returns a query of the ids of an entity's records whose files the caller may see. Permission,
- * ability and visibility decide. Returns 'all' or 'none' when no query is necessary.
+ * Returns a query for the ids of the records whose files the caller may see. Returns 'all' or
+ * 'none' when no query is necessary. Permission, ability and visibility decide.
  */
 async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none' | Rows<{ id: number }>> {
-  // The file of a user is the user's picture. Any reply may contain this picture, so no permission
-  // is needed (DOMAIN 7.4).
+  // The only file of a user is the picture. Any reply may contain a user's picture, so no
+  // permission is needed (DOMAIN 7.4).
   if (type === 'users') return 'all'
   if (type === 'configuration') return canCall(ctx, operations.getConfiguration) ? 'all' : 'none'
   const resource = ctx.services.resources.get(type)
@@ -106,7 +108,7 @@ async function ownersInSight(ctx: Context, type: string): Promise<'all' | 'none'
   return resource.withFiles?.(ctx) ?? resource.sight.records.inSight(ctx)
 }
 
-/** Returns those of the record ids whose files the caller may see. */
+/** Returns the subset of record `ids` whose files the caller may see. */
 async function visibleOwners(ctx: Context, type: string, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const owners = await ownersInSight(ctx, type)
   if (owners === 'none') return new Set()

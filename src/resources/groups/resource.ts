@@ -90,10 +90,7 @@ export const groups = defineResource({
   },
 })
 
-/**
- * Returns the users resource. The resource is not imported, because the users slice imports this
- * file.
- */
+/** Returns the users resource. It is not imported, because the users resource imports this file. */
 const usersIn = ({ services }: Context) => services.resources.get('users') as Resource<Schema<'User'>, never>
 
 /**

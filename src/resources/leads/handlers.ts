@@ -1,5 +1,5 @@
-// Handlers of leads besides list, get, create, update and delete: move, mass operations, product
-// lines, tags, export, and the lists of the leads of a person or organization.
+// Handlers for the lead operations other than CRUD: move, mass operations, product lines, tags,
+// export, and the lead lists of persons and organizations.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { invalid, notFound, ValidationErrors } from '../../kernel/errors.ts'
@@ -52,7 +52,6 @@ const moveLead: Handler<'moveLead'> = async (ctx, { params, body }) => ({
 const lineOf = async (ctx: Context, leadId: number, productId: number) =>
   (await loadProductLines(ctx, [leadId])).find(({ product_id }) => product_id === productId)
 
-/** Throws 404 unless the lead has a line with the product. */
 export async function assertProductLine(ctx: Context, leadId: number, productId: number): Promise<void> {
   if (!(await lineOf(ctx, leadId, productId))) throw notFound('product line for product', productId)
 }
@@ -134,8 +133,8 @@ const detachLeadProduct: Handler<'detachLeadProduct'> = (ctx, { params }) =>
 
 export const handlers = {
   kanbanLeads,
-  // The `value` of a mass update is the id of a stage to which each lead moves. The `changes` of a
-  // mass update are applied to each lead as an ordinary update.
+  // A mass update with `value` moves each lead to the stage with this id. A mass update with
+  // `changes` is an ordinary update of each lead.
   massUpdateLeads: massUpdate(leads, (ctx, id, stageId: number) => move(ctx, id, { lead_pipeline_stage_id: stageId })),
   massDestroyLeads: massDestroy(leads),
   exportLeads: exportOf(leads, leadColumns),
@@ -153,8 +152,8 @@ export const handlers = {
 } satisfies Partial<Handlers>
 
 /**
- * Handlers that list the leads of a person or organization. That record must be visible to the
- * caller (DOMAIN 7.3).
+ * Handlers that list the leads of a person or organization. The person or organization must be
+ * visible to the caller (DOMAIN 7.3).
  */
 export const subLists = {
   listPersonLeads: async (ctx, { params, query }) => {

@@ -43,8 +43,8 @@ async function boardOf(ctx: Context, query: Query<'kanbanLeads'>) {
 }
 
 /**
- * The stage of a lead as an SQL expression, so that SQLite does not use the index on stages. The
- * stages of a board contain nearly all leads, so another index is faster.
+ * The stage of a lead as an expression that keeps SQLite from using the index on stages. The stages
+ * of a board contain nearly all leads, so another index is faster.
  */
 const stageWithoutIndex = sql<number>`(leads.lead_pipeline_stage_id + 0)`
 
@@ -73,9 +73,9 @@ async function sumsOf(
 const sorted = /^-?(title|lead_value|status|expected_close_date|closed_at|stage_changed_at|created_at|updated_at)$/
 
 /**
- * Returns whether reading leads in the order of the sort index finds a page of the stage sooner
- * than sorting all leads of the stage. The estimate uses the counts of the stages. With filters or
- * limited visibility there is no estimate, and the result is false.
+ * Returns whether a page of the stage is found faster through the sort index than by sorting all
+ * leads of the stage. The estimate uses the lead counts of the stages. Filters and limited
+ * visibility prevent an estimate, and the result is then false.
  */
 function isSortIndexFaster(
   ctx: Context,
@@ -90,9 +90,9 @@ function isSortIndexFaster(
 }
 
 /**
- * Returns the lead ids of one page of every stage. The statement is a UNION with one SELECT per
- * stage, which uses the stage index or the sort index. Each SELECT repeats all filters. So filters
- * with many values need several statements, because a statement has a maximum number of parameters.
+ * Returns the lead ids of one page of every stage, with a UNION of one SELECT per stage. Each
+ * SELECT repeats all filters. The stages are split over several statements when one statement would
+ * have too many parameters.
  */
 async function idsOnPage(
   ctx: Context,

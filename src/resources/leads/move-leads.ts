@@ -1,5 +1,5 @@
 // Moves leads to another stage when their stage or pipeline is deleted (DOMAIN 15.1). The pipelines
-// slice may not import leads, so app.ts passes this function to that slice.
+// resource cannot import leads, so app.ts passes this function to it.
 import type { Context } from '../../kernel/context.ts'
 import { withoutVisibility } from '../../kernel/query/visibility.ts'
 import { leads } from './resource.ts'

@@ -25,8 +25,8 @@ export function matchesPersonAddress(word: string, dialect: Dialect, ctx: Contex
 }
 
 /**
- * Returns those of the leads whose person has an address that the caller may not read. The search
- * index contains such addresses, but a search must not find a lead by an unreadable address.
+ * Returns the ids of leads whose person has an address that the caller may not read. The search
+ * index contains these addresses, but a search must not find a lead by such an address.
  */
 export async function leadsWithUnreadableAddresses(ctx: Context, ids: readonly number[]): Promise<number[]> {
   const isOpen = canCall(ctx, persons.getOperation)

@@ -138,7 +138,6 @@ export async function saveProductLine(
   }
 }
 
-/** Replaces the stored lines of a lead by the planned ones. */
 export async function saveProductLines(
   ctx: Context,
   leadId: number,

@@ -1,5 +1,5 @@
-// The quotes of a lead: the column `quotes_count`, and `include=quotes`. The quotes slice imports
-// leads, so this file gets the quotes resource from the services.
+// The quotes of a lead: the column `quotes_count`, and `include=quotes`. The quotes resource
+// imports leads, so this file gets the quotes resource from the services.
 import { sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'

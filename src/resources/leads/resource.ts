@@ -119,7 +119,7 @@ export const leads = defineResource(
       tag_id: linked('lead_tags', 'leads.id', 'lead_id', 'tag_id'),
       product_id: linked('lead_products', 'leads.id', 'lead_id', 'product_id'),
       lead_value: moneyField('leads.lead_value'),
-      // The column is a date without a time of day, so `value` is used and not `time`.
+      // The column is a date, so the filter is `value` and not `time`.
       expected_close_date: value('leads.expected_close_date'),
       closed_at: time('leads.closed_at'),
       stage_changed_at: time('leads.stage_changed_at'),
@@ -209,8 +209,8 @@ export const leads = defineResource(
         products_amount: totalOf(lines.map(({ amount }) => amount)),
         quotes_count: Number(row.quotes_count),
         activities_count: Number(row.activities_count),
-        // 1 when the lead has e-mails, else 0. `countEmails` replaces a 1 by the number of e-mails
-        // that the caller may see.
+        // 1 when the lead has e-mails, else 0. `countEmails` replaces a 1 with the number of
+        // e-mails that the caller may see.
         emails_count: Number(row.has_emails),
         custom_attributes: {},
         created_at: row.created_at,

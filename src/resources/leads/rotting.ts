@@ -1,6 +1,5 @@
-// Decides when an open lead is rotten: at least one day older than the rotten days of its pipeline
-// (DOMAIN 9.1). The age is computed from the creation time, for one lead and for the filter
-// `is_rotten`.
+// An open lead is rotten when its age exceeds the `rotten_days` of its pipeline by at least one day
+// (DOMAIN 9.1). The age counts from the creation of the lead.
 import { type SqlBool, sql } from 'kysely'
 import type { Context } from '../../kernel/context.ts'
 import { flagged } from '../../kernel/query/filter.ts'

@@ -1,5 +1,5 @@
-// Builds the text of a lead that the parameter `q` and the search match (DOMAIN 5.4). The
-// organization in the text is the organization of the lead's person.
+// Defines the searchable text of leads, for the parameter `q` and the search (DOMAIN 5.4). The text
+// contains the organization of the lead's person.
 import { joinLine, joinText, readRange, type SearchDocumentSource, valuesIn } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

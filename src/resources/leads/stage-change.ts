@@ -11,8 +11,8 @@ import { defaultPipelineId, pipelines } from '../pipelines/resource.ts'
 import { chooseStage, enterStage, type LeadState } from './stages.ts'
 
 /**
- * Returns the columns that a stage change sets. Returns no columns for an update without pipeline,
- * stage, closing time and lost reason.
+ * Returns the columns that a stage change sets. Returns no columns for an update that sends none of
+ * pipeline, stage, closing time and lost reason.
  */
 export async function planStageChange({ ctx, current, errors }: Writing<LeadState>, body: Schema<'LeadUpdate'>) {
   const { lead_pipeline_id, lead_pipeline_stage_id, closed_at, lost_reason } = body
@@ -48,9 +48,8 @@ export async function defaultVocabularyId(
 
 /**
  * Replaces references to deleted records in a restored lead. Source and type become the defaults of
- * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, else
- * the code `new`. The new stage belongs to the lead's pipeline, or to the default pipeline when the
- * lead's pipeline is deleted (DOMAIN 15.1).
+ * a new lead. The new stage has the code of the old stage, so that the lead stays won or lost, or
+ * else the code `new`. A deleted pipeline is replaced with the default pipeline (DOMAIN 15.1).
  */
 export const repairLead: OnRestore = async (ctx, { row, snapshot, vanished }) => {
   const repaired: Awaited<ReturnType<OnRestore>> = {}
@@ -78,8 +77,8 @@ export const repairLead: OnRestore = async (ctx, { row, snapshot, vanished }) =>
 }
 
 /**
- * Replaces each stage reference by the complete stage, for `include=stage`. Stages have no path of
- * their own, so the complete stages come from their pipelines.
+ * Replaces each stage reference with the complete stage, for `include=stage`. No operation returns
+ * a single stage, so the stages are loaded with their pipelines.
  */
 export async function expandStages(ctx: Context, replies: Schema<'Lead'>[]): Promise<void> {
   if (!canCall(ctx, pipelines.getOperation)) return

@@ -12,7 +12,10 @@ export interface StageTotal {
   sum: string
 }
 
-/** The totals, for the comparison after a copy of the database. Triggers fill them in the copy. */
+/**
+ * The columns of lead_totals to compare after the database was copied. Triggers fill the table in
+ * the copy.
+ */
 export const comparedTotals = {
   name: 'lead_totals',
   columns: ['owner_id', 'stage_id', 'status', 'count', 'units', 'parts'],
@@ -22,8 +25,8 @@ export const comparedTotals = {
 
 const columns = { user_id: 'owner_id', lead_pipeline_stage_id: 'stage_id', status: 'status' } as const
 /**
- * Query parameters that do not restrict the leads. The stages of a board are not filters here,
- * because `loadStageTotals` gets them as a separate argument.
+ * Query parameters that do not restrict the leads. The stages of a board do not count as a filter,
+ * because `loadStageTotals` gets them as an argument.
  */
 const nonFilters = new Set([
   'pipeline_id',
@@ -56,8 +59,8 @@ function totalFilters(query: object): [column: string, values: number[]][] | nul
 export const filtersLeads = (query: object): boolean => totalFilters(query)?.length !== 0
 
 /**
- * Returns the totals of those stages that have matching leads. Returns null when lead_totals does
- * not support a filter of the query.
+ * Returns the totals of the stages with matching leads. Returns null when lead_totals does not
+ * support a filter of the query.
  */
 export async function loadStageTotals(
   ctx: Context,

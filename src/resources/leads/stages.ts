@@ -47,9 +47,9 @@ export const outcomeEvents = (before: Snapshot, after: Snapshot): EventBase[] =>
   before.status === after.status ? [] : [outcomeByStatus[Number(after.status)] ?? []].flat()
 
 /**
- * Returns the stage that the request `move` names by stage id or pipeline id. Without an id,
- * returns the current stage, or for a new lead the first stage of the default pipeline. Adds an
- * error and returns undefined for an invalid id.
+ * Returns the stage that `move` specifies by stage id or pipeline id. Without an id, returns the
+ * current stage, or for a new lead the first stage of the default pipeline. Adds an error and
+ * returns undefined for an invalid id.
  */
 export function chooseStage(
   stages: readonly Stage[],

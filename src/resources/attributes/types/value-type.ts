@@ -1,12 +1,11 @@
-// Defines the interface of an attribute type. A type has the schemas of its values and says how
-// values are stored, compared, filtered and sorted. Each type is an object in a file of this
-// folder.
+// The interface of an attribute type. A type defines the schemas of its values, and how values are
+// stored, compared, filtered and sorted. Each type is an object in a file of this folder.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../../../../db/dialect.ts'
 import type { OpenSchema } from '../../../contract/input/open-schema.ts'
 import type { Attribute } from '../attribute-set.ts'
 
-/** The place where a query finds the values of an attribute. */
+/** The location of an attribute's values in a query. */
 export interface Place {
   dialect: Dialect
   /** The JSON column. Its name includes the table when the query reads several tables. */
@@ -25,9 +24,7 @@ export interface StoreContext {
 
 export interface UniqueKey {
   key: string
-  /**
-   * The path of the part that the key comes from, relative to the value; '' for the whole value.
-   */
+  /** The path, within the value, of the part that has this key; '' for the whole value. */
   at: string
 }
 
@@ -53,12 +50,18 @@ export interface ValueType {
   keys?: (stored: unknown) => UniqueKey[]
   /** Parses one filter value. Returns undefined for an invalid one. */
   read?: (text: string, zone: string) => string | number | undefined
-  /** The values that a filter accepts, as the end of a sentence such as `Must be amounts`. */
+  /**
+   * Names the values that a filter accepts. The text completes an error message such as `Must be
+   * amounts`.
+   */
   takes?: string
   matches?: (place: Place, values: readonly (string | number)[]) => RawBuilder<SqlBool>
-  /** Returns SQL for one sortable value per record. */
+  /** Returns an SQL expression with one sortable value per record. */
   sorts?: (place: Place, attribute: Attribute) => RawBuilder<unknown>
-  /** Returns the SQL expression of `matches` that an index can serve. */
+  /**
+   * Returns the SQL expression to index. `matches` must contain the same expression to use the
+   * index.
+   */
   indexed?: (place: Place) => RawBuilder<unknown>
 }
 
