@@ -1,4 +1,5 @@
-// Builds the text of an organization that the parameter `q` and the search match (DOMAIN 5.4).
+// Builds the search text of an organization, which the parameter `q` and the search match (DOMAIN
+// 5.4).
 import { joinLine, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

@@ -41,7 +41,8 @@ export function sectionOf(column: string, begins: readonly string[]): RawBuilder
 }
 
 /**
- * An average as a sum (`of`) and a count (`among`). The average stays exact until it is rounded.
+ * An average, kept as a sum (`of`) and a count (`among`) so that it stays exact until it is
+ * rounded.
  */
 export interface Average {
   of: bigint
