@@ -93,12 +93,15 @@ async function checkDatabase(ctx: Context): Promise<DatabaseState> {
 }
 
 /**
- * Caches the last state of the database, or the last error, for one second. Anyone may call
- * `/readyz` without a limit.
+ * Caches the last state of the database, or the last error, for one second, because `/readyz` needs
+ * no authentication and has no rate limit.
  */
 const lastDatabaseState = ttlCache<DatabaseState>(1000)
 
-/** Caches the state of the file storage for five seconds, because calls of a bucket cost money. */
+/**
+ * Caches the state of the file storage for five seconds, because requests to a storage bucket cost
+ * money.
+ */
 const lastFileState = ttlCache<'ok' | 'failing'>(5_000)
 
 async function checkFiles({ services }: Context): Promise<'ok' | 'failing'> {
@@ -145,8 +148,9 @@ export const handlers = {
       })
     const files = await lastFileState(ctx.services, ctx.time.getTime(), () => checkFiles(ctx))
     // A problem of the documentation, the worker, mail, webhooks or the bucket of files is reported
-    // here. Such a problem does not make the server unready, because requests still succeed. All
-    // servers share the bucket, so no other one could do better.
+    // here. Such a problem does not make the server unready, because requests still succeed. A
+    // failing bucket fails for all servers, so a load balancer gains nothing by avoiding this
+    // server.
     return {
       status: 'ready',
       checks: {

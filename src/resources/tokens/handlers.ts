@@ -1,6 +1,7 @@
-// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. The permission
-// settings.user.tokens with an ability users:* extends this to tokens of other users. A token
-// cannot create a token with more abilities, more networks or a later expiry.
+// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. With the permission
+// settings.user.tokens and the ability users:read or users:write, they also manage tokens of other
+// users. A new token cannot have more abilities, more networks or a later expiry than the token
+// that creates it.
 import { type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'

@@ -49,8 +49,8 @@ export async function requireAuthorityOverId(ctx: Context, userId: number): Prom
 
 /**
  * Throws 403 when the user or the new role exceeds the caller's rights. Throws 409 when the change
- * would lock out the caller or the last user with all permissions. `changes` says whether the write
- * changes anything.
+ * would lock out the caller or the last user with all permissions. `changes` is true when the write
+ * changes the user.
  */
 export async function checkAuthority(
   ctx: Context,

@@ -41,7 +41,8 @@ export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> 
 })
 
 /**
- * Returns the required custom attributes that the form neither shows nor fills in with a default.
+ * Returns the required custom attributes that have no visible field and no default value on the
+ * form.
  */
 export function missingAttributes({ all, own }: FormAttributes, form: Form): Attribute[] {
   const given = new Set<number>()

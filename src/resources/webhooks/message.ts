@@ -52,7 +52,8 @@ export async function messageOf(
     entityUrl: urlOf(ctx, event),
     facts: {
       ...facts,
-      // The feed has null for an unknown name; receivers of webhooks have always got a text.
+      // The event feed has null for an unknown name. Webhooks send an empty text instead, because
+      // receivers rely on a string.
       actor: { ...facts.actor, name: facts.actor.name ?? '' },
     },
     placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
@@ -64,8 +65,8 @@ const without = (omitted: readonly string[], entity: Snapshot | null): Snapshot 
   entity && { ...entity, ...Object.fromEntries(omitted.filter((key) => key in entity).map((key) => [key, []])) }
 
 /**
- * Returns the record as the event feed shows it to a user with limited permissions: records inside
- * the record become references. Users without a global view get no counts.
+ * Returns the record as the event feed shows it to a user with limited permissions: nested records
+ * become references. Users without a global view get no counts.
  */
 function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
   const { user, services } = ctx
