@@ -15,7 +15,7 @@ export interface Evaluation {
   held: number[]
 }
 
-/** The data besides the record that the evaluation of conditions needs. */
+/** The input of an evaluation besides the conditions and the record. */
 export interface EvaluationInput {
   subjects: ReadonlyMap<string, ComparableField>
   /** The time whose day replaces {{today}}. */
@@ -36,7 +36,7 @@ export class UnanswerableCondition extends Error {}
 
 /**
  * Returns whether the conditions match, and which ones are true. Evaluates every condition, because
- * the log lists all true conditions. Throws UnanswerableCondition when a condition cannot be
+ * a run stores all true conditions. Throws UnanswerableCondition when a condition cannot be
  * evaluated.
  */
 export function evaluate(
