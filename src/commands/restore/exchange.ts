@@ -1,5 +1,5 @@
-// The last step of `accord restore`: renames the present data aside, and then renames the unpacked
-// data into their place. A mark in the data folder keeps servers and commands from opening a
+// The last step of `accord restore`: moves the present data aside, and then moves the unpacked data
+// into their place. A mark in the data folder keeps servers and commands from opening a
 // half-restored folder, even after an interruption.
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -20,7 +20,7 @@ export interface DatabaseExchange {
   /** Runs before anything in the data folder is moved. After a failure nothing is changed. */
   prepare(): Promise<void>
   setAside(): void
-  /** Puts the unpacked database in its place, or checks it there. */
+  /** Moves the unpacked database file into its place, or verifies the database on the server. */
   finish(): Promise<void>
 }
 
@@ -125,8 +125,8 @@ export const asideFolder = (parent: string, at: string): string => join(parent, 
 
 /** Exchanges a database file. */
 export function exchangeFile(unpacked: string, database: string, at: string, stopIfOpen: () => void): DatabaseExchange {
-  // The database may be on another disk than the data folder. Its new file is first copied beside
-  // it, so that the final step is a rename.
+  // The database may be on another disk than the data folder. The new file is first copied beside
+  // the present database, so that the final step is a rename.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
   const aside = asideFolder(dirname(database), at)
   return {
