@@ -104,7 +104,7 @@ const { metafile } = await build({
   entryPoints: [{ in: 'src/cli.ts', out: 'src/cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
+  // Chunks are written beside cli.js, because `keepPlaces` resolves paths from that folder.
   chunkNames: 'src/chunk-[hash]',
   sourcemap: true,
   // Smaller files load faster. Names are not shortened and lines are short, so that a stack trace
