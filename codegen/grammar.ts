@@ -1,6 +1,6 @@
 // Defines a table of the keys that OpenAPI 3.1 and our x- extensions allow in each kind of object.
-// `partsOf` visits each object of a contract by that table. The lint refuses any other key, because
-// a misspelled key would silently have no effect.
+// `partsOf` uses the table to visit each object of a contract. The lint refuses any other key,
+// because a misspelled key would silently have no effect.
 import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'

@@ -17,9 +17,10 @@ const to = join(out, 'src')
 const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'http/docs/browser', 'http/docs/guides']
 const facts = /\/operations\.gen\.ts$/
 /**
- * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
- * six hundred files of these packages one by one. Dependencies are bundled, too. A package stays
- * outside if it has native code, reads files of its own folder or is loaded on demand.
+ * The packages to bundle, because every start needs them. Without bundling, Node would resolve and
+ * read six hundred files of these packages one by one. Their dependencies are bundled, too. A
+ * package stays outside if it has native code, reads files of its own folder or is loaded on
+ * demand.
  */
 const bundled = [
   '@fastify/busboy',

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type Names, namesOf } from './names.ts'
 
-/** The house test with the order in which slices may import each other. */
+/** The test that contains the order in which slices may import each other. */
 const orderFile = 'test/contract/house.test.ts'
 
 /** Writes the resource and returns the paths of the written files. */

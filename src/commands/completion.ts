@@ -1,7 +1,6 @@
 // `accord completion`: prints a script with which a shell completes commands, options and their
-// values. The script is generated from the tree of commands and starts no process. The package
-// @bomb.sh/tab is not used, because it starts this program for each key press and never completes
-// file names.
+// values. The script is generated from the tree of commands and starts no process. @bomb.sh/tab is
+// not used, because it starts this program for each key press and never completes file names.
 import type { Command } from 'commander'
 
 export type Shell = 'bash' | 'zsh' | 'fish'

@@ -128,7 +128,7 @@ function sameCounts(
   }
 }
 
-/** Throws unless the secret is the one that the backup was made with. */
+/** Throws when the secret is not the secret of the backup. */
 function sameSecret({ called, manifest, config }: Examined, secret: string): void {
   const { check } = manifest.secret
   if (check !== null && secretCheck(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)

@@ -13,7 +13,7 @@ import { copyFile } from '../backup/bytes.ts'
 import { backupEntries, contractNames } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
 
-/** How the database is exchanged. The steps run in this order. */
+/** The steps that exchange the database, in the order in which they run. */
 export interface DatabaseExchange {
   /** The folder that gets the former database. */
   aside: string
@@ -42,8 +42,8 @@ interface Exchange {
 }
 
 /**
- * Exchanges the data. Returns the paths with the former data, joined by "and"; null when there were
- * no data.
+ * Replaces the present data with the unpacked data. Returns the paths with the former data, joined
+ * by "and"; null when there were no data.
  */
 export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
   const { database, folder, at, keepsFiles, staysSecret } = wanted
@@ -123,7 +123,7 @@ export function moveAside(path: string, folder: string): void {
 
 export const asideFolder = (parent: string, at: string): string => join(parent, `before-restore-${at}`)
 
-/** Exchanges a database file. */
+/** Returns the steps that exchange a database file. */
 export function exchangeFile(unpacked: string, database: string, at: string, stopIfOpen: () => void): DatabaseExchange {
   // The database may be on another disk than the data folder. The new file is first copied beside
   // the present database, so that the final step is a rename.

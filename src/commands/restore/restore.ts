@@ -57,7 +57,7 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   ])
 }
 
-/** Returns the facts of a backup for --json. */
+/** Returns the properties of a backup for --json. */
 const factsOf = (from: string, { created_at, version, tables, files }: Manifest) => ({
   backup: from,
   created_at,

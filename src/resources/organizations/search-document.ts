@@ -1,5 +1,4 @@
-// Builds the search text of an organization, which the parameter `q` and the search match (DOMAIN
-// 5.4).
+// Builds the text by which the parameter `q` and the search find an organization (DOMAIN 5.4).
 import { joinLine, joinText, readRange, type SearchDocumentSource } from '../../../db/search/documents.ts'
 
 export const searchDocument: SearchDocumentSource = {

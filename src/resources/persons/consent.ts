@@ -23,8 +23,8 @@ export function consentColumns(
 }
 
 /**
- * Returns the addresses of at least one person who has refused campaigns. `addresses` must be
- * folded.
+ * Returns the given addresses that belong to a person who has refused campaigns. `addresses` must
+ * be folded.
  */
 export async function refusedAddresses(ctx: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()

@@ -30,7 +30,7 @@ export const wonLeads = (ctx: Context, filters: ReportFilters, [from, to]: reado
     .where('leads.closed_at', '<=', to)
 
 /**
- * Returns an SQL expression for the number (from 0) of the time section that contains the value of
+ * Returns an SQL expression for the index (from 0) of the time section that contains the value of
  * the column. `begins` are the first instants of the sections, in ascending order.
  */
 export function sectionOf(column: string, begins: readonly string[]): RawBuilder<number> {

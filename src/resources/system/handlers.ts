@@ -28,7 +28,7 @@ async function worker(ctx: Context): Promise<DatabaseState['worker']> {
   return (await areReadersBehind(ctx, since)) || (await areJobsBehind(ctx, since)) ? 'behind' : 'ok'
 }
 
-/** Returns whether an event consumer has yet to process an event older than the time `since`. */
+/** Returns whether an event consumer has not yet processed an event that is older than `since`. */
 async function areReadersBehind({ db }: Context, since: string): Promise<boolean> {
   const place = db.selectFrom('event_readers').select(({ fn }) => fn.min('last_event_id').as('place'))
   const next = db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)

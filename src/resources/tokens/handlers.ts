@@ -180,7 +180,7 @@ export const examineCreation: Examine = async (ctx, { body }, refused) => {
   return errors.all
 }
 
-/** Adds the validation errors of a new token that the schema does not cover. */
+/** Checks a new token against the rules that the schema does not cover, and adds the errors. */
 function checkCreation(ctx: Context, body: Body<'createToken'>, errors: ValidationErrors): void {
   for (const [index, ability] of (body.abilities ?? []).entries()) {
     if (!knownAbilities.includes(ability))

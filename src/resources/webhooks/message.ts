@@ -17,8 +17,9 @@ import { factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
- * The list fields that webhooks send empty, by entity (DOMAIN 14). A stored event has these fields
- * as the author of the event saw them, but the webhook's user may not be allowed to see them.
+ * The list fields that webhooks send as empty lists, by entity (DOMAIN 14). A stored event has
+ * these fields as the author of the event saw them, but the webhook's user may not be allowed to
+ * see them.
  */
 const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
