@@ -142,7 +142,6 @@ function writeLicense(name, license) {
   return mit.replace(/^Copyright.*$/m, `Copyright (c) ${author}`).trim()
 }
 
-/** Returns the license texts of all bundled packages. */
 function collectLicenses(inputs) {
   const folders = new Set(
     inputs.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]).filter(Boolean),

@@ -8,7 +8,6 @@ export type AccordProblemCode = Problem['code']
 /** A reply with an error status. */
 export class AccordProblem extends Error {
   override readonly name = 'AccordProblem'
-  /** The HTTP status. */
   readonly status: number
   /** The problem code; undefined when something other than the server answered, such as a proxy. */
   readonly code: AccordProblemCode | undefined

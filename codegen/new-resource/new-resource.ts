@@ -98,7 +98,6 @@ function withResource(contract: Contract, names: Names): string {
 const run = (root: string, args: string[]): number =>
   spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
 
-/** Runs the command, prints the result and returns the exit code. */
 function main([slug = '', ...rest]: string[]): number {
   if (slug === '' || rest.length > 0) {
     console.error('Write the name in the plural: npm run new-resource -- parcels')

@@ -190,7 +190,6 @@ async function writeReport(
   return null
 }
 
-/** Returns the result of an import for --json. */
 const resultOf = ({ id, type, state, summary, errors, ...counts }: Import) => ({
   ...{ id, type, state, ...summary },
   errors_count: counts.errors_count,

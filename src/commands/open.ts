@@ -25,7 +25,7 @@ function hostOf(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Starts the browser. Does nothing on a machine without a browser. */
+/** Starts the browser. Does nothing if there is no browser. */
 function openInBrowser(url: string): Promise<void> {
   const [program, ...args] =
     process.platform === 'darwin'

@@ -10,7 +10,6 @@ import { CommandError, reportFailure } from './command-error.ts'
 import { serveCommand } from './serve.ts'
 
 export interface ServeOptions {
-  /** The number of API processes, as text. */
   processes: string
   /** The number of this process, from 1. Set by the supervisor. */
   process?: string

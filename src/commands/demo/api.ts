@@ -32,7 +32,6 @@ export async function postMail(app: App, secret: string, fields: Record<string, 
   if (statusCode >= 300) throw new Error(`receiveEmail answered ${statusCode}: ${body}`)
 }
 
-/** Submits a web form as a visitor does. */
 export async function submitForm(app: App, formId: string, values: object): Promise<void> {
   const { statusCode, body } = await app.http.inject({
     method: 'POST',

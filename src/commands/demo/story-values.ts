@@ -2,7 +2,6 @@
 
 export const dayMs = 24 * 60 * 60_000
 export const hourMs = 60 * 60_000
-/** The length of the story in days. */
 export const storyDays = 90
 
 /** Returns the local part of an e-mail address: `jonas.weber` for `Jonas Weber`. */

@@ -20,7 +20,6 @@ export interface StorySetting {
   now: Date
   admin: { email: string; password: string }
   inboundSecret: string
-  /** The URL that receives webhooks. */
   webhookUrl: string
 }
 

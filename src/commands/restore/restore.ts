@@ -57,7 +57,6 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   ])
 }
 
-/** Returns the properties of a backup for --json. */
 const factsOf = (from: string, { created_at, version, tables, files }: Manifest) => ({
   backup: from,
   created_at,
@@ -148,7 +147,6 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
 }
 
-/** Returns whether a restore would replace data. */
 async function hasPresentData(config: Config): Promise<boolean> {
   const database = databaseFile(config.databaseUrl)
   const paths = [...(database === null ? [] : [database]), secretFile(config), filesFolder(config)]

@@ -5,7 +5,6 @@ import type { Context } from '../../kernel/context.ts'
 import { refusedAddresses } from '../persons/consent.ts'
 import { suppressedAddresses } from './suppressions.ts'
 
-/** Why an address is left out. */
 export type Exclusion = 'suppressed' | 'not_subscribed'
 
 /**

@@ -23,7 +23,6 @@ type Face = string
 type Faces = Record<'normal' | 'bold' | 'italics' | 'bolditalics', Face>
 export type Dictionary = Record<string, Faces>
 
-/** Chooses the font of each character. */
 export interface Fonts {
   /**
    * Returns the name of a font for the character (a code point). Prefers the font `current` if that

@@ -20,7 +20,6 @@ export interface Typesetter {
    * anywhere. Chinese, Japanese and Korean text may always break anywhere.
    */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
-  /** Returns one paragraph in bold as pdfmake content. */
   setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
 }
 

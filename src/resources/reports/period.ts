@@ -13,7 +13,6 @@ const maxWeeklyDays = 26 * 7
 
 export interface Period {
   range: Schema<'ReportRange'>
-  /** The number of days in the period. */
   days: number
   zone: string
   /** True when the query contains no period, so the report covers all records. */

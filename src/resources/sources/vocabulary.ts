@@ -13,7 +13,6 @@ interface Vocabulary {
   table: 'lead_sources' | 'lead_types'
   /** The last segment of the list path, such as `sources`. */
   entity: string
-  /** The column of leads that refers to the table. */
   column: 'lead_source_id' | 'lead_type_id'
 }
 

@@ -7,7 +7,6 @@ import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, isFullAccessHeldBeside, requirePermissionsOf } from '../roles/permission-ceiling.ts'
 import { requireWithinView } from './view-ceiling.ts'
 
-/** A user with the permissions of the user's role. */
 export interface GovernedUser extends Grants {
   id: number
   status: number

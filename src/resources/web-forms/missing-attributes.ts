@@ -57,7 +57,6 @@ export function missingAttributes({ all, own }: FormAttributes, form: Form): Att
 
 const nouns: Record<Kind, string> = { persons: 'Persons', leads: 'Leads', organizations: 'Organizations' }
 
-/** Returns a warning for each required attribute that the form lacks. */
 export const missingAttributeWarnings = (known: FormAttributes, form: Form): Warning[] =>
   missingAttributes(known, form).map(({ entity, name }) => ({
     field: 'attributes',

@@ -21,7 +21,6 @@ export interface DeliverPayload {
   delivery_id: number
 }
 
-/** The event that a delivery sends to the webhook. */
 export interface DeliveredEvent {
   id: number
   name: string

@@ -91,9 +91,8 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
 })
 
 /**
- * Sends a test to the webhook and waits for the result, without an open transaction. A dry run
- * sends nothing. After a server crash, a repeated Idempotency-Key sends the test again, because no
- * transaction stored the result.
+ * Sends a test to the webhook and waits for the result. A dry run sends nothing. No transaction is
+ * open meanwhile, so after a server crash a repeated Idempotency-Key sends the test again.
  */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)

@@ -16,7 +16,6 @@ export type RequestTemplate = Pick<
   'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
 > & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
-/** Returns the request template of a webhook row. */
 export const requestTemplateOf = (
   row: {
     method: string
@@ -42,7 +41,6 @@ export const requestTemplateOf = (
 export interface WebhookMessage {
   /** The message id. All attempts send the same id, so receivers can detect duplicates. */
   id: string
-  /** The name of the event. */
   type: string
   timestamp: string
   entity: Snapshot | null

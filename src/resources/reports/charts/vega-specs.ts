@@ -15,7 +15,6 @@ export type Measure = 'money' | 'count'
 export const measureText = (value: number, measure: Measure, tongue: ChartLocale): string =>
   measure === 'money' ? moneyText(value, tongue) : countText(value, tongue)
 
-/** Returns the axis for amounts of money or for counts. */
 export const valueAxis = (title: string, measure: Measure, { locale, currency }: ChartLocale): object => ({
   title: measure === 'money' ? `${title} (${currency})` : title,
   labelExpr:
