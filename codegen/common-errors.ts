@@ -1,6 +1,6 @@
 // Replaces the `default` response of each operation with the exact statuses of the errors that many
-// operations share. `default` keeps openapi.yaml short, and with exact statuses generated clients
-// get one type for each status.
+// operations share. `default` keeps openapi.yaml short. Exact statuses give generated clients one
+// type per status.
 import type { ContractDocument, Operation } from './read.ts'
 
 /**

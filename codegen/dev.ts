@@ -1,7 +1,7 @@
-// `npm run dev` starts a server with a data folder of its own in the checkout, `.dev`. The server
-// writes e-mails into `.dev/mailbox`. Each save of the code restarts the server, and each save of
-// openapi.yaml regenerates the generated files before. The script watches folders, because editors
-// replace a file when they save it.
+// `npm run dev` starts a server with the data folder `.dev` in the checkout. The server writes
+// e-mails into `.dev/mailbox`. A saved code file restarts the server. A saved openapi.yaml first
+// regenerates the generated files. The script watches folders, because editors replace a file when
+// they save it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { watch } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ let work = Promise.resolve()
 
 /**
  * Lints the contract and writes the generated files. Returns false if the contract has findings.
- * The running server then stays up.
+ * The running server then keeps running.
  */
 async function refresh(): Promise<boolean> {
   try {
@@ -79,7 +79,8 @@ const watchers = [
   }),
   ...codeFolders.map((folder) =>
     watch(join(root, folder), { recursive: true }, (_event, name) => {
-      // The generated files follow from the contract, whose change restarts the server by itself.
+      // Generated files are ignored, because the change of the contract already restarts the
+      // server.
       if (name !== null && /\.(?:ts|js|css)$/.test(name) && !name.includes('.gen.')) restartSoon()
     }),
   ),

@@ -9,8 +9,9 @@ interface EventNoun {
   subject: string
   verbs: readonly string[]
   /**
-   * The schema of the snapshots. Absent when no reply has their form: the snapshot of a link has
-   * the ids of both records, and the snapshot of the configuration has its values.
+   * The schema of the snapshots. Absent when no schema of a reply describes the snapshots: the
+   * snapshot of a link has the ids of both records, and the snapshot of the configuration has its
+   * values.
    */
   schema?: string
   /** Whether webhooks never send these events (resources/webhooks/rules.ts). */
@@ -102,7 +103,7 @@ export interface CatalogueEvent {
   /** The name in the event log, which webhooks, the feed and streams send. */
   name: string
   entity: string
-  /** A sentence without a full stop: what happened. */
+  /** A sentence without a period that says what happened. */
   summary: string
   schema: string | undefined
   isUnsent: boolean

@@ -1,16 +1,16 @@
 // Defines a table of the keys that OpenAPI 3.1 and our x- extensions allow in each kind of object.
-// `partsOf` visits each object of a contract by that table. The lint refuses any other key, because
-// a misspelled key would silently do nothing.
+// `partsOf` uses the table to visit each object of a contract. The lint refuses any other key,
+// because a misspelled key would silently have no effect.
 import { type ContractDocument, isObject, type Path } from './read.ts'
 
 const described = 'summary description'
 const valued = 'schema:schema content:{mediaType} example! examples:{example}'
 
 /**
- * Lists the keys of each kind of object. The suffix of a key tells what its value is. No suffix: a
- * plain value. `!`: data whose keys are not checked. `:kind`: an object of that kind. `:[kind]`: a
- * list of such objects. `:{kind}`: a map from names to such objects. openapi.yaml must use the
- * order of the keys in this table (rules/style.ts).
+ * Lists the keys of each kind of object. The suffix of a key gives the form of its value. No
+ * suffix: a plain value. `!`: data whose keys are not checked. `:kind`: an object of that kind.
+ * `:[kind]`: a list of such objects. `:{kind}`: a map from names to such objects. openapi.yaml must
+ * use the order of the keys in this table (rules/style.ts).
  */
 const table = {
   document: `openapi jsonSchemaDialect info:info servers:[server] security! tags:[tag] paths:{pathItem}

@@ -1,6 +1,6 @@
 // Adds each header of components.x-headers to the responses that carry the header. The key
-// `x-carried-by` of a header lists statuses, operationIds or words of `carriers`. A header stands
-// in one place, because repeating the headers in each response would fill a quarter of the file.
+// `x-carried-by` of a header lists statuses, operationIds or words of `carriers`. Each header is
+// defined once, because a copy in each response would fill a quarter of openapi.yaml.
 import {
   type BodyOrResponse,
   type ContractDocument,

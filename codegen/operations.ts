@@ -1,6 +1,6 @@
 // Renders src/contract/operations.gen.ts, the facts about each operation that the running server
-// needs. One fact is `ignorable`: the read-only keys that the server ignores in a body. So a client
-// can PUT a record as the server returned it.
+// needs. One fact is `ignorable`: the read-only keys that the server ignores in a body, so that a
+// client can PUT a record as the server returned it.
 import { isShown } from './headers.ts'
 import {
   type BodyOrResponse,
@@ -194,8 +194,8 @@ function queryType(document: ContractDocument, schema: SchemaObject | undefined)
 }
 
 /**
- * Returns the schema of the response part that corresponds to the request body. Usually that is the
- * record. If the response contains a list, that is the first list of the body.
+ * Returns the schema of the response part that corresponds to the request body. Usually this is the
+ * record. If `data` is a list, it corresponds to the first list in the body.
  */
 function shownBy(
   document: ContractDocument,

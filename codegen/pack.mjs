@@ -17,9 +17,10 @@ const to = join(out, 'src')
 const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'http/docs/browser', 'http/docs/guides']
 const facts = /\/operations\.gen\.ts$/
 /**
- * The packages to bundle, because every start needs them. Unbundled, Node would resolve and read
- * six hundred files of these packages one by one. Dependencies are bundled, too. A package stays
- * outside if it has native code, reads files of its own folder or is loaded on demand.
+ * The packages to bundle, because every start needs them. Without bundling, Node would resolve and
+ * read six hundred files of these packages one by one. Their dependencies are bundled, too. A
+ * package stays outside if it has native code, reads files of its own folder or is loaded on
+ * demand.
  */
 const bundled = [
   '@fastify/busboy',
@@ -104,7 +105,7 @@ const { metafile } = await build({
   entryPoints: [{ in: 'src/cli.ts', out: 'src/cli' }, ...entries],
   bundle: true,
   splitting: true,
-  // Chunks stand beside cli.js, because `keepPlaces` resolves paths from that folder.
+  // Chunks are written beside cli.js, because `keepPlaces` resolves paths from that folder.
   chunkNames: 'src/chunk-[hash]',
   sourcemap: true,
   // Smaller files load faster. Names are not shortened and lines are short, so that a stack trace
@@ -141,7 +142,6 @@ function writeLicense(name, license) {
   return mit.replace(/^Copyright.*$/m, `Copyright (c) ${author}`).trim()
 }
 
-/** Returns the license texts of all bundled packages. */
 function collectLicenses(inputs) {
   const folders = new Set(
     inputs.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]).filter(Boolean),

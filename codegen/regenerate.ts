@@ -72,7 +72,6 @@ function outputsOf(root: string): Output[] {
   return [...(existsSync(join(root, 'src')) ? outputs : []), ...(isCompiled ? builtOutputs : [])]
 }
 
-/** Runs the command, prints the result and returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const root = findRoot()
   const unknown = args.find((arg) => arg !== '--check')

@@ -1,5 +1,5 @@
 // Adds the events to the contract: the section `webhooks` of OpenAPI 3.1 with the message of each
-// event, and `x-event-names`, the record type of each event. Both come from the catalogue in
+// event, and `x-event-names`, the record type of each event. Both are derived from the catalogue in
 // events.ts and from the schema EventEntry of the event feed, so webhooks, the feed and streams
 // describe an event with the same keys.
 import { type CatalogueEvent, catalogueEvents } from './events.ts'
@@ -11,7 +11,9 @@ const schemaRef = (name: string): SchemaObject => ({ $ref: `#/components/schemas
 const pascal = (name: string): string =>
   name.replace(/(?:^|[._-])(\w)/g, (_match, letter: string) => letter.toUpperCase())
 
-/** Returns the name of the schema of the messages about a type of record, or about its links. */
+/**
+ * Returns the schema name of the messages about a record type, or about the links of a record type.
+ */
 const messageName = ({ entity, schema }: CatalogueEvent): string =>
   schema === undefined ? `${pascal(entity)}LinkMessage` : `${schema}Message`
 

@@ -15,8 +15,8 @@ export interface ClientOptions extends RetryOptions {
 }
 
 /**
- * Returns a client. A call resolves to `{ data }` or `{ error }` when the server replies, whatever
- * the status. A call rejects when no reply arrives. `unwrap` throws the `error`.
+ * Returns a client. A call resolves to `{ data }` or `{ error }` when the server replies, for every
+ * status. A call rejects when no reply arrives. `unwrap` turns `error` into an exception.
  */
 export function createAccordClient({ url, token, ...retry }: ClientOptions): AccordClient {
   const client = createClient<paths, 'application/json'>({
@@ -30,7 +30,7 @@ export function createAccordClient({ url, token, ...retry }: ClientOptions): Acc
     async onRequest({ request }) {
       const bearer = typeof token === 'function' ? await token() : token
       if (bearer !== undefined) request.headers.set('authorization', `Bearer ${bearer}`)
-      // PUT and DELETE may be repeated as they are.
+      // PUT and DELETE need no key, because a repeated call has no second effect.
       if (request.method === 'POST' && !request.headers.has('idempotency-key'))
         request.headers.set('idempotency-key', crypto.randomUUID())
       return request

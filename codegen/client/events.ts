@@ -1,4 +1,4 @@
-// Follows the event feed as server-sent events, and reconnects behind the last event that arrived.
+// Follows the event feed as server-sent events, and reconnects after the last received event.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { components, operations } from '../../src/contract/schema.gen.ts'
 import type { AccordClient } from './client.ts'
@@ -8,7 +8,7 @@ type Entry = components['schemas']['EventEntry']
 type Filters = Omit<NonNullable<operations['listEvents']['parameters']['query']>, 'after' | 'per_page'>
 
 export interface SubscribeOptions {
-  /** Id of the last event that the caller has handled; unset begins with new events. */
+  /** Id of the last event that the caller has handled; by default, only new events are sent. */
   after?: number
   /** Filters of `listEvents`, such as `{ name: ['lead.*.after'] }`. */
   filters?: Filters
@@ -35,7 +35,7 @@ export async function* subscribeToEvents(
         yield entry
       }
     } catch (cause) {
-      // A connection that was lost. The next one continues behind `last`.
+      // A TypeError means a lost connection. The next request continues after `last`.
       if (!(cause instanceof TypeError) && !signal.aborted) throw cause
     }
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs))
@@ -49,7 +49,7 @@ async function* readStream(
 ): AsyncGenerator<Entry, void> {
   const call = client.GET('/api/admin/events', {
     params: { query },
-    // JSON for a refusal.
+    // Errors are sent as JSON.
     headers: { accept: 'text/event-stream, application/json;q=0.5' },
     parseAs: 'stream',
     signal,

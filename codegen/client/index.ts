@@ -1,5 +1,6 @@
 // `@accord-crm/client`: the typed client of Accord CRM. openapi-fetch types each call by the
-// contract; this package adds what every integration needs.
+// contract; this package adds tokens, retries, paging, exceptions, the event feed and webhook
+// signatures.
 
 export type { components, operations, paths } from '../../src/contract/schema.gen.ts'
 export { type AccordClient, type ClientOptions, createAccordClient } from './client.ts'

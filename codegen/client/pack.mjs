@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const here = join(root, 'codegen/client')
 const out = resolve(folder)
 
-// The compiler sees the sources and the types of the contract in one folder, as the package has
-// them. The folder is inside the repository, so that imports of packages are found.
+// Copies the sources and the types of the contract into one folder, as in the package. The folder
+// is inside the repository, so that imports of packages resolve.
 const staging = mkdtempSync(join(here, '.staging-'))
 try {
   for (const name of readdirSync(here).filter((each) => each.endsWith('.ts'))) {

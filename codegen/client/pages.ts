@@ -1,4 +1,4 @@
-// Reads a whole list by cursor. Rows that are created or deleted meanwhile shift no page.
+// Reads a whole list by cursor. Rows that are created or deleted meanwhile do not shift the pages.
 import type { paths } from '../../src/contract/schema.gen.ts'
 import type { AccordClient } from './client.ts'
 import { unwrap } from './problem.ts'
@@ -40,7 +40,7 @@ export async function* listAll<Path extends ListPath>(
   path: Path,
   query?: ListQuery<Path>,
 ): AsyncGenerator<ListedRecord<Path>, void> {
-  // The types of openapi-fetch cannot follow a path that is a type parameter.
+  // The types of openapi-fetch cannot resolve a path that is a type parameter.
   const get = client.GET as unknown as (
     path: string,
     init: { params: { query: object } },

@@ -8,7 +8,6 @@ export type AccordProblemCode = Problem['code']
 /** A reply with an error status. */
 export class AccordProblem extends Error {
   override readonly name = 'AccordProblem'
-  /** The HTTP status. */
   readonly status: number
   /** The problem code; undefined when something other than the server answered, such as a proxy. */
   readonly code: AccordProblemCode | undefined
@@ -16,7 +15,7 @@ export class AccordProblem extends Error {
   readonly errors: Readonly<Record<string, readonly string[]>>
   /** The whole problem document; empty when something other than the server answered. */
   readonly problem: Partial<Problem>
-  /** Not enumerable, because a log would print all of its internals. */
+  /** Not enumerable, because a logger would print all of its internals. */
   declare readonly response: Response
 
   constructor(response: Response, body: unknown) {
@@ -31,8 +30,8 @@ export class AccordProblem extends Error {
 }
 
 /**
- * Returns the reply of a call, and throws AccordProblem for an error. A reply without a body, such
- * as that of a DELETE, is undefined.
+ * Returns the reply of a call, and throws AccordProblem for an error. Returns undefined for a reply
+ * without a body.
  */
 export async function unwrap<Data>(call: Promise<{ data?: Data; error?: unknown; response: Response }>): Promise<Data> {
   const { data, error, response } = await call

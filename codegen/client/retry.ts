@@ -4,7 +4,7 @@
 export interface RetryOptions {
   /** How often a request is sent again; 3 unless given. */
   retries?: number
-  /** Seconds that the client waits at most for one retry, whatever Retry-After says; 30. */
+  /** Maximum wait before a retry in seconds, even if Retry-After is longer; 30 unless given. */
   maxWaitSeconds?: number
   /** Sends the requests; `globalThis.fetch` unless given. */
   fetch?: (request: Request) => Promise<Response>
@@ -32,12 +32,12 @@ export function retryingFetch({
   }
 }
 
-/** Whether nothing was done and the same request may succeed later. */
+/** Returns whether the server did nothing and the same request may succeed later. */
 const isRefusedForNow = ({ status }: Response): boolean => status === 429 || status === 503
 
 /**
- * Whether a request with an unknown outcome may be sent again. A repeated DELETE would answer 404
- * for a record that the first one deleted.
+ * Returns whether a request with an unknown outcome may be sent again. DELETE may not: if the first
+ * request deleted the record, the second gets 404.
  */
 const isRepeatable = ({ method, headers }: Request): boolean =>
   ['GET', 'HEAD', 'PUT'].includes(method) || (method === 'POST' && headers.has('idempotency-key'))
@@ -47,7 +47,10 @@ function retryAfterMs({ headers }: Response): number | null {
   return Number.isFinite(seconds) ? seconds * 1_000 : null
 }
 
-/** Doubles with each try, with a random half, so that clients do not return all at once. */
+/**
+ * Returns a wait that doubles with each try. A random part keeps clients from retrying at the same
+ * time.
+ */
 const backoffMs = (tries: number): number => firstWaitMs * 2 ** tries * (0.5 + Math.random() / 2)
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -12,8 +12,8 @@ const maxTries = 5
 
 /**
  * Reads a record, lets `save` change it, and begins again when another client has changed it in the
- * meantime. `save` gets the record and its ETag and must send that as `If-Match`. Returns the reply
- * of `save`. Throws AccordProblem for an error other than 412, and for the fifth 412.
+ * meantime. `save` gets the record and its ETag, and must send the ETag as `If-Match`. Returns the
+ * reply of `save`. Throws AccordProblem for an error other than 412, and for the fifth 412.
  */
 export async function updateIfUnchanged<Current, Saved>(
   read: () => Promise<ReadReply<Current>>,

@@ -7,16 +7,17 @@ type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'applica
   : never
 
 /**
- * The body of a delivery: of any event, or of the named one, such as
- * `WebhookEvent<'lead.create.after'>`. A webhook with a payload template of its own sends another
+ * The default body of a delivery, for any event or for one event such as
+ * `WebhookEvent<'lead.create.after'>`. A webhook with its own payload template sends a different
  * body.
  */
 export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = BodyOf<webhooks[Name]['post']>
 
 /**
  * Returns the event of a delivery. Throws WebhookVerificationError when the signature is wrong, or
- * when the delivery is more than five minutes old. `body` is the text as it arrived: a body that
- * was parsed and written again has another signature. `secret` is the `whsec_…` of the webhook.
+ * when the delivery is more than five minutes old. `body` must be the raw request body, because a
+ * parsed and serialized body may differ from the signed text. `secret` is the `whsec_…` of the
+ * webhook.
  */
 export function verifyWebhook(
   { body, headers }: { body: string; headers: Headers | Record<string, string | string[] | undefined> },

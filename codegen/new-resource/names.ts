@@ -13,7 +13,7 @@ export interface Names {
   /** The name in schemas: `DeliveryNote`. */
   single: string
   /**
-   * The names for people. `noun`: `delivery note`. `nouns`: `delivery notes`. `tag`: `Delivery
+   * The names in texts. `noun`: `delivery note`. `nouns`: `delivery notes`. `tag`: `Delivery
    * Notes`.
    */
   noun: string

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { type Contract, contractFile, findRoot, type Path, readContract, type SchemaObject } from '../read.ts'
 import { type Names, namesOf } from './names.ts'
 
-/** The house test with the order in which slices may import each other. */
+/** The test that contains the order in which slices may import each other. */
 const orderFile = 'test/contract/house.test.ts'
 
 /** Writes the resource and returns the paths of the written files. */
@@ -98,7 +98,6 @@ function withResource(contract: Contract, names: Names): string {
 const run = (root: string, args: string[]): number =>
   spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' }).status ?? 1
 
-/** Runs the command, prints the result and returns the exit code. */
 function main([slug = '', ...rest]: string[]): number {
   if (slug === '' || rest.length > 0) {
     console.error('Write the name in the plural: npm run new-resource -- parcels')

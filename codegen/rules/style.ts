@@ -77,8 +77,8 @@ export const commonErrorsAreShared: Rule = ({ contract: { source }, report }) =>
 
 /**
  * Reports a rule line (`# ── leads ───`) that is out of order. Lines of tags follow the order of
- * `tags`; lines of parts that several tags use come before them. The indentation tells the lines of
- * paths from those of schemas.
+ * `tags`; lines of parts that several tags use come before them. Lines among the paths and lines
+ * among the schemas have different indentation, so each group is checked separately.
  */
 export const ruleLinesInOrder: Rule = ({ contract, document, report }) => {
   const tags = (document.tags ?? []).map(({ name }) => name.toLowerCase())

@@ -17,7 +17,7 @@ const usageExitCode = 2
 
 export function reportFailure(error: unknown): void {
   if (error instanceof CommanderError) {
-    // commander has printed its message, or the requested help or version.
+    // commander has already printed its message, or the requested help or version.
     process.exitCode = error.exitCode === 0 ? 0 : usageExitCode
     return
   }

@@ -1,6 +1,6 @@
 // `accord completion`: prints a script with which a shell completes commands, options and their
-// values. The script is made from the tree of commands and starts no process. @bomb.sh/tab was
-// tried: it starts this program for each key press and never completes file names.
+// values. The script is generated from the tree of commands and starts no process. @bomb.sh/tab is
+// not used, because it starts this program for each key press and never completes file names.
 import type { Command } from 'commander'
 
 export type Shell = 'bash' | 'zsh' | 'fish'
@@ -49,7 +49,9 @@ function placesBelow(command: Command, path: readonly string[]): Place[] {
 /** Returns the text in single quotes for bash and zsh. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The patterns of all words that lead to another place: `' user'`, `'user create'`. */
+/**
+ * Returns the shell patterns of all words that lead to another place: `' user'`, `'user create'`.
+ */
 const steps = (places: readonly Place[]): string =>
   places
     .filter(({ path }) => path !== '')
@@ -59,7 +61,10 @@ const steps = (places: readonly Place[]): string =>
 const wordsAt = ({ commands, options, values }: Place): string =>
   [...commands.map(({ text }) => text), ...values, ...options.map(({ text }) => text)].join(' ')
 
-/** The cases for options whose next word is a value. Without choices, the shell completes files. */
+/**
+ * Returns the `case` branches for options that take a value. If an option has no choices, the shell
+ * completes file names.
+ */
 const valueCases = (places: readonly Place[], action: (choices: string) => string): string =>
   places
     .flatMap(({ path, options }) =>

@@ -1,5 +1,5 @@
-// Runs a command inside the application of the server, as the system user and without listening.
-// Rules, listeners and the event log thus apply to the command line, too.
+// Runs a command inside the server application, as the system user and without opening a port. So
+// rules, listeners and the event log also apply to commands.
 import { type App, buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { loadExtensions } from '../extensions.ts'

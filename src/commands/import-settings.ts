@@ -1,5 +1,5 @@
-// Chooses how `accord import` reads a file: as the options say, or else as the analysis of the file
-// suggests. A person confirms or corrects the suggestion at the terminal.
+// Chooses the settings with which `accord import` reads a file: the options, completed by the
+// suggestions of the file analysis. At a terminal, the user confirms or corrects the suggestions.
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
 import type { Schema } from '../contract/types.ts'
@@ -18,7 +18,7 @@ export interface SettingsOptions {
   yes?: boolean
 }
 
-/** Returns the settings that the options name, in the form of the API but not yet checked. */
+/** Returns the settings that were given as options, as an unvalidated request body. */
 export function givenSettings(options: SettingsOptions): Record<string, unknown> {
   const { separator, encoding, dateFormat, decimal, map } = options
   return {
@@ -37,28 +37,28 @@ function readPair(text: string): [header: string, field: string | null] {
   return [text.slice(0, at).trim(), text.slice(at + 1).trim() || null]
 }
 
-/** Gives the column a field, and takes the field from another column. */
+/** Maps the column to the field, and removes the field from any other column. */
 function withPair(mapping: Mapping, [header, field]: readonly [string, string | null]): Mapping {
   const others = Object.entries(mapping).map(([other, its]) => [other, its === field ? null : its] as const)
   return { ...Object.fromEntries(others), [header]: field }
 }
 
-/** Returns the suggested settings, changed by those that the options name. */
+/** Returns the suggested settings, overridden by the settings that were given as options. */
 function suggestedSettings({ settings }: Analysis, given: Partial<Settings>): Settings {
   const mapping = Object.entries(given.mapping ?? {}).reduce(withPair, settings.mapping)
   return { ...settings, ...given, mapping }
 }
 
-/** Returns whether a file can be read only with settings that its user has to confirm. */
+/** Returns whether the settings need a confirmation of the user. */
 const isSpecial = ({ date_format, decimal_separator, mapping }: Settings): boolean =>
   date_format !== null ||
   decimal_separator !== null ||
   Object.entries(mapping).some(([header, field]) => header !== field)
 
 /**
- * Returns the settings to import with. Without a terminal and without --yes, they are those of the
- * options, beside the separator and the encoding of the file. Returns null when the person
- * declines.
+ * Returns the settings for the import, or null when the user declines. Suggestions that need a
+ * confirmation apply only with --yes or at a terminal. Otherwise the result has the options and the
+ * detected separator and encoding.
  */
 export async function chooseSettings(
   analysis: Analysis,
@@ -76,7 +76,7 @@ const question = 'Import like this? [Y/n, or Header=field to change a column] '
 
 async function confirm(analysis: Analysis, suggested: Settings): Promise<Settings | null> {
   const lines = createInterface({ input: process.stdin, output: process.stderr })
-  // Ctrl+C and Ctrl+D end the input, and then a question is never answered.
+  // Ctrl+C and Ctrl+D close the input, which would leave the question pending forever.
   const ended = once(lines, 'close').then(() => 'no')
   let settings = suggested
   try {
@@ -99,7 +99,7 @@ async function confirm(analysis: Analysis, suggested: Settings): Promise<Setting
 const separatorNames: Readonly<Record<string, string>> = { '\t': 'tabs' }
 const dateNames = { dmy: 'day, month, year', mdy: 'month, day, year', ymd: 'year, month, day' } as const
 
-/** Returns what was found out about a file, one line each. */
+/** Returns lines that describe the settings, the columns and the warnings of a file. */
 export function describeSettings({ format, columns, warnings }: Analysis, settings: Settings): string[] {
   const { field_separator: separator, encoding, date_format: dates, decimal_separator: decimal, mapping } = settings
   const facts = [

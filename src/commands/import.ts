@@ -73,7 +73,7 @@ export async function importCommand(config: Config, path: string, options: Optio
   })
 }
 
-/** Says with which settings a file with other headers could be imported. */
+/** Prints the suggested settings for a file with unknown headers. */
 function suggest(analysis: Schema<'ImportAnalysis'>): void {
   console.error('With --yes the file is imported like this; --map changes a column:')
   for (const line of describeSettings(analysis, analysis.settings)) console.error(line)
@@ -119,7 +119,7 @@ async function create(ctx: Context, path: string, options: Options): Promise<Imp
   }
 }
 
-/** Returns the body as the API reads it. Throws 422 with all errors. */
+/** Parses and validates a request body like the API. Throws 422 with all errors. */
 function readBody(
   { services: { contract } }: Context,
   { timezone: zone }: Pick<Config, 'timezone'>,
@@ -150,7 +150,10 @@ interface Reports {
   omitted_file: string | null
 }
 
-/** Writes the rows with errors beside the file, in its format, and returns the paths. */
+/**
+ * Writes the rows with errors, and the rows with omitted cells, beside the imported file. Returns
+ * the paths.
+ */
 async function writeReports(ctx: Context, path: string, { id, state, ...found }: Import): Promise<Reports> {
   const omits = state !== 'invalid' && found.omitted_cells_count > 0
   return {
@@ -159,12 +162,12 @@ async function writeReports(ctx: Context, path: string, { id, state, ...found }:
   }
 }
 
-/** The most reports of one file that are beside it. */
+/** The maximum number of reports of one kind beside the imported file. */
 const maxReports = 100
 
 /**
- * Writes a report beside the file, and never over another file. Returns null when the folder takes
- * no file.
+ * Writes a report beside the imported file and returns its path. Never overwrites a file. Returns
+ * null when there is nothing to report, or when no file can be created.
  */
 async function writeReport(
   ctx: Context,
@@ -187,7 +190,6 @@ async function writeReport(
   return null
 }
 
-/** Returns the facts of an import for --json. */
 const resultOf = ({ id, type, state, summary, errors, ...counts }: Import) => ({
   ...{ id, type, state, ...summary },
   errors_count: counts.errors_count,

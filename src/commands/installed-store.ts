@@ -19,7 +19,7 @@ export async function withInstalled<T>(config: Config, work: (store: Store) => P
   }
 }
 
-/** Throws unless there is a database, on which `accord install` has run or can go on. */
+/** Throws when the database is lost, or when there is no database yet. */
 export async function assertInstalled(config: Config): Promise<void> {
   const { state } = await assertNotLost(config)
   if (state !== 'empty' || storeExists(config.databaseUrl)) return

@@ -58,7 +58,10 @@ async function copyTo(source: Store, url: string) {
   }
 }
 
-/** Opens the database of the installation. Only a database file can be lost with its folder. */
+/**
+ * Opens the database of the installation. A database file is checked for loss, because a file can
+ * be lost with its folder.
+ */
 async function withSource<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
   if (databaseFile(config.databaseUrl) !== null) return withInstalled(config, work)
   const store = openStore(config.databaseUrl)
@@ -71,7 +74,10 @@ async function withSource<T>(config: Config, work: (store: Store) => Promise<T>)
   }
 }
 
-/** Throws CommandError for a URL that names no database. The message shows only the scheme. */
+/**
+ * Throws CommandError unless the URL is a valid target. The message shows only the scheme, because
+ * the URL may contain a password.
+ */
 function assertTarget(url: string): void {
   if (/^sqlite:(?!:memory:$)./.test(url)) return
   if (/^postgres(ql)?:\/\//.test(url)) {
@@ -86,6 +92,6 @@ function assertTarget(url: string): void {
   )
 }
 
-/** Returns the URL for messages. */
+/** Returns the URL for messages, without password and parameters. */
 const withoutPassword = (url: string): string =>
   engineOf(url) === 'sqlite' ? url : displayUrl(url).replace(':***@', '@').replace(/\?.*$/, '')

@@ -16,13 +16,16 @@ export async function openCommand(config: Config): Promise<void> {
   await openInBrowser(url)
 }
 
-/** Returns a host that a browser can open. For a server on all addresses, it is this machine. */
+/**
+ * Returns a host that a browser can open. For a server that listens on all addresses, the host is
+ * localhost.
+ */
 function hostOf(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Starts the browser. A machine without one keeps the printed address. */
+/** Starts the browser. Does nothing if there is no browser. */
 function openInBrowser(url: string): Promise<void> {
   const [program, ...args] =
     process.platform === 'darwin'

@@ -1,5 +1,5 @@
-// Shows the progress of a command: a bar on a terminal, otherwise a line for each tenth. The bar is
-// drawn on standard error.
+// Shows the progress of a command: a bar at a terminal, otherwise one line for every 10 % of the
+// work. The bar is drawn on standard error.
 import { SingleBar } from 'cli-progress'
 
 export async function showProgress<T>(

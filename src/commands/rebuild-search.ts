@@ -1,5 +1,5 @@
-// Rebuilds the search index after migrations. The slices are loaded only then, because most
-// commands have no migration to apply.
+// Rebuilds the search index after migrations. The module with all resources is imported only when
+// needed, because most commands apply no migration.
 import type { MigrationTools } from '../../db/migrate.ts'
 
 export const rebuildSearch: NonNullable<MigrationTools['rebuildSearch']> = async (db, dialect) => {

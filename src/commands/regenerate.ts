@@ -1,6 +1,6 @@
 // `accord regenerate` runs the code generator if the package contains `openapi.yaml`. Then it
 // publishes the contract to the data folder of an installation. `--check` publishes nothing. The
-// documentation page shows the new contract when it is loaded again. A restart applies it.
+// documentation page shows the new contract after a reload. The server follows it after a restart.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'

@@ -1,5 +1,5 @@
-// Prints the result of a command: sentences for a person, or one line of JSON for a program. What a
-// command is doing goes to standard error, and only to a terminal.
+// Prints the result of a command: sentences for a person, or one line of JSON for a program.
+// Progress messages are printed on standard error, and only at a terminal.
 
 export interface ReportOptions {
   json?: boolean
@@ -10,7 +10,7 @@ export function report({ json = false }: ReportOptions, result: object, sentence
   else for (const sentence of sentences) console.log(sentence)
 }
 
-/** Says at a terminal what a long command is doing now. */
+/** Prints the current phase of a long command, only at a terminal. */
 export function tellPhase(sentence: string): void {
   if (process.stderr.isTTY) console.error(sentence)
 }

@@ -10,9 +10,8 @@ import { CommandError, reportFailure } from './command-error.ts'
 import { serveCommand } from './serve.ts'
 
 export interface ServeOptions {
-  /** The number of API processes, as text. */
   processes: string
-  /** Which of them this process is, from 1; the supervisor sets it. */
+  /** The number of this process, from 1. Set by the supervisor. */
   process?: string
 }
 
@@ -26,7 +25,10 @@ export async function serveProcessesCommand(read: () => Config, options: ServeOp
   else superviseProcesses(config, count)
 }
 
-/** The channel to the supervisor would keep a process alive that cannot serve. */
+/**
+ * Exits explicitly after an error, because the channel to the supervisor would keep the process
+ * alive.
+ */
 async function serveAsMember(read: () => Config, { processes, process: number }: ServeOptions): Promise<void> {
   try {
     await startMember(read(), Number(processes), Number(number))
@@ -36,7 +38,7 @@ async function serveAsMember(read: () => Config, { processes, process: number }:
   }
 }
 
-/** The first process also runs the background work, as a server of one process does. */
+/** Starts one of the processes. Only the first process runs the background work. */
 async function startMember(config: Config, count: number, number: number): Promise<void> {
   const store = await openData(config)
   try {

@@ -1,5 +1,5 @@
 // `accord serve` starts a server. `accord start` first installs into an empty data folder or
-// migrates an existing one, and prints what a new user needs.
+// migrates an existing one, and prints the addresses and the initial password.
 import type { Config } from '../config/config.ts'
 import { documentationPath } from '../http/docs/page.ts'
 import { signInPath } from '../http/home/links.ts'

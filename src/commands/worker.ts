@@ -11,7 +11,6 @@ import { CommandError } from './command-error.ts'
 import { asSystem, withApp } from './context.ts'
 import { counted, type ReportOptions, report } from './report.ts'
 
-/** Runs background jobs until SIGTERM or SIGINT. */
 export const workerCommand = (config: Config): Promise<void> =>
   withApp(config, async (app) => {
     const watch = watchStorage(app)

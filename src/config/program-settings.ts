@@ -1,4 +1,4 @@
-// The settings of how this program runs: its checks, background work, extensions and log.
+// The settings of the program itself: its checks, background work, extensions and log.
 import * as parsers from './parsers.ts'
 import type { SettingGroup } from './setting.ts'
 

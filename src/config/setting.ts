@@ -1,4 +1,4 @@
-// The facts about one setting: its name, its default, its meaning and its parser.
+// The type of a setting: its name, default, meaning and parser.
 import type { Parser } from './parsers.ts'
 
 /** The settings that a default may depend on. */

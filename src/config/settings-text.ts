@@ -25,7 +25,6 @@ export function envTemplate(): string {
   return head + groups.join('')
 }
 
-/** Returns the table of settings for config/README.md, in Markdown. */
 export const settingsTable = (): string =>
   [
     '| Variable | Default | Meaning |',
@@ -35,7 +34,6 @@ export const settingsTable = (): string =>
     ),
   ].join('\n')
 
-/** Returns the text at the end of `accord serve --help`. */
 export const settingsHelp = (): string =>
   Object.values<Setting>(settings)
     .map((setting) => `  ${setting.name} (${shownDefault(setting, '')})\n      ${setting.meaning}`)

@@ -1,9 +1,9 @@
-// The hosts that users may sign in from (DOMAIN 6.2), and the warning about a server that listens
-// for other machines without them.
+// The hosts that users may sign in from (DOMAIN 6.2), and a warning when the server accepts calls
+// from other machines but allows sign-in only at localhost.
 import { isIP } from 'node:net'
 import type { Config } from './config.ts'
 
-/** The hosts of this machine that users may sign in from when no setting names others. */
+/** The default hosts, which all mean this machine. */
 const localHosts = ['localhost', '127.0.0.1', '[::1]']
 
 /**

@@ -1,5 +1,5 @@
-// Refuses variables that look like a setting but are none. A misspelled setting would otherwise
-// have no effect, without a message.
+// Refuses environment variables that begin with ACCORD_ but are not settings. Otherwise a
+// misspelled setting would have no effect, without a message.
 import { nearest } from '../contract/input/did-you-mean.ts'
 import { ConfigError } from './parsers.ts'
 
@@ -11,15 +11,16 @@ const foreignPrefixes = ['ACCORD_EXT_', 'ACCORD_TEST_']
 
 /**
  * Matches the variables that Kubernetes and Docker links set for a service whose name begins with
- * `accord`, such as `ACCORD_CRM_SERVICE_HOST`. An operator cannot always turn them off.
+ * `accord`, such as `ACCORD_CRM_SERVICE_HOST`. They are ignored, because an operator cannot always
+ * turn them off.
  */
 const serviceVariable = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/
 const serviceAddress = /^(tcp|udp|sctp):\/\//
 
 /**
- * Throws ConfigError for the variables whose name begins with `ACCORD_`, unless they are in
- * `settings` or among the `former` names. The message names all of them and never shows a value. An
- * empty variable counts as unset.
+ * Throws ConfigError when a variable that begins with `ACCORD_` is missing in `settings` and in
+ * `former`. The message lists all of these variables, without their values. An empty variable
+ * counts as unset.
  */
 export function refuseUnknownVariables(
   environment: Readonly<Record<string, string | undefined>>,

@@ -29,8 +29,8 @@ export interface BackupOptions extends ReportOptions {
 }
 
 /**
- * The maximum number of copies of the database in one backup. A file may be removed after the
- * database was copied and before the file is copied. The database is then copied again.
+ * The maximum number of times that one backup copies the database. The database is copied again
+ * when a file was removed after the database copy and before the copy of the file.
  */
 const maxSnapshots = 5
 
@@ -112,8 +112,8 @@ export async function backUp(
     removeOwnerNote(partial)
     renameSync(partial, path)
     syncPath(folder)
-    // `accord doctor` and error messages find the last backup by this note. The backup may be in
-    // any folder.
+    // This note stores the path of the last backup for `accord doctor` and for error messages,
+    // because a backup may be in any folder.
     writeFileAtomic(backupNote(config), `${createdAt} ${path}\n`, { mode: 0o600 })
     return { path, manifest }
   } catch (cause) {
@@ -146,7 +146,7 @@ async function assertFreeSpace(store: Store, folder: string): Promise<void> {
   if (problem !== null) throw new CommandError(`There is not enough space for a backup: ${problem}.`)
 }
 
-/** Returns the size of all files in bytes. Equal files are stored once. */
+/** Returns the size of all files in bytes. Equal files are stored and counted once. */
 async function sizeOfFiles(store: Store): Promise<number> {
   if (!(await hasTable(store, 'files'))) return 0
   const each = store.db.selectFrom('files').select(['sha256', 'size']).distinct().as('each')
@@ -197,7 +197,7 @@ async function writeBackup(
   }
 }
 
-/** Copies the secret if the backup is to contain it. Returns where the secret is. */
+/** Copies the secret into the backup if `isWanted`. Returns where the secret is stored. */
 function copySecret(partial: string, config: Config, isWanted: boolean): Manifest['secret']['kept'] {
   if (presentSecret(config) === null) return 'nowhere'
   if (config.secret !== null) return 'in ACCORD_SECRET'
@@ -209,10 +209,10 @@ function copySecret(partial: string, config: Config, isWanted: boolean): Manifes
 }
 
 /**
- * Copies the database and the contents of all files that its rows refer to. Returns the data of the
- * copy and the hashes of missing files. A file is written before its row and removed after its row.
- * Contents that are copied before the database therefore cannot get lost. Contents that are new in
- * the database copy are copied afterwards.
+ * Copies the database and the contents of all files that its rows refer to. Returns the database
+ * copy and the hashes of missing files. Contents are copied before the database, so that a later
+ * removal cannot lose them. Contents of files that were added meanwhile are copied after the
+ * database.
  */
 async function copyDatabaseAndFiles(
   store: Store,
@@ -232,7 +232,7 @@ async function copyDatabaseAndFiles(
     try {
       const hashes = await listFileHashes(copy)
       const missing = await bytes.take(hashes)
-      // A file that is missing after two copies of the database has a row but no contents. The
+      // If a file is missing after two copies of the database, its row has no contents: the
       // installation lost the contents earlier.
       isLast = missing.every((each) => before.includes(each)) || taken === maxSnapshots
       if (isLast) {

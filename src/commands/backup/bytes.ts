@@ -1,4 +1,5 @@
-// Copies and hashes the files of a backup. Only the owner can read a copy. Each copy is synced.
+// Copies and hashes the files of a backup. Each copy is readable by its owner only, and is synced
+// to disk.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'

@@ -13,16 +13,13 @@ import { CommandError } from '../command-error.ts'
 import { hashFile, isMissing } from './bytes.ts'
 import { backupEntries, type Contents, databaseEntry, type FileChecksum, type Manifest } from './manifest.ts'
 
-/**
- * Returns an HMAC that identifies the secret. With it, the manifest recognizes the secret without
- * containing it.
- */
+/** Returns an HMAC by which the manifest identifies the secret without containing it. */
 export const secretCheck = (secret: string, createdAt: string): string =>
   createEncryption(secret).hmac(`accord:backup:${createdAt}`)
 
 /**
- * The folder to compare and its manifest. `called` names the folder in messages. `secret` should
- * decrypt the values in the folder.
+ * The folder to compare and its manifest. `called` names the folder in messages. `secret` is
+ * expected to decrypt the values in the folder.
  */
 export interface Examined {
   folder: string
@@ -73,8 +70,8 @@ async function sameBytes(examined: Examined, name: string, written: FileChecksum
 }
 
 /**
- * Compares a dump with its manifest without a database server: the rows of each table are counted.
- * `accord restore` compares their contents once they are in a database.
+ * Compares a dump with its manifest without a database server, by the number of rows in each table.
+ * `accord restore` compares the contents of the rows after it has loaded them into a database.
  */
 async function examineDump(examined: Examined): Promise<{ due: string[] }> {
   const { folder, manifest, secret } = examined
@@ -98,7 +95,7 @@ async function ofThisVersion(pending: () => Promise<string[]>): Promise<string[]
   }
 }
 
-/** Throws for the first table whose rows are not those of the manifest. */
+/** Throws for the first difference between the database and the manifest. */
 export async function sameRows(copy: DatabaseCopy, examined: Pick<Examined, 'called' | 'manifest'>): Promise<void> {
   const { manifest } = examined
   const [finding] = await copy.dialect.integrityProblems(copy.db as unknown as Kysely<unknown>)
@@ -131,7 +128,7 @@ function sameCounts(
   }
 }
 
-/** Throws unless the secret is the one that the backup was made with. */
+/** Throws when the secret is not the secret of the backup. */
 function sameSecret({ called, manifest, config }: Examined, secret: string): void {
   const { check } = manifest.secret
   if (check !== null && secretCheck(secret, manifest.created_at) !== check) throw wrongSecret(called, manifest, config)
@@ -152,7 +149,10 @@ function wrongSecret(called: string, { secret: { kept } }: Manifest, config: Con
   return new CommandError(`ACCORD_SECRET is not the secret that ${called} was made with. ${instead}`)
 }
 
-/** Returns whether the database has the table. A database with pending migrations may lack it. */
+/**
+ * Returns whether the database has the table. A database with pending migrations may lack the
+ * table.
+ */
 export async function hasTable({ db }: Pick<DatabaseCopy, 'db'>, name: string): Promise<boolean> {
   return (await db.introspection.getTables()).some((table) => table.name === name)
 }

@@ -53,9 +53,8 @@ export function writeOwnerNote(partial: string, installation: string | null): vo
 export const removeOwnerNote = (partial: string): void => rmSync(ownerNote(partial), { force: true })
 
 /**
- * Removes the partial backups of this installation whose process has ended. Removes every partial
- * backup that is older than a day, because it is unknown whether a process on another machine still
- * runs.
+ * Removes the partial backups of this installation whose process has ended. Also removes every
+ * partial backup that is older than a day, even if its process may still run on another machine.
  */
 export function removeInterruptedBackups(folder: string, installation: string | null): void {
   const since = systemClock.now().getTime() - daysMs(1)

@@ -19,9 +19,11 @@ export const backupEntries = {
   files: 'files',
   secret: 'secret',
 } as const
-/** The copy of the database: a database of SQLite, or a dump that pg_restore reads. */
+/** Returns the file name of the database copy: a SQLite database, or a dump for pg_restore. */
 export const databaseEntry = (engine: string): string => (engine === 'postgres' ? 'accord.dump' : 'accord.db')
-/** The published contract. Older versions also published and backed up the YAML. */
+/**
+ * The file names of the published contract. Only backups of older versions contain the YAML file.
+ */
 export const contractNames = ['openapi.json', 'openapi.yaml'] as const
 
 export interface FileChecksum {
@@ -44,8 +46,7 @@ export interface Contents {
   lost_files: string[]
   contract: Record<string, FileChecksum>
   /**
-   * Where the secret is stored. `check` is an HMAC made with the secret. It recognizes the secret
-   * and reveals nothing about it.
+   * Where the secret is stored. `check` is an HMAC that identifies the secret without revealing it.
    */
   secret: { kept: 'here' | 'in ACCORD_SECRET' | 'elsewhere' | 'nowhere'; check: string | null }
   /**

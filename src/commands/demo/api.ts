@@ -1,13 +1,14 @@
-// Calls the operations of the API inside this process, as the users of the demo. The invented data
-// thus have the events, histories and totals that real use gives them.
+// Calls API operations inside this process as the users of the demo. The invented data get the same
+// events, histories and totals as real data.
 import type { App } from '../../app.ts'
 import { type OperationFact, operations } from '../../contract/operations.gen.ts'
 import type { Body, Data, OperationId } from '../../contract/types.ts'
 
 export interface Api {
-  /** Calls an operation. `id` fills the path. Throws if the server refuses the call. */
+  /**
+   * Calls an operation. `id` replaces `{id}` in the path. Throws if the server refuses the call.
+   */
   call<O extends OperationId>(operation: O, body: Body<O>, id?: number): Promise<Data<O>>
-  /** Ends the sign-in. */
   signOut(): Promise<void>
 }
 
@@ -31,7 +32,6 @@ export async function postMail(app: App, secret: string, fields: Record<string, 
   if (statusCode >= 300) throw new Error(`receiveEmail answered ${statusCode}: ${body}`)
 }
 
-/** Submits a web form as a visitor does. */
 export async function submitForm(app: App, formId: string, values: object): Promise<void> {
   const { statusCode, body } = await app.http.inject({
     method: 'POST',

@@ -1,5 +1,5 @@
-// Renders the pages of the catchers of `accord demo`. The pages load nothing and run no script; the
-// HTML of an e-mail is shown in a frame without any rights.
+// Renders the pages on which `accord demo` shows caught e-mails and webhooks. The pages load no
+// resources and run no scripts. The HTML of an e-mail is shown in a sandboxed frame.
 import type { IncomingHttpHeaders } from 'node:http'
 import { mark, pageColors } from '../../http/docs/assets.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
@@ -7,7 +7,7 @@ import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
 export interface Page {
   status: number
   html: string
-  /** The content security policy; nothing is allowed without one. */
+  /** The Content-Security-Policy header. The default policy allows nothing. */
   policy?: string
 }
 
@@ -98,7 +98,9 @@ export function mailPage({ id, at, from, to, subject, text, html, attachments }:
   )
 }
 
-/** The HTML of an e-mail, for the frame. It may load nothing and run nothing. */
+/**
+ * Returns the HTML of an e-mail for the frame. Its policy forbids scripts and external resources.
+ */
 export const mailBodyPage = ({ html, text }: CaughtMail): Page => ({
   status: 200,
   html: html ?? `<pre>${escapeHtml(text)}</pre>`,
@@ -131,7 +133,10 @@ interface Envelope {
   }
 }
 
-/** Returns the event and the record of a webhook, or the beginning of another body. */
+/**
+ * Returns the event name and the record of a webhook. If the body is not JSON, returns its
+ * beginning instead of the record.
+ */
 function summaryOf(body: string): { name: string; about: string } {
   try {
     const { type, data = {} } = JSON.parse(body) as Envelope

@@ -1,5 +1,5 @@
-// Catches what the demo sends: pages of the e-mails in its mail folder, and of the webhooks that
-// are posted here. Everything stays on this machine.
+// A local server that shows the e-mails in the demo's mail folder, and that receives and shows the
+// demo's webhooks.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ export interface Catcher {
   close(): Promise<void>
 }
 
-/** The maximum size of a webhook in bytes, and the number that the page remembers. */
+/** The maximum size of a webhook body in bytes, and the maximum number of webhooks on the page. */
 const maxBytes = 1024 * 1024
 const maxWebhooks = 200
 
@@ -60,7 +60,8 @@ export async function startCatcher(options: { host: string; port: number; mails:
 }
 
 async function answer(request: IncomingMessage, mails: string, webhooks: CaughtWebhook[]): Promise<Page> {
-  // A page of another site must not read the e-mails under a host name of its own (DNS rebinding).
+  // Only loopback host names are accepted. Otherwise a site could read the e-mails through DNS
+  // rebinding.
   const host = request.headers.host ?? ''
   if (!URL.canParse(`http://${host}`) || !isLoopbackName(new URL(`http://${host}`).hostname))
     return { status: 421, html: 'Call this page by 127.0.0.1.' }
@@ -94,7 +95,7 @@ async function catchWebhook(request: IncomingMessage, webhooks: CaughtWebhook[])
 const namesIn = (folder: string): string[] =>
   existsSync(folder) ? readdirSync(folder).filter((name) => /^[^.].*\.eml$/.test(name)) : []
 
-/** Returns the e-mails, the newest first. */
+/** Returns the e-mails, newest first. */
 async function readMails(folder: string): Promise<CaughtMail[]> {
   const found = await Promise.all(namesIn(folder).map((name) => readMail(folder, name)))
   return found.filter((mail) => mail !== null).sort((a, b) => b.at.localeCompare(a.at))

@@ -1,5 +1,5 @@
 // The invented company of `accord demo`: Brightwater Instruments sells sensors for water quality.
-// All names are invented; the domains end in .example, which are reserved.
+// All names are invented. The domains end in .example, a reserved top-level domain.
 
 export interface Seller {
   name: string

@@ -1,5 +1,6 @@
-// `accord demo`: serves an invented company from memory. The server, its data and the catchers for
-// e-mails and webhooks listen on the loopback only, and end without a trace.
+// `accord demo`: serves an invented company from a database in memory and a temporary folder. The
+// server, and the catcher for e-mails and webhooks, listen on the loopback address only. All data
+// are removed at the end.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,13 +22,13 @@ import { dayMs, storyDays } from './story-values.ts'
 
 const host = '127.0.0.1'
 const admin = { email: 'admin@example.com', password: 'accord-demo' }
-/** The exit code of a program that Ctrl-C has ended. */
+/** The exit code after Ctrl-C: 128 plus the number of SIGINT. */
 const interrupted = 130
 const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export interface Demo extends Running {
   catcher: Catcher
-  /** The temporary folder; it is gone after `close`. */
+  /** The temporary folder. `close` removes it. */
   folder: string
 }
 
@@ -60,8 +61,8 @@ function portIn(text: string): number {
 }
 
 /**
- * Starts the demo. Close it, or end the process, and its folder is removed. A test changes some of
- * its settings.
+ * Starts the demo. `close` or the end of the process removes its folder. Tests override settings
+ * with `changes`.
  */
 export async function startDemo(port: number, changes: Partial<Config> = {}): Promise<Demo> {
   const now = systemClock.now()
@@ -94,7 +95,7 @@ export async function startDemo(port: number, changes: Partial<Config> = {}): Pr
   }
 }
 
-/** Settings of the environment would make each demo a different one, so it has only these. */
+/** Returns the settings of the demo. The environment is ignored, so that every demo is the same. */
 function demoConfig(folder: string, mails: string, port: number): Config {
   return {
     ...readConfig({}).config,
@@ -115,12 +116,12 @@ function demoConfig(folder: string, mails: string, port: number): Config {
   }
 }
 
-/** Tells the story to an application of its own, whose clock the story moves. */
+/** Creates the data of the story through a separate application, whose clock the story sets. */
 async function fill(config: Config, store: Store, catcher: Catcher, now: Date): Promise<void> {
   let time = now
   const app = await buildApp({
-    // The story makes its calls faster than any limit allows. Production checks few of the replies
-    // against the contract, because the tests check all of them.
+    // Rate limits are off, because the story calls faster than any limit allows. `production` saves
+    // time: it checks only a sample of the replies against the contract.
     config: { ...config, env: 'production', rateFactor: null, campaignRate: 1_000_000, logLevel: 'silent' },
     store,
     secret: (await ensureSecret(config, store)).secret,

@@ -1,11 +1,10 @@
-// The values of the demo's story that follow from an index or a time.
+// Functions that compute values of the demo's story from an index or a time.
 
 export const dayMs = 24 * 60 * 60_000
 export const hourMs = 60 * 60_000
-/** The length of the story in days. */
 export const storyDays = 90
 
-/** Returns the name for an e-mail address: `Jonas Weber` is `jonas.weber`. */
+/** Returns the local part of an e-mail address: `jonas.weber` for `Jonas Weber`. */
 export const asciiName = (name: string): string =>
   name
     .toLowerCase()
@@ -15,7 +14,10 @@ export const asciiName = (name: string): string =>
 
 export const dateOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
 
-/** Returns a time between 8 and 17 o'clock on that day, or on Monday if it is a weekend. */
+/**
+ * Returns a time from 8:00 to 16:59 UTC on the day of `time`, or on the next Monday if that day is
+ * on a weekend.
+ */
 export function workingHour(time: number, index: number): number {
   const date = new Date(time)
   const weekday = date.getUTCDay()
@@ -24,7 +26,7 @@ export function workingHour(time: number, index: number): number {
   return midnight + (8 + ((index * 5) % 9)) * hourMs + ((index * 17) % 60) * 60_000
 }
 
-/** Returns an entry of the list; an index beyond its end begins again. */
+/** Returns an entry of the list; an index beyond the end starts again at the beginning. */
 export function pick<T>(list: readonly T[], index: number): T {
   const found = list[index % list.length]
   if (found === undefined) throw new Error('The list is empty.')

@@ -1,6 +1,6 @@
-// The story of the demo: 90 days of sales of an invented company, told through the API. Each step
-// has a time, and the clock of the application is set to it. The story is the same at every start,
-// relative to the present.
+// The story of the demo: 90 days of sales of an invented company, created through API calls. Each
+// step runs with the clock of the application set to the time of the step. Relative to the present,
+// the story is the same at every start.
 import type { App } from '../../app.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'
@@ -15,12 +15,11 @@ const stage = { followUp: 2, prospect: 3, negotiation: 4, won: 5, lost: 6 }
 
 export interface StorySetting {
   app: App
-  /** The time that the application sees; the story moves it. */
+  /** The clock of the application. The story sets its time. */
   clock: { set(time: Date): void }
   now: Date
   admin: { email: string; password: string }
   inboundSecret: string
-  /** The URL that receives webhooks. */
   webhookUrl: string
 }
 
@@ -38,7 +37,7 @@ interface Step {
   run: () => Promise<unknown>
 }
 
-/** Everything that the steps share. */
+/** The data that all steps share. */
 interface Cast extends StorySetting {
   boss: Api
   team: { api: Api; id: number; name: string }[]
@@ -61,7 +60,8 @@ export async function tellStory(setting: StorySetting): Promise<void> {
   for (const { at, run } of past) {
     setting.clock.set(new Date(at))
     await run()
-    // Mails leave and webhooks are called on the day of their cause.
+    // Runs the waiting jobs when a new day begins, so that e-mails and webhooks are sent soon after
+    // their cause.
     if (Math.floor(at / dayMs) > today) await setting.app.worker.drain()
     today = Math.floor(at / dayMs)
   }
@@ -70,7 +70,7 @@ export async function tellStory(setting: StorySetting): Promise<void> {
   for (const { signOut } of [cast.boss, ...cast.team.map(({ api }) => api)]) await signOut()
 }
 
-/** Creates the users, the catalogue, the organizations and their people. */
+/** Creates the users, tags, products, organizations and persons. */
 async function openShop(setting: StorySetting): Promise<Cast> {
   const { app, admin } = setting
   const boss = await signIn(app, admin.email, admin.password)
@@ -224,7 +224,10 @@ interface Talk {
 /** Plans the calls, notes and meetings of a lead. */
 function planTalk(cast: Cast, { plan, api, contact, seller, index, lead }: Talk): void {
   const about = () => ({ lead_ids: [lead()], person_ids: [contact.id], user_id: seller.id })
-  /** Creates an appointment some days ahead. A past one is done, but for a few that are overdue. */
+  /**
+   * Creates an activity that begins `ahead` days after the step. Most past activities are done; a
+   * few are overdue.
+   */
   const meet = (type: 'call' | 'meeting' | 'lunch', title: string, ahead: number, hours: number) => {
     const from = workingHour(currentOf(cast) + ahead * dayMs, index + 4)
     const to = from + hours * hourMs
@@ -236,7 +239,7 @@ function planTalk(cast: Cast, { plan, api, contact, seller, index, lead }: Talk)
       is_done: to < cast.now.getTime() && index % 9 !== 4,
       allow_overlap: true,
       location: type === 'call' ? null : contact.organization,
-      // Participants get an e-mail, which an invitation to a meeting is worth.
+      // Only meetings have participants, because each participant gets an e-mail.
       ...(type === 'meeting' && { participants: { users: [seller.id], persons: [contact.id] } }),
       ...about(),
     })
@@ -273,7 +276,7 @@ async function quoteFor(cast: Cast, { index, title, contact, seller, lines, lead
   })
 }
 
-/** An e-mail to all persons about a trade fair, on the day of the fair. */
+/** Plans a campaign to all persons about a trade fair, which runs on the day of the fair. */
 function planCampaign(cast: Cast): void {
   const at = workingHour(cast.now.getTime() - 18 * dayMs, 0)
   let campaign = 0
@@ -309,7 +312,7 @@ const formFields: readonly [id: number, label: string][] = [
   [3, 'Your budget'],
 ]
 
-/** A form on the web site, with three visitors. */
+/** Plans a web form and three submissions. */
 function planForm(cast: Cast): void {
   const begin = cast.now.getTime() - 30 * dayMs
   let formId = ''
@@ -340,7 +343,7 @@ function planForm(cast: Cast): void {
     })
 }
 
-/** A webhook of the last days, so that the catcher has something to show. */
+/** Plans a webhook for the last six days, so that the catcher has webhooks to show. */
 const planWebhook = (cast: Cast): void =>
   void cast.steps.push({
     at: cast.now.getTime() - 6 * dayMs,

@@ -1,8 +1,8 @@
 // The result of one check of `accord doctor`.
 
 /**
- * Null means no problem. A string is a problem with its remedy, and a Hint is advice. An array has
- * several of them.
+ * Null means no problem. A string is a problem with its remedy, and a Hint is advice. An array
+ * contains several problems and hints.
  */
 export type CheckResult = string | Hint | null | (string | Hint)[]
 

@@ -60,13 +60,13 @@ export function checkSecret(config: Config): CheckResult {
     : `${path} holds less than 32 characters. Restore it from a backup.`
 }
 
-/** Fewer free bytes count as a problem, because writes may then fail at any moment. */
+/** With fewer free bytes, the check reports a problem, because writes may fail at any moment. */
 const minFreeBytes = 200e6
-/** Fewer free bytes cause a hint. */
+/** With fewer free bytes, the check reports a hint. */
 const lowFreeBytes = 1e9
 /**
- * A larger write-ahead log, in bytes, causes a hint. Checkpoints keep the log far smaller, unless a
- * connection reads for very long.
+ * The check reports a hint for a larger write-ahead log (bytes). Checkpoints keep the log far
+ * smaller, unless a connection reads for very long.
  */
 const maxWalBytes = 256e6
 
@@ -134,7 +134,7 @@ export async function checkEncryption(store: Store, config: Config): Promise<Che
  */
 const maxRecentFiles = 1000
 const maxRecentHashes = 50
-/** In a bucket each file needs a request. */
+/** The number of newest files to check in a bucket, where each file needs a request. */
 const maxRecentObjects = 100
 
 export async function checkFileContents({ db }: Store, config: Config, deep: boolean): Promise<CheckResult> {
@@ -160,7 +160,10 @@ export async function checkFileContents({ db }: Store, config: Config, deep: boo
   return `${wrong.slice(0, 3).join(', ')}${more}. Copy ${wrong.length === 1 ? 'it' : 'them'} from a backup: files/<first two of the hash>/<hash>${where}.`
 }
 
-/** Returns whether the bytes have another hash; false for a file that was removed meanwhile. */
+/**
+ * Returns whether the contents no longer match the hash. Returns false for a file that was removed
+ * meanwhile.
+ */
 async function isChanged(source: Source, sha256: string): Promise<boolean> {
   const hash = createHash('sha256')
   try {
@@ -172,7 +175,10 @@ async function isChanged(source: Source, sha256: string): Promise<boolean> {
   return hash.digest('hex') !== sha256
 }
 
-/** Writes, reads and removes an object, because a key may have only some of the rights. */
+/**
+ * Lists, writes, reads, copies and removes an object, because an access key may have only some of
+ * these permissions.
+ */
 export async function checkBucket(config: Config): Promise<CheckResult> {
   const bucket = openBucket(config)
   if (bucket === null) return null
@@ -237,8 +243,8 @@ export function checkLeftovers(config: Config): CheckResult {
   if (existsSync(restoringMark(config)))
     findings.push(`a restore was interrupted. Run it again: accord restore <backup> --force`)
   const since = systemClock.now().getTime() - daysMs(1)
-  // For a database outside the data folder, leftovers lie beside it, possibly among files of other
-  // programs.
+  // If the database is outside the data folder, its leftovers are beside the database file,
+  // possibly among files of other programs.
   const beside = dirname(databaseFile(config.databaseUrl) ?? config.dataDir)
   const isElsewhere = relative(config.dataDir, beside) !== ''
   const foldersOfDrafts: [folder: string, isDraft: RegExp][] = [

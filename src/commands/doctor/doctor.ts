@@ -94,7 +94,7 @@ export async function doctorCommand(
       .catch((cause: unknown) => (cause instanceof Error ? cause.message : String(cause)))
     const result = reportOf(what, found)
     results.push(result)
-    // Each check is printed when it is done, because some take long.
+    // Each check is printed when it is done, because some checks take long.
     if (!options.json) for (const line of linesOf(result)) console.log(line)
   }
   if (store !== null && typeof store !== 'string') await store.close()

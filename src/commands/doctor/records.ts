@@ -32,8 +32,8 @@ export async function checkDatabase(store: Store | string | null, config: Config
 }
 
 /**
- * Returns the problem of a lost or exchanged database; null when there is none. In this case,
- * `accord install` would be wrong advice.
+ * Returns the problem of a lost or exchanged database, for which `accord install` would be wrong
+ * advice. Returns null for any other database.
  */
 async function missingProblem(config: Config): Promise<string | null> {
   const { problem, found } = await findLoss(config)
@@ -67,8 +67,8 @@ export async function checkAdministrator(store: Store, { env }: Config): Promise
 }
 
 /**
- * Returns a hint when an administrator has the example address, where no e-mail arrives, for
- * example for a password reset.
+ * Returns a hint when an administrator has the example address, which receives no e-mail such as a
+ * link to reset the password.
  */
 async function exampleAddress({ db }: Store): Promise<CheckResult> {
   const found = await fullAccessUsers(db).where('users.email_key', '=', 'admin@example.com').executeTakeFirst()
@@ -116,7 +116,7 @@ async function isWorking({ db }: Store): Promise<boolean> {
 
 /**
  * Returns `sentence` as a problem. Returns `alone` as a hint when no server or worker runs, because
- * waiting work is then no problem.
+ * waiting work is normal then.
  */
 const hintUnlessWorking = async (store: Store, sentence: string, alone: string): Promise<CheckResult> =>
   (await isWorking(store)) ? sentence : new Hint(alone)

@@ -69,14 +69,14 @@ export async function isEmpty(store: Store): Promise<boolean> {
 }
 
 interface InstallOptions {
-  /** The folder that gets the file .env. */
+  /** The folder in which the file .env is created. */
   folder?: string
   acceptSecret?: boolean
-  /** The time of the rows that every installation starts with. */
+  /** The creation time of the seeded rows. */
   at?: Date
 }
 
-/** Does all steps of the installation that are missing. */
+/** Runs the missing steps of the installation. */
 export async function install(
   config: Config,
   store: Store,
@@ -99,8 +99,8 @@ export async function install(
 const adminName = 'Example Admin'
 
 /**
- * Throws ConfigError for a weak password. Called only before the account is created, because later
- * nothing reads the setting.
+ * Throws ConfigError for a weak password. Called only before the administrator is created, because
+ * the setting has no effect later.
  */
 function refuseWeak(password: string, email: string): void {
   const weakness = weaknessOf(password, { email, name: adminName })
@@ -137,7 +137,7 @@ function writeEnvironmentFile(folder: string): boolean {
 const adminText = (admin: NonNullable<Installed['admin']>): string =>
   `\n  Administrator  ${admin.email}\n  Password       ${passwordText(admin)}\n`
 
-/** Returns the password for a person, who sees it only once. */
+/** Returns the text that shows the password of the administrator. */
 export const passwordText = ({ password }: NonNullable<Installed['admin']>): string =>
   password === null ? 'the one in ACCORD_ADMIN_PASSWORD' : `${password}   (shown only now)`
 

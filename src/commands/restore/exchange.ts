@@ -1,5 +1,5 @@
-// The last step of `accord restore`: renames the present data aside, and then renames the unpacked
-// data into their place. A mark in the data folder keeps servers and commands from opening a
+// The last step of `accord restore`: moves the present data aside, and then moves the unpacked data
+// into their place. A mark in the data folder keeps servers and commands from opening a
 // half-restored folder, even after an interruption.
 import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -13,14 +13,14 @@ import { copyFile } from '../backup/bytes.ts'
 import { backupEntries, contractNames } from '../backup/manifest.ts'
 import { CommandError } from '../command-error.ts'
 
-/** How the database is exchanged. The steps run in this order. */
+/** The steps that exchange the database, in the order in which they run. */
 export interface DatabaseExchange {
   /** The folder that gets the former database. */
   aside: string
   /** Runs before anything in the data folder is moved. After a failure nothing is changed. */
   prepare(): Promise<void>
   setAside(): void
-  /** Puts the unpacked database in its place, or checks it there. */
+  /** Moves the unpacked database file into its place, or verifies the database on the server. */
   finish(): Promise<void>
 }
 
@@ -42,8 +42,8 @@ interface Exchange {
 }
 
 /**
- * Exchanges the data. Returns the paths with the former data, joined by "and"; null when there were
- * no data.
+ * Replaces the present data with the unpacked data. Returns the paths with the former data, joined
+ * by "and"; null when there were no data.
  */
 export async function exchangeData(config: Config, wanted: Exchange): Promise<string | null> {
   const { database, folder, at, keepsFiles, staysSecret } = wanted
@@ -123,10 +123,10 @@ export function moveAside(path: string, folder: string): void {
 
 export const asideFolder = (parent: string, at: string): string => join(parent, `before-restore-${at}`)
 
-/** Exchanges a database file. */
+/** Returns the steps that exchange a database file. */
 export function exchangeFile(unpacked: string, database: string, at: string, stopIfOpen: () => void): DatabaseExchange {
-  // The database may be on another disk than the data folder. Its new file is first copied beside
-  // it, so that the final step is a rename.
+  // The database may be on another disk than the data folder. The new file is first copied beside
+  // the present database, so that the final step is a rename.
   const waiting = join(dirname(database), `.restore-${at}.db.partial`)
   const aside = asideFolder(dirname(database), at)
   return {

@@ -57,7 +57,6 @@ export async function restoreCommand(config: Config, backup: string, options: Re
   ])
 }
 
-/** Returns the facts of a backup for --json. */
 const factsOf = (from: string, { created_at, version, tables, files }: Manifest) => ({
   backup: from,
   created_at,
@@ -148,7 +147,6 @@ async function unpack(config: Config, from: string, manifest: Manifest, folder: 
   return examine({ folder, called: from, manifest, config, secret: secretFor(config, from, manifest) })
 }
 
-/** Returns whether a restore would replace data. */
 async function hasPresentData(config: Config): Promise<boolean> {
   const database = databaseFile(config.databaseUrl)
   const paths = [...(database === null ? [] : [database]), secretFile(config), filesFolder(config)]
@@ -204,9 +202,9 @@ async function restore(config: Config, from: string, manifest: Manifest, isForce
 }
 
 /**
- * Sends the unpacked files to the bucket and removes them here. A present object has the same
- * bytes, because its key is their hash. Other objects stay; the clean-up finds those without a
- * record.
+ * Uploads the unpacked files to the bucket and removes them from `folder`. An existing object of
+ * the same size is kept, because its key is the hash of its contents. Other objects also stay; the
+ * clean-up finds objects without a record.
  */
 async function fillBucket(bucket: ObjectStorage, folder: string, { files }: Manifest): Promise<void> {
   for (const [sha256, size] of Object.entries(files)) {
@@ -226,7 +224,7 @@ async function endSessionsOf(file: string): Promise<void> {
 }
 
 /**
- * Throws when a connection to the database is open in any process. SQLite's own lock tells, so a
+ * Throws when a connection to the database is open in any process. Tests the lock of SQLite, so a
  * killed process does not count.
  */
 export function assertNotOpen(database: string): void {

@@ -1,5 +1,5 @@
-// Counts the audience of a campaign before it is sent (DOMAIN 20.2): the persons, the addresses
-// that a run would reach, and the addresses left out, for each reason.
+// Counts the audience of a campaign before a run (DOMAIN 20.2): its persons, the addresses that the
+// run would reach, and the addresses left out for each reason.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Handler } from '../../kernel/handler.ts'
@@ -19,7 +19,8 @@ export const getCampaignAudience: Handler<'getCampaignAudience'> = async (ctx, {
 
 /**
  * Counts the persons and addresses for the next run of the campaign. Reads the persons in batches,
- * and yields to other requests between batches. All numbers of an audience with a problem are 0.
+ * and yields to other requests between batches. When the audience has a problem, `problem`
+ * describes it and all counts are 0.
  */
 export async function countAudience(
   ctx: Context,

@@ -1,6 +1,6 @@
-// The audience of a campaign (DOMAIN 20.1): all persons, or those with a tag, of an import or
-// selected by a filter. A filter has the parameters of the list of persons and is evaluated when
-// the campaign runs. The owner of a person does not matter, because a campaign goes to all persons.
+// The audience of a campaign (DOMAIN 20.1): all persons, the persons with a tag, the persons of an
+// import, or the persons that match a filter. A filter has the query parameters of `listPersons`
+// and is evaluated when the campaign runs. A campaign reaches persons of every owner.
 import { type SqlBool, sql } from 'kysely'
 import type { FieldErrors } from '../../contract/output/problems.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -28,7 +28,7 @@ export interface AudienceColumns {
   audience_import_id: number | null
 }
 
-/** The audience of a campaign that names none. */
+/** The audience of a campaign that was created without the field `audience`. */
 export const everyone: AudienceColumns = {
   audience_type: 'all',
   audience_filter: null,
@@ -50,12 +50,13 @@ export const presentAudience = (row: AudienceColumns): Audience => ({
   import_id: row.audience_import_id,
 })
 
-/** The key that each type of audience needs. */
+/** The field that each audience type requires. The fields of the other types must be null. */
 const keys = { all: null, filter: 'filter', tag: 'tag_id', import: 'import_id' } as const
 
 /**
- * Returns the columns of an audience that was sent. Adds all errors below the field `audience`. An
- * unchanged audience is not checked, so that a campaign that lost its tag stays editable.
+ * Returns the columns for the audience in the request body. Adds all errors below the field
+ * `audience`. An unchanged audience is not checked, so a campaign whose tag was deleted stays
+ * editable.
  */
 export async function toAudienceColumns(
   writing: Writing<AudienceColumns>,
@@ -98,12 +99,12 @@ async function checkImport({ ctx, errors }: Checking, id: number | null): Promis
     errors.invalid('import_id', 'Must be an import that creates or changes persons.')
 }
 
-/** The filters that name records, with the resource of these records. */
+/** The filter fields that contain ids, with the resource of the ids. */
 const references = { organization_id: organizations, user_id: users, tag_id: tags } as const
 
 /**
- * Adds the errors of a filter. Throws 403 for a caller who does not see all persons, because the
- * size of a filtered audience would tell this caller facts about hidden persons.
+ * Adds the errors of a filter. Throws 403 when the caller does not see all persons, because the
+ * size of a filtered audience would reveal facts about hidden persons.
  */
 async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<void> {
   if (!canCall(ctx, persons.listOperation) || (ctx.user && ctx.user.visibleOwners !== null))
@@ -116,9 +117,9 @@ async function checkFilter({ ctx, errors }: Checking, filter: Filter): Promise<v
 }
 
 /**
- * Returns the errors of a filter by its fields. Custom attributes are checked here even where the
- * server ignores unknown ones in a query: without the condition, the campaign would reach persons
- * whom the filter excluded.
+ * Returns the errors of a filter by field. An unknown custom attribute is an error here even when
+ * list queries ignore it: without the condition, the campaign would reach persons that the filter
+ * excludes.
  */
 async function filterErrors(ctx: Context, filter: Filter): Promise<FieldErrors> {
   const known = new Set((await customAttributes(ctx, 'persons')).map(({ code }) => code))
@@ -146,8 +147,8 @@ function pathOfParameter(name: string): string {
 }
 
 /**
- * Returns why the audience has no persons, as a sentence: its tag or import was deleted, or its
- * filter names an attribute that no longer exists. Returns null for a valid audience.
+ * Returns a sentence that explains why the audience cannot be used: its tag or import was deleted,
+ * or its filter names an attribute that no longer exists. Returns null for a valid audience.
  */
 export async function audienceProblem(ctx: Context, { type, filter, tag_id, import_id }: Audience) {
   if (type === 'tag' && tag_id === null) return 'The tag of the audience was deleted.'
@@ -158,8 +159,8 @@ export async function audienceProblem(ctx: Context, { type, filter, tag_id, impo
 }
 
 /**
- * Returns the next persons of an audience in the order of their ids, at most `limit` persons with
- * ids above `after`. The audience must be valid (`audienceProblem`).
+ * Returns the next persons of an audience, ordered by id: at most `limit` persons with ids above
+ * `after`. The caller must check the audience with `audienceProblem` first.
  */
 export async function nextPersons(
   ctx: Context,

@@ -1,6 +1,6 @@
-// Builds the e-mail of a campaign to one person (DOMAIN 18.4, 20.2). Fills in the placeholders of
-// subject and template, and sanitizes the HTML like that of every e-mail. Appends an unsubscribe
-// link unless the filled content already contains the link.
+// Builds the e-mail of a campaign for one person (DOMAIN 18.4, 20.2): fills in the placeholders of
+// the subject and the template, sanitizes the HTML, and appends an unsubscribe link unless the
+// content already contains one.
 import type { Context } from '../../kernel/context.ts'
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { clean, plainText, tooMuch } from '../../kernel/values/html.ts'

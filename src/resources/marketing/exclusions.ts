@@ -5,16 +5,18 @@ import type { Context } from '../../kernel/context.ts'
 import { refusedAddresses } from '../persons/consent.ts'
 import { suppressedAddresses } from './suppressions.ts'
 
-/** Why an address is left out. */
 export type Exclusion = 'suppressed' | 'not_subscribed'
 
-/** The explanation in the ledger; null where the state `suppressed` says it all. */
+/**
+ * The text for the column `error` of the ledger. It is null where the state of the row is
+ * explanation enough.
+ */
 export const exclusionNotes: Readonly<Record<Exclusion, string | null>> = {
   suppressed: null,
   not_subscribed: 'A person with this address has refused campaigns: subscribed is false.',
 }
 
-/** Returns those of the folded addresses that are left out, each with the reason. */
+/** Returns the addresses that are left out, each with its reason. `addresses` must be folded. */
 export async function findExclusions(
   ctx: Context,
   addresses: readonly string[],

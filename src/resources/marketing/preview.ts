@@ -42,8 +42,9 @@ export const previewCampaign: Handler<'previewCampaign'> = async (ctx, { params,
 }
 
 /**
- * Returns the campaign filled in for a person, or without a person. Returns an error message when
- * it becomes too long. The unsubscribe link has no effect.
+ * Fills in the campaign with the values of a person, or with no values if `personId` is null.
+ * Returns an error message when the result is too long. The unsubscribe link is an example without
+ * effect.
  */
 export async function fillForPerson(
   ctx: Context,
@@ -57,7 +58,7 @@ export async function fillForPerson(
 }
 
 /**
- * Returns the id of the person to fill in the campaign for: the given id, else the first visible
+ * Returns the id of the person whose values a preview uses: the given id, or else the first visible
  * person with an e-mail address. Returns null when there is no such person or the caller may not
  * read persons. Throws 422 on `field` for an unknown or invisible id.
  */
@@ -82,7 +83,7 @@ export async function examplePerson(ctx: Context, id: number | undefined, field:
 
 /**
  * Returns the next day (YYYY-MM-DD) on which the daily run includes the campaign. Returns null when
- * the campaign is inactive, has no template, or is past its day.
+ * the campaign is inactive, has no template, or the day of its event is over.
  */
 function nextRun(ctx: Context, campaign: Schema<'Campaign'>): string | null {
   if (!campaign.status || campaign.marketing_template_id === null) return null

@@ -1,6 +1,6 @@
 // Queues the e-mails of a campaign run (DOMAIN 20.2). Each address of each person of the audience
-// gets one row in the ledger, the table campaign_sends. An address with a row is skipped. So an
-// interrupted run can continue, and a repeated run adds only new addresses.
+// gets one row in the ledger, the table campaign_sends. An address that has a row is skipped, so an
+// interrupted run can continue and a repeated run adds only new addresses.
 import { v7 } from 'uuid'
 import { defineJob, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -26,7 +26,7 @@ interface Recipient {
   person: AudiencePerson
 }
 
-/** The number of persons per query, of addresses per lookup, and of e-mails per transaction. */
+/** The maximum number of persons per query, addresses per lookup, and e-mails per transaction. */
 const atOnce = 100
 
 /**
@@ -47,8 +47,7 @@ export const queueMails = defineJob<CampaignRun>({
 })
 
 /**
- * Queues all e-mails of a run. Returns false when the signal aborts the function before the last
- * e-mail.
+ * Queues all e-mails of a run. Returns false when `signal` aborts before all e-mails are queued.
  */
 export async function queueAll(job: Context, run: CampaignRun, signal?: AbortSignal): Promise<boolean> {
   for (let after = 0; ; ) {
@@ -96,9 +95,7 @@ function recipientsIn(people: readonly AudiencePerson[]): Recipient[] {
   return [...found.values()]
 }
 
-/**
- * Returns those of the recipients whose address has no ledger row for this campaign and occurrence.
- */
+/** Returns the recipients whose address has no ledger row for this campaign and occurrence. */
 async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recipient[]): Promise<Recipient[]> {
   const known = await addressesInLedger(
     ctx,
@@ -108,7 +105,7 @@ async function notYet(ctx: Context, run: CampaignRun, recipients: readonly Recip
   return recipients.filter(({ address }) => !known.has(address))
 }
 
-/** Returns those of the addresses that have a ledger row for this campaign and occurrence. */
+/** Returns the addresses that have a ledger row for this campaign and occurrence. */
 export async function addressesInLedger(
   { db }: Context,
   run: CampaignRun,
@@ -129,8 +126,8 @@ export async function addressesInLedger(
 }
 
 /**
- * Queues the e-mails to the recipients `some`. Placeholders are filled in before the transaction
- * begins, because a transaction blocks other writers.
+ * Queues the e-mails to the given recipients in one transaction. Placeholders are filled in before
+ * the transaction begins, because a transaction blocks other writers.
  */
 async function queueSome(
   ctx: Context,
@@ -165,7 +162,7 @@ async function queueSome(
   })
 }
 
-/** Returns the ids of those recipients' persons that still exist. */
+/** Returns the ids of the recipients' persons that still exist. */
 async function peopleThere({ db }: Context, recipients: readonly Recipient[]): Promise<ReadonlySet<number>> {
   const ids = [...new Set(recipients.map(({ person }) => person.id))]
   const rows = ids.length === 0 ? [] : await db.selectFrom('persons').select('id').where('id', 'in', ids).execute()

@@ -16,8 +16,8 @@ import { scheduleSending } from './sending.ts'
 const keyOf = (run: CampaignRun): string => `campaigns.queue:${run.campaign_id}:${run.occurrence}`
 
 /**
- * The delay in milliseconds of the queue job when a command starts the campaigns. In this time the
- * command queues the e-mails itself.
+ * Milliseconds before the queue job starts when a command runs the campaigns. The command queues
+ * the e-mails itself in this time.
  */
 const headStartMs = 60_000
 
@@ -40,7 +40,7 @@ async function start(ctx: Context, run: CampaignRun, runAt = ctx.time): Promise<
 /**
  * Starts every active campaign of the day in one transaction, and returns the runs. A campaign is
  * skipped when its audience has a problem, or when a listener vetoes its run or fails. A second
- * call on the same day sends nothing twice, because an address gets each occurrence once.
+ * call on the same day queues no e-mail twice, because an address gets one e-mail per occurrence.
  */
 export const processDay = (ctx: Context, date: string, runAt?: Date): Promise<CampaignRun[]> =>
   transaction(ctx, async (ctx) => {

@@ -1,7 +1,8 @@
 // Sends the queued e-mails of all campaigns one by one, at most ACCORD_CAMPAIGN_RATE per minute
-// over all workers. The rate is counted in the ledger, so a restart does not reset it. A claim is
-// committed before the handover to the mail server, so an e-mail is sent at most once. An e-mail
-// without a result becomes `uncertain`, and only a user can send it again (resend.ts).
+// over all workers. The rate is counted in the ledger, so a restart does not reset it. A worker
+// commits its claim of an e-mail before it calls the mail server, so an e-mail is sent at most
+// once. A claimed e-mail without a result becomes `uncertain`, and only a user can send it again
+// (resend.ts).
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueue, expedite, releaseDedupeKey } from '../../jobs/queue.ts'
 import { type Context, now } from '../../kernel/context.ts'
@@ -23,16 +24,16 @@ const kind = 'campaigns.send'
  */
 const ladder = [60, 300, 1800, 7200]
 /**
- * The maximum number of e-mails per job. The job queue stops a job after several crashes in a row,
- * so a long list of e-mails is divided among many jobs.
+ * The maximum number of e-mails that one job sends. The job queue buries a job after several
+ * crashes in a row, so one job must not send a long list of e-mails.
  */
 const maxMails = 250
 const minuteMs = 60_000
 
 /**
- * Schedules a job that sends e-mails at the given time, or moves the waiting job to an earlier
- * time. At most one such job waits, and two such jobs never run at the same time. A running job has
- * released its deduplication key, so the next job can be scheduled while a job ends.
+ * Schedules the send job for the given time, or moves the waiting send job to that time if it is
+ * earlier. At most one send job waits, and at most one runs. A running job has already released its
+ * deduplication key, so it can schedule the next job.
  */
 export const scheduleSending = (ctx: Context, at: Date = ctx.time): Promise<void> =>
   transaction(ctx, async (ctx) => {
@@ -131,9 +132,9 @@ async function nextDue(ctx: Context): Promise<Date | null> {
 }
 
 /**
- * Returns whether the day of the e-mail passed while its campaign was inactive. The e-mail of a
- * continuously active campaign is sent however late. So is the e-mail of a run that a user started
- * after the day (DOMAIN 20.2).
+ * Returns whether the event day of the e-mail passed while its campaign was inactive (DOMAIN 20.2).
+ * An e-mail is not too late if its campaign stayed active, or if a user started the run after the
+ * event day.
  */
 function isTooLate(ctx: Context, { occurrence, created_at, active_since }: Send & { active_since: string | null }) {
   if (occurrence === undatedOccurrence) return false
@@ -167,7 +168,7 @@ const take = (ctx: Context): Promise<Send | 'skipped' | null> =>
 type Change = { state?: Send['state']; error?: string | null; sent_at?: string; run_at?: string; attempts?: number }
 
 /**
- * The columns of a finished e-mail, whose text is deleted. An uncertain e-mail keeps its text,
+ * The column values of a finished e-mail: its text is deleted. An uncertain e-mail keeps its text,
  * because a user may send the e-mail again.
  */
 const ended = { subject: null, content: null, run_at: null }
@@ -216,8 +217,8 @@ function afterFailure(ctx: Context, { id, attempts }: Send, cause: unknown, isSt
     log.warn({ sends: [id], count: 1 }, 'The mail server did not confirm an e-mail of a campaign. It is uncertain.')
     return { state: 'uncertain', error: `${cause.message} It may have arrived.` }
   }
-  // An unexpected error means that the mail server did not get the e-mail. The mailer reports all
-  // errors after the handover as MailDeferred.
+  // Any other error means that the mail server did not get the e-mail, because the mailer reports
+  // every error after the handover as MailDeferred.
   if (!isKnown) log.error({ err: cause, send: id }, 'An e-mail of a campaign failed unexpectedly.')
   // An attempt that a server shutdown aborted does not count.
   if (isStopped) return { run_at: now(ctx), attempts: attempts - 1 }

@@ -23,7 +23,6 @@ export async function loadStats({ db }: Context, campaigns: readonly Campaign[])
   }
 }
 
-/** Returns whether the campaign has queued e-mails. */
 export const hasQueued = async ({ db }: Context, id: number): Promise<boolean> =>
   (await db
     .selectFrom('campaign_sends')

@@ -43,16 +43,14 @@ const present = (row: Row): Schema<'Suppression'> => ({
 const withAddress = ({ db }: Context, address: string) =>
   db.selectFrom('suppressions').selectAll().where('address', '=', address).executeTakeFirst()
 
-/** Returns those of the addresses that are suppressed. */
+/** Returns the given addresses that are suppressed. */
 export async function suppressedAddresses({ db }: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()
   const rows = await db.selectFrom('suppressions').select('address').where('address', 'in', addresses).execute()
   return new Set(rows.map(({ address }) => address))
 }
 
-/**
- * Suppresses an address. Returns null when the address is already suppressed, whatever the reason.
- */
+/** Suppresses an address. Returns null when the address is already suppressed for any reason. */
 export const suppress = (
   ctx: Context,
   { address: sent, reason }: NewSuppression,

@@ -1,5 +1,5 @@
-// Sends a test of a campaign to users (DOMAIN 20.2). The ledger has no entry for it, so the test
-// neither counts as sent nor keeps an address from getting the campaign.
+// Sends a test of a campaign to users (DOMAIN 20.2). A test creates no ledger row: it does not
+// count as sent, and the address still gets the campaign.
 import { randomUUID } from 'node:crypto'
 import { defineJob, enqueueAll } from '../../jobs/queue.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -15,7 +15,7 @@ import { campaignText } from './content.ts'
 import { examplePerson, fillForPerson } from './preview.ts'
 import { exampleUrl } from './unsubscribe.ts'
 
-/** The mark at the beginning of the subject, by which recipients recognize a test. */
+/** The prefix of the subject of every test. */
 const mark = '[Test]'
 
 interface TestMail {

@@ -60,8 +60,8 @@ main{width:min(28rem,90vw)}h1{font-size:1.5rem;margin:0 0 1rem}strong{overflow-w
 button{margin-top:1rem;padding:.6rem 1.2rem;font:inherit;font-weight:600;color:#fff;background:#0b6fa8;border:0;border-radius:.25rem;cursor:pointer}`
 
 /**
- * Returns the page content that asks for confirmation. The form posts to the URL of the page. Its
- * body is the body that mail programs send (RFC 8058).
+ * Returns the page content that asks for confirmation. The form posts to the URL of the page, with
+ * the request body that mail programs send (RFC 8058).
  */
 const question = (address: string, app: string): string => `
 <h1>Unsubscribe</h1>
@@ -95,7 +95,7 @@ function page({ services: { config } }: Context, address: string, main: typeof q
 
 /**
  * The maximum number of calls per minute from one IP address. The limit is high, because a mail
- * service calls for many recipients.
+ * service unsubscribes many recipients from one IP address.
  */
 const maxCalls = 120
 const minuteMs = 60_000
@@ -124,8 +124,8 @@ export const unsubscribe: Handler<'unsubscribe'> = async (ctx, { params }) => {
 }
 
 /**
- * Sets `subscribed` of all persons with the address to false. A listener that refuses the change of
- * a person does not keep the address from being suppressed.
+ * Sets `subscribed` of all persons with the address to false. When a listener refuses the change of
+ * a person, the address is still suppressed.
  */
 async function withdrawConsent(ctx: Context, address: string): Promise<void> {
   for (const id of await subscribersWith(ctx, address)) {

@@ -1,13 +1,13 @@
 // The consent of persons to receive campaigns (DOMAIN 10.1, 20.2): `subscribed` is true, false, or
-// null while the person has not said. The server stores with it where and when it was set.
+// null when unknown. The server also stores the source and the time of its last change.
 import { type Context, now } from '../../kernel/context.ts'
 import { conditions } from '../../kernel/query/filter.ts'
 import { fold } from '../../kernel/values/format.ts'
 import { contactFilters } from './contacts.ts'
 
 /**
- * Returns the columns of a consent that was sent. Returns none when the consent stays the same, so
- * that its source and date stay those of the first statement.
+ * Returns the columns to store for `subscribed` in the request body. Returns no columns when the
+ * value stays the same, so its stored source and time stay too.
  */
 export function consentColumns(
   ctx: Context,
@@ -23,8 +23,8 @@ export function consentColumns(
 }
 
 /**
- * Returns those of the folded e-mail addresses to which no campaign may go, because a person with
- * the address has refused. When several persons have the address, one refusal suffices.
+ * Returns the given addresses that belong to a person who has refused campaigns. `addresses` must
+ * be folded.
  */
 export async function refusedAddresses(ctx: Context, addresses: readonly string[]): Promise<ReadonlySet<string>> {
   if (addresses.length === 0) return new Set()

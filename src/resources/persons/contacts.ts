@@ -1,5 +1,5 @@
 // E-mail addresses and phone numbers of persons and warehouses (DOMAIN 3.2, 8.3, 10.1, 11.3). The
-// table unique_values keeps the values unique among the records of an entity.
+// table unique_values contains the values that must be unique among the records of an entity.
 import { type SqlBool, sql } from 'kysely'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -77,8 +77,8 @@ const keysOf = (field: ContactField, sent: Sent): { key: string; at: string }[] 
   )
 
 /**
- * Replaces the rows of a record in unique_values by the sent values. Without sent values, the rows
- * stay.
+ * Replaces the record's rows in unique_values with the values of the request body. Does nothing
+ * when the body does not contain the field.
  */
 export async function saveUniquePoints(
   ctx: Context,

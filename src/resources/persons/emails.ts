@@ -1,6 +1,6 @@
 // Links a new record to the e-mail from which it is created (`email_id`, DOMAIN 9.1, 10.1), and
-// counts the e-mails of leads. The e-mails slice imports persons, so this file gets the e-mails
-// resource from the services.
+// counts the e-mails of leads. The e-mails slice imports persons. To avoid a circular import, this
+// file gets the e-mails resource from the services.
 import { sql } from 'kysely'
 import { assertCanCall, type Context } from '../../kernel/context.ts'
 import { pruneJoins } from '../../kernel/query/join-pruning.ts'
@@ -36,7 +36,7 @@ export async function linkEmail(ctx: Context, id: number | undefined, link: Link
 
 /**
  * Sets `emails_count` of a page of leads to the number of e-mails visible to the caller, with one
- * query. Leads with the count 0 are skipped.
+ * query. Leads whose stored `emails_count` is 0 are skipped.
  */
 export async function countEmails(ctx: Context, leads: { id: number; emails_count: number }[]): Promise<void> {
   const counted = async (ids: readonly number[]) => {

@@ -12,8 +12,8 @@ import { persons } from './resource.ts'
 const tagged = createTagHandlers('persons', persons)
 
 export const handlers = {
-  // The contract allows only `changes` here, because a person has no single value to set in a mass
-  // update.
+  // No function handles the body property `value`, because the contract allows only `changes` for
+  // persons.
   massUpdatePersons: massUpdate(persons),
   massDestroyPersons: massDestroy(persons),
   exportPersons: exportOf(persons, personColumns),

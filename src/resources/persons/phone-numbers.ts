@@ -5,8 +5,8 @@ import type { Context } from '../../kernel/context.ts'
 import { phoneKey } from '../../kernel/values/format.ts'
 
 /**
- * Replaces the stored numbers of a person by the sent numbers. Without sent numbers, nothing
- * changes.
+ * Replaces the stored numbers of a person. Does nothing when the request body has no numbers
+ * (`sent` is undefined).
  */
 export async function savePhoneNumbers(
   { db }: Context,

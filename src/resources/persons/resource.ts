@@ -27,9 +27,9 @@ type Row = { id: number; organization_id: number | null; user_id: number | null;
 type Body = Schema<'PersonUpdate'> & Pick<Schema<'PersonCreate'>, 'email_id'>
 
 /**
- * Returns the organization to store: an id, or the name of an organization to create. A name that
- * an organization already has becomes the id of that organization. An unchanged id counts as not
- * sent, so that a client can send back a fetched person with a new name.
+ * Returns the organization to store: an id, or the name of an organization to create. The name of
+ * an existing organization is resolved to its id. An unchanged `organization_id` is ignored, so a
+ * client can send a fetched person back with a different `organization_name`.
  */
 async function organizationOf(
   writing: Writing<Row>,
@@ -61,7 +61,7 @@ async function organizationOf(
 
 /**
  * Returns the columns of a person and the organization to store or create. Adds all errors to
- * `found` and writes nothing.
+ * `writing.errors` and writes nothing.
  */
 async function planPerson(body: Body, writing: Writing<Row>) {
   const { ctx, current, errors } = writing
@@ -221,7 +221,7 @@ export const persons = defineResource(
 )
 
 /**
- * Returns the first 20 leads or quotes that refer to a person. The id is null where the caller may
+ * Returns the first 20 leads or quotes that refer to a person. The id is null when the caller may
  * not see the record.
  */
 async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
@@ -240,8 +240,8 @@ async function usersOf(ctx: Context, entity: 'leads' | 'quotes', id: number) {
 }
 
 /**
- * Adds the errors of a new person in the body of another record. The schema of such a person has no
- * required fields, so this function checks the name.
+ * Adds the errors of a new person that is nested in the body of another record. The schema of a
+ * nested person has no required fields, so this function requires the name.
  */
 export async function checkPerson(ctx: Context, body: Body, errors: ValidationErrors): Promise<void> {
   if (body.name === undefined) errors.invalid('name', 'The field is required.')

@@ -36,11 +36,11 @@ export const loadStages = (ctx: Context, pipelineId: number): Promise<StageRow[]
     .execute()
 
 /**
- * Returns the id of the default pipeline, which a new lead gets when its request names no pipeline.
+ * Returns the id of the default pipeline. A new lead gets this pipeline if its request contains no
+ * pipeline.
  */
 export async function defaultPipelineId(ctx: Context): Promise<number> {
-  // `is_default` is compared with a literal, so that the database can use its partial
-  // index.
+  // `is_default` is compared with a literal, so that the database can use its partial index.
   const yes = sql.raw<number>(ctx.services.store.dialect.flagLiteral(true))
   const build = () => ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', yes)
   const name = 'pipelines: default'
@@ -51,7 +51,7 @@ export async function defaultPipelineId(ctx: Context): Promise<number> {
 
 /**
  * Returns the stages of each pipeline in order, with the totals of the leads visible to the caller.
- * Runs two queries, however many pipelines there are.
+ * Runs two queries for any number of pipelines.
  */
 async function presentStages(ctx: Context, pipelineIds: readonly number[]): Promise<Map<number, Schema<'Stage'>[]>> {
   const rows = await ctx.db
@@ -107,8 +107,8 @@ async function saveStages(
     await runDeleteHooks(ctx, 'stages', id)
     await ctx.db.deleteFrom('lead_pipeline_stages').where('id', '=', id).execute()
   }
-  // The names of a pipeline's stages are unique, and two stages may swap names. So all renamed
-  // stages first get a placeholder in name_key.
+  // Stage names are unique within a pipeline, and a request may swap the names of two stages. To
+  // avoid a conflict between two updates, all renamed stages first get a temporary name_key.
   for (const { id, name } of plan.stages) {
     if (id !== null && present.get(id)?.name !== name) {
       await ctx.db
@@ -210,8 +210,8 @@ export const pipelines = defineResource({
     )
     for (const reply of replies) reply.stages = stages.get(reply.id) ?? []
   },
-  // Removes the totals of the stages for a reader with limited visibility. The totals in the event
-  // include all leads that the writer saw.
+  // Removes the stage totals when the reader of the event has limited visibility, because the
+  // totals include all leads that the writer saw.
   asRead: (ctx, snapshot) =>
     (ctx.user?.visibleOwners ?? null) === null ? snapshot : { ...snapshot, stages: withoutSums(snapshot.stages) },
   afterSave: async (ctx, id, body) =>
@@ -239,9 +239,7 @@ function withoutSums(stages: unknown): unknown {
   )
 }
 
-/**
- * Makes the current default pipeline an ordinary pipeline, as a separate write with its own events.
- */
+/** Clears `is_default` of the current default pipeline, as a separate write with its own events. */
 async function clearDefault(ctx: Context): Promise<void> {
   const holder = await ctx.db.selectFrom('lead_pipelines').select('id').where('is_default', '=', 1).executeTakeFirst()
   if (!holder) return

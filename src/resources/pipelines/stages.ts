@@ -46,7 +46,7 @@ export const isFixedStage = (code: string): boolean => fixed.has(code)
 
 /**
  * Returns the planned and the removed stages of a pipeline. Without `sent`, stored stages stay
- * unchanged, and a new pipeline gets the default stages. Adds errors to `found`.
+ * unchanged, and a new pipeline gets the default stages. Adds all errors to `errors`.
  */
 export function planStages(
   present: readonly StageRow[],
@@ -104,8 +104,9 @@ function addFixed(planned: PlannedStage[]): void {
 }
 
 /**
- * Adds an error for each duplicate code or name. A code may be derived from the name, so the error
- * of a duplicate code is on `code`, `name` or `id`, whichever the client sent.
+ * Adds an error for each duplicate code or name. A code may be derived from the name or from a
+ * stored stage, so the error of a duplicate code is on the first of the fields `code`, `name` and
+ * `id` that the client sent.
  */
 function refuseDuplicates(
   planned: readonly PlannedStage[],
@@ -126,8 +127,8 @@ function refuseDuplicates(
 
 /**
  * Returns the stages in order, with sort_order 1, 2, 3 and so on. `new` is first; `won` and `lost`
- * are last. The stages between are sorted by the planned sort_order, and stages with equal
- * sort_order by their position in the list.
+ * are last. The other stages are sorted by the planned sort_order; equal values keep their order in
+ * the list.
  */
 function sortStages(planned: readonly PlannedStage[]): PlannedStage[] {
   const rank = ({ code }: PlannedStage): number => ({ new: 0, won: 2, lost: 3 })[code] ?? 1

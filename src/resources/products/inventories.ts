@@ -50,7 +50,6 @@ export async function loadInventories(ctx: Context, where: Where): Promise<Inven
   )
 }
 
-/** Returns the inventories of a product grouped by warehouse. */
 export function stockByWarehouse(inventories: readonly Inventory[]): Schema<'ProductStock'>[] {
   const found = new Map<number, Schema<'ProductStock'>>()
   for (const { warehouse, location, in_stock, allocated, on_hand } of inventories) {

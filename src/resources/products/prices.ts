@@ -1,4 +1,5 @@
-// Loads the name, SKU and price of products, which product lines of leads and items of quotes copy.
+// Loads the product values that product lines of leads and items of quotes copy: name, SKU and
+// price.
 import type { Context } from '../../kernel/context.ts'
 
 export interface PricedProduct {

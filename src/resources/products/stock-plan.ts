@@ -16,8 +16,9 @@ interface Planned {
 }
 
 /**
- * Returns the planned rows of a request body. `present` are the stored rows that the body replaces.
- * Throws 422 for invalid rows. Throws 409 when a stored stock differs from `expected_in_stock`.
+ * Returns the rows to store for a request body. `present` are the stored rows that the body
+ * replaces. Throws 422 for invalid rows. Throws 409 when a stored stock differs from
+ * `expected_in_stock`.
  */
 export async function planStock(
   ctx: Context,
@@ -75,8 +76,8 @@ export async function applyStockPlan(
   const gone = present.filter(({ id }) => !kept.has(id)).map(({ id }) => id)
   if (gone.length > 0) await ctx.db.deleteFrom('product_inventories').where('id', 'in', gone).execute()
   const at = now(ctx)
-  // A product has at most one row per location, and two rows may swap locations. So all moved rows
-  // are deleted first and then inserted again.
+  // A product has at most one row per location, and a request may swap the locations of two rows.
+  // To avoid a conflict, all moved rows are deleted before any of them is inserted again.
   const moving = plan.filter(({ row, ...to }) => row && row.warehouse_location_id !== to.warehouse_location_id)
   if (moving.length > 0)
     await ctx.db
@@ -110,7 +111,7 @@ export async function applyStockPlan(
   }
 }
 
-/** Returns a map from location id to warehouse id, for the locations that the rows name. */
+/** Returns a map from location id to warehouse id for the locations of the given rows. */
 async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise<Map<number, number>> {
   const ids = inventories.flatMap(({ warehouse_location_id: id }) => id ?? [])
   if (ids.length === 0) return new Map()
@@ -122,7 +123,7 @@ async function locationsOf(ctx: Context, inventories: readonly Input[]): Promise
   return new Map(rows.map(({ id, warehouse_id }) => [id, warehouse_id]))
 }
 
-/** Returns those of the warehouse ids that exist. */
+/** Returns the given warehouse ids that exist. */
 async function warehousesOf(ctx: Context, ids: readonly (number | undefined)[]): Promise<ReadonlySet<number>> {
   const wanted = [...new Set(ids.flatMap((id) => id ?? []))]
   if (wanted.length === 0) return new Set()

@@ -80,7 +80,7 @@ function sellerBlock({ name, address, taxId, logo }: Company, type: Typesetter) 
   return { stack }
 }
 
-/** Left alignment for a text below a label, which also applies to right-to-left text. */
+/** Left-aligns text below a label, even right-to-left text, which the typesetter aligns right. */
 const atLeft = { alignment: 'left' } as const
 
 type Margin = [number, number, number, number]
@@ -100,8 +100,8 @@ function terms({ description }: Quote, type: Typesetter): Content[] {
 }
 
 /**
- * Splits a paragraph into parts of at most 1500 characters. The layout time of pdfmake grows with
- * the square of the length of a paragraph.
+ * Splits a paragraph into parts of at most 1500 characters, because the layout time of pdfmake
+ * grows with the square of the length of a paragraph.
  */
 const partsOf = (paragraph: string): string[] => paragraph.match(/.{1,1500}(?:\s|$)|.{1,1500}/gsu) ?? []
 

@@ -1,6 +1,6 @@
 // The fonts of printed quotes. Roboto (from pdfmake) has Latin, Greek and Cyrillic characters.
-// Arabic and Hebrew have one font each. Each Chinese, Japanese or Korean font is split into about a
-// hundred slices, of which only the necessary slices are read.
+// Arabic and Hebrew have one font each. Each Chinese, Japanese and Korean font is split into about
+// a hundred slices (files with some of its characters); only the needed slices are read.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -23,7 +23,6 @@ type Face = string
 type Faces = Record<'normal' | 'bold' | 'italics' | 'bolditalics', Face>
 export type Dictionary = Record<string, Faces>
 
-/** Chooses the font of each character. */
 export interface Fonts {
   /**
    * Returns the name of a font for the character (a code point). Prefers the font `current` if that
@@ -40,8 +39,8 @@ const placeOf = (path: string): string => require.resolve(path)
 const roboto = (style: string): string =>
   join(dirname(placeOf('pdfmake/package.json')), 'fonts', 'Roboto', `Roboto-${style}.ttf`)
 /**
- * Returns the path of a font file for a style. The font packages export only code, so the path is
- * relative to their code.
+ * Returns the path of a font file for a style. The font packages export no font paths, so the path
+ * is built from the location of their code.
  */
 const script = (name: string, family: string) => (style: string) =>
   join(dirname(placeOf(`@embedpdf/fonts-${name}`)), '..', 'fonts', `${family}-${style}.ttf`)
@@ -90,8 +89,8 @@ function slices(family: Family): Map<number, string> {
 
 /**
  * Returns the font families in order of preference, because the families draw many characters
- * differently. The language of the locale decides which family is first. For other languages, the
- * Japanese or Korean characters among `points` decide.
+ * differently. A Japanese, Korean or Chinese locale puts its own family first. For other locales,
+ * the characters decide: kana put Japanese first, hangul Korean.
  */
 function orderOf(locale: string, points: ReadonlySet<number>): readonly Family[] {
   const { language, script, region } = new Intl.Locale(locale).maximize()
@@ -147,8 +146,8 @@ async function load(virtual: VirtualFileSystem, family: Family, slice: string, w
 }
 
 /**
- * Returns a copy of the font file in which the end of the PostScript name is overwritten by `mark`.
- * The name keeps its length, so the file structure stays valid.
+ * Returns a copy of the font file in which the end of the PostScript name is overwritten with
+ * `mark`. The name keeps its length, so the file structure stays valid.
  */
 function renamed(font: Buffer, mark: string): Buffer {
   const copy = Buffer.from(font)
@@ -160,8 +159,8 @@ function renamed(font: Buffer, mark: string): Buffer {
   for (let index = 0; index < copy.readUInt16BE(start + 2); index++) {
     const at = start + 6 + 12 * index
     if (copy.readUInt16BE(at + 6) !== postScriptName) continue
-    // In the name table of a font, names for the Macintosh platform have one byte per character,
-    // and names for all other platforms two.
+    // In the name table of a font, a name for the Macintosh platform has one byte per character. A
+    // name for any other platform has two bytes per character.
     const wide = copy.readUInt16BE(at) !== macintosh
     const bytes = Buffer.from(mark, wide ? 'utf16le' : 'latin1')
     if (wide) bytes.swap16()

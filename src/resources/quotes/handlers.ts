@@ -25,8 +25,8 @@ export const handlers = {
 } satisfies Partial<Handlers>
 
 /**
- * Handlers that list the quotes of a lead or person. That record must be visible to the caller
- * (DOMAIN 7.3).
+ * Handlers that list the quotes of a lead or person. The lead or person must be visible to the
+ * caller (DOMAIN 7.3).
  */
 export const subLists = {
   listLeadQuotes: async (ctx, { params, query }) => {

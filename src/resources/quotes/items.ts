@@ -29,7 +29,7 @@ export interface PlannedItem {
 
 type Item = PlannedItem & { id: number; created_at: string; updated_at: string }
 
-/** Returns the items of the given quotes in the order in which a quote shows its items. */
+/** Returns the items of the given quotes in display order. */
 export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
   ctx.db
     .selectFrom('quote_items')
@@ -43,7 +43,7 @@ export const loadItems = (ctx: Context, quoteIds: readonly number[]) =>
 
 /**
  * Returns the items to store for a request body. `saveItems` deletes the stored items that the body
- * omits. Adds errors to `found`.
+ * omits. Adds all errors to `errors`.
  */
 export async function planItems(
   ctx: Context,

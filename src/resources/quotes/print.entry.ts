@@ -26,8 +26,7 @@ export async function run(given: PrintedQuote): Promise<Buffer> {
   try {
     return await drawn(printed)
   } catch (error) {
-    // A file that begins like a JPEG may still be no valid image, so a second attempt prints
-    // without the logo.
+    // A file that begins like a JPEG may be invalid, so a second attempt prints without the logo.
     if (printed.seller.logo === null) throw error
     return drawn({ ...printed, seller: { ...printed.seller, logo: null } })
   }

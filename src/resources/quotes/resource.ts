@@ -40,8 +40,8 @@ interface Row {
 const todayOf = (ctx: Context): string => today(ctx.time, ctx.services.config.timezone)
 
 /**
- * Returns the owner to store. Adds an error for null, unless the stored owner is null already. A
- * quote always has an owner, except after the account of the owner is deleted.
+ * Returns the owner to store. Null is an error, because every quote needs an owner. Null is
+ * accepted only if the stored owner is null, which means that the owner's account was deleted.
  */
 async function ownerColumn(writing: Writing<Row>, sent: number | null | undefined): Promise<number | null | undefined> {
   if (sent !== null) return resolveOwnerId(writing, sent)
@@ -67,7 +67,7 @@ function addresses({ billing_address, shipping_address }: Body, { current, error
 
 /**
  * Returns the columns of discount, adjustment and totals. Returns no columns when an update
- * contains neither items nor discount nor adjustment.
+ * contains no items, discount or adjustment.
  */
 async function totalColumns(body: Body, { ctx, current, errors }: Writing<Row>) {
   const { items, discount_percent: percent, adjustment_amount: adjusted } = body

@@ -17,10 +17,9 @@ export interface Typesetter {
   has(text: string): boolean
   /**
    * Returns one paragraph as pdfmake content. A word of at least `longest` characters may break
-   * anywhere. Chinese, Japanese and Korean text may always do so.
+   * anywhere. Chinese, Japanese and Korean text may always break anywhere.
    */
   set(text: string, longest?: number): { text: Content[]; alignment?: 'right' }
-  /** Returns one paragraph in bold as pdfmake content. */
   setBold(text: string, longest?: number): { text: Content[]; alignment?: 'right'; bold: true }
 }
 
@@ -39,8 +38,8 @@ export function createCharacterCollector({ all, bold }: CharacterSets): Typesett
     for (const each of shown(text)) into.add(each.codePointAt(0) ?? 0)
   }
   return {
-    // Returns false so that the layout also tries its alternative texts, whose characters are
-    // collected, too.
+    // Returns false, so the layout also tries its alternative texts and their characters are
+    // collected.
     has: (text) => {
       note(text)
       return false
@@ -130,8 +129,8 @@ const isLong = (text: string, longest: number): boolean =>
 const ideographic = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 
 /**
- * Returns the text for which fontkit draws the piece correctly. fontkit reverses a text whose first
- * letter is right-to-left, and never mirrors brackets.
+ * Returns the characters of a piece in the order in which fontkit draws the piece correctly.
+ * fontkit reverses a text whose first letter is right-to-left, and never mirrors brackets.
  */
 function toDrawnOrder(text: string, level: number): string {
   const isOdd = level % 2 === 1

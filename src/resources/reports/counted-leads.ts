@@ -30,7 +30,7 @@ export const wonLeads = (ctx: Context, filters: ReportFilters, [from, to]: reado
     .where('leads.closed_at', '<=', to)
 
 /**
- * Returns an SQL expression for the number (from 0) of the time section that contains the value of
+ * Returns an SQL expression for the index (from 0) of the time section that contains the value of
  * the column. `begins` are the first instants of the sections, in ascending order.
  */
 export function sectionOf(column: string, begins: readonly string[]): RawBuilder<number> {
@@ -41,7 +41,8 @@ export function sectionOf(column: string, begins: readonly string[]): RawBuilder
 }
 
 /**
- * An average as a sum (`of`) and a count (`among`). The average stays exact until it is rounded.
+ * An average, kept as a sum (`of`) and a count (`among`) so that it stays exact until it is
+ * rounded.
  */
 export interface Average {
   of: bigint

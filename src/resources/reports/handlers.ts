@@ -44,9 +44,8 @@ const drawChart = programAt<typeof DrawEntry>(import.meta.url, './charts/draw.en
 const rangeOf = ({ range }: Period): Schema<'ReportRange'> => range
 
 /**
- * Returns the handler of a report. `present` converts the metrics to the statistics of the JSON
- * reply, because some charts need more metrics than the reply contains. `describeRange` returns the
- * `date_range` of the reply.
+ * Returns the handler of a report. `present` returns the statistics of the JSON reply, which may
+ * omit metrics that only the chart needs. `describeRange` returns the `date_range` of the reply.
  */
 const report =
   <Figures, Statistics, Range = Schema<'ReportRange'>>(

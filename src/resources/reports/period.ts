@@ -13,10 +13,9 @@ const maxWeeklyDays = 26 * 7
 
 export interface Period {
   range: Schema<'ReportRange'>
-  /** The number of days in the period. */
   days: number
   zone: string
-  /** True when the query names no period and the report therefore covers all records. */
+  /** True when the query contains no period, so the report covers all records. */
   isAll?: boolean
 }
 
@@ -30,8 +29,8 @@ const textOf = (day: DateTime): string => day.toFormat('yyyy-MM-dd')
 const daysBetween = (from: DateTime, to: DateTime): number => Math.round(to.diff(from, 'days').days)
 
 /**
- * Returns the period that the query names, by default the 30 days up to today. Throws 422 for an
- * invalid period.
+ * Returns the period of the query. The default end is today, and the default start is 29 days
+ * before the end. Throws 422 for an invalid period.
  */
 export function readPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const end = query.end ?? today
@@ -39,8 +38,8 @@ export function readPeriod(query: PeriodQuery, today: string, zone: string): Per
 }
 
 /**
- * Returns the period that the query names. Without a period in the query, `isAll` is true and the
- * report covers all records.
+ * Returns the period of the query. If the query has no `start` and no `end`, `isAll` is true and
+ * the report covers all records.
  */
 export const readOptionalPeriod = (query: PeriodQuery, today: string, zone: string): Period => ({
   ...readPeriod(query, today, zone),
@@ -48,9 +47,9 @@ export const readOptionalPeriod = (query: PeriodQuery, today: string, zone: stri
 })
 
 /**
- * Returns the period of a forecast. The default start is 29 days before today, or before an end
- * that is earlier than today. The default end is a year after the start in the query, or a year
- * after today. Throws 422 for an invalid period.
+ * Returns the period of a forecast. The default start is 29 days before today, or 29 days before
+ * the end if the end is in the past. The default end is one year after the start in the query, or
+ * one year after today if the query has no start. Throws 422 for an invalid period.
  */
 export function readForecastPeriod(query: PeriodQuery, today: string, zone: string): Period {
   const from = query.end !== undefined && query.end < today ? query.end : today
@@ -60,8 +59,8 @@ export function readForecastPeriod(query: PeriodQuery, today: string, zone: stri
 }
 
 /**
- * Returns the same day of the next year. Returns the last day that can be stored in the time zone
- * when the next year is after 9999.
+ * Returns the same day of the next year, or the last day that can be stored in the time zone if the
+ * next year is after 9999.
  */
 function yearAfter(day: string, zone: string): string {
   const later = dayOf(day).plus({ years: 1 })

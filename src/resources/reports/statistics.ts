@@ -32,8 +32,8 @@ const bothOf = (found: readonly Counted[]): [bigint, bigint] =>
   ]
 
 /**
- * Returns how many visible records were created in the preceding period and in the period, in
- * ten-thousandths.
+ * Returns the counts of visible records that were created in the preceding period and in the
+ * period. The unit of the counts is ten-thousandths.
  */
 async function created(
   ctx: Context,

@@ -1,6 +1,6 @@
-// The permission ceiling (DOMAIN 7.1): callers may neither grant nor change more permissions than
-// their own role has. A change of a role checks its permissions before and after the change. A
-// change of a user checks the old and the new role.
+// The permission ceiling (DOMAIN 7.1): a caller cannot grant or change permissions that the
+// caller's own role lacks. A change of a role checks the role's permissions before and after the
+// change. A change of a user checks the old and the new role.
 import type { Db } from '../../../db/store.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -50,8 +50,8 @@ export const fullAccessUsers = (db: Db) =>
     .where('roles.permission_type', '=', 'all')
 
 /**
- * Returns whether an active user has all permissions, not counting the user or the holders of the
- * role that `without` names.
+ * Returns whether an active user has all permissions, ignoring the user `without.user` or all users
+ * with the role `without.role`.
  */
 export async function isFullAccessHeldBeside(
   ctx: Context,

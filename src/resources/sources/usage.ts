@@ -13,7 +13,7 @@ export const leadsCount = (ctx: Context, column: Column | 'lead_pipeline_id', of
   )
 
 /**
- * Throws 409 `in_use` while leads refer to `row`. Throws 409 `protected` when `row` is the last one
+ * Throws 409 `in_use` while leads refer to `row`. Throws 409 `protected` when `row` is the last row
  * of its table.
  */
 export async function refuseLastOrUsed(

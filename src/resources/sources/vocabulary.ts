@@ -1,5 +1,5 @@
-// The definition that sources and types of leads share: rows with a unique name, the number of
-// leads that use each, and no deletion of one that is in use or the last (DOMAIN 15.2).
+// The shared definition of lead sources and lead types (DOMAIN 15.2): rows with a unique name and a
+// count of leads. A row cannot be deleted while leads use it, or if it is the last row.
 import type { Db } from '../../../db/store.ts'
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -11,9 +11,8 @@ import { leadsCount, refuseLastOrUsed } from './usage.ts'
 interface Vocabulary {
   noun: string
   table: 'lead_sources' | 'lead_types'
-  /** The last word of the list's path. */
+  /** The last segment of the list path, such as `sources`. */
   entity: string
-  /** The column of leads that refers to the table. */
   column: 'lead_source_id' | 'lead_type_id'
 }
 
@@ -26,7 +25,7 @@ interface Row {
   version: number
 }
 
-/** Everything of the definition but its operations. */
+/** Returns the definition without `operations`. */
 export const defineVocabulary = ({ noun, table, entity, column }: Vocabulary) => ({
   noun,
   table,

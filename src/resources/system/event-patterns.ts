@@ -12,5 +12,8 @@ export const eventAliases: EventAliases = [
   [/^email\.trash\./, 'email.update.'],
 ]
 
-/** Returns a function that tests whether an event name matches `pattern`, also through an alias. */
+/**
+ * Returns a function that tests whether an event name matches `pattern`, directly or through an
+ * alias.
+ */
 export const eventMatcher = (pattern: string): ((name: string) => boolean) => matcher(pattern, eventAliases)

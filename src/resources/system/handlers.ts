@@ -28,7 +28,7 @@ async function worker(ctx: Context): Promise<DatabaseState['worker']> {
   return (await areReadersBehind(ctx, since)) || (await areJobsBehind(ctx, since)) ? 'behind' : 'ok'
 }
 
-/** Returns whether an event consumer has yet to process an event older than the time `since`. */
+/** Returns whether an event consumer has not yet processed an event that is older than `since`. */
 async function areReadersBehind({ db }: Context, since: string): Promise<boolean> {
   const place = db.selectFrom('event_readers').select(({ fn }) => fn.min('last_event_id').as('place'))
   const next = db.selectFrom('events').select('created_at').where('id', '>', place).orderBy('id').limit(1)
@@ -93,12 +93,15 @@ async function checkDatabase(ctx: Context): Promise<DatabaseState> {
 }
 
 /**
- * Caches the last state of the database, or the last error, for one second. Anyone may call
- * `/readyz` without a limit.
+ * Caches the last state of the database, or the last error, for one second, because `/readyz` needs
+ * no authentication and has no rate limit.
  */
 const lastDatabaseState = ttlCache<DatabaseState>(1000)
 
-/** Caches the state of the file storage for five seconds, because calls of a bucket cost money. */
+/**
+ * Caches the state of the file storage for five seconds, because requests to a storage bucket cost
+ * money.
+ */
 const lastFileState = ttlCache<'ok' | 'failing'>(5_000)
 
 async function checkFiles({ services }: Context): Promise<'ok' | 'failing'> {
@@ -145,8 +148,9 @@ export const handlers = {
       })
     const files = await lastFileState(ctx.services, ctx.time.getTime(), () => checkFiles(ctx))
     // A problem of the documentation, the worker, mail, webhooks or the bucket of files is reported
-    // here. Such a problem does not make the server unready, because requests still succeed. All
-    // servers share the bucket, so no other one could do better.
+    // here. Such a problem does not make the server unready, because requests still succeed. A
+    // failing bucket fails for all servers, so a load balancer gains nothing by avoiding this
+    // server.
     return {
       status: 'ready',
       checks: {

@@ -61,8 +61,8 @@ async function requireIdle(ctx: Context, id: number): Promise<Row> {
 }
 
 /**
- * Returns the context without the limits of the caller. A user who manages jobs need not be able to
- * see the records that a job changes.
+ * Returns the context without the limits of the caller, because a user who manages jobs may not see
+ * the records that a job changes.
  */
 const asSystem = <C extends Context>(ctx: C): C => ({ ...ctx, user: null, token: null, ifMatch: null })
 

@@ -1,4 +1,4 @@
-// The kinds of jobs whose definition says that they send mail.
+// The job kinds whose definition has `isMail`.
 import type { Services } from '../../kernel/context.ts'
 
 export const mailJobKinds = ({ jobs }: Services): string[] =>

@@ -40,7 +40,7 @@ const forwarding =
 
 /**
  * Returns whether the caller runs on this machine. A local proxy connects from this machine too,
- * but forwards requests of remote callers. Therefore a request does not count when it has a
+ * but forwards requests of remote callers. A request therefore counts as remote when it has a
  * forwarding header, the address of a trusted proxy, or a host name that is not local.
  */
 function isOfThisMachine({ ip, headers, requestOrigin, services: { config } }: Context): boolean {

@@ -14,7 +14,7 @@ const maxCounted = 10_000
 export interface WebhookState {
   id: number
   name: string
-  /** Why the webhook delivers nothing; null when it does not fail. */
+  /** The reason why the webhook delivers nothing; null for a working webhook. */
   failure: string | null
   waiting: number
 }

@@ -1,6 +1,6 @@
 // Why an active webhook sends nothing (DOMAIN chapter 0, row 14): the user who last changed the
-// webhook is deleted or inactive, or may read none of the record types that it sends. The reasons
-// contain no user name, so the log may contain the reasons.
+// webhook is deleted or inactive, or has no permission to read any of the record types that the
+// webhook sends. The reasons contain no user name, so they may be logged.
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
@@ -34,9 +34,9 @@ export function silentReason(sights: Sights, webhook: WebhookWithChanger): strin
 }
 
 /**
- * Returns the permissions that let a user read a record type which the webhook sends; any one of
- * them is enough. Returns null when a type needs no permission, or when the webhook has no
- * subscription or an event without a record type.
+ * Returns the permissions for reading the record types that the webhook sends. A user with one of
+ * them receives at least some events. Returns null when no permission can be missing: a type needs
+ * no permission, an event has no record type, or the webhook has no subscription.
  */
 function permissionsOf(sights: Sights, { entity_type: only, events }: WebhookWithChanger): string[] | null {
   const types = only === null ? typesOf(sights, JSON.parse(events) as string[]) : [only]
@@ -62,9 +62,9 @@ export function requireWebhookAbilities(
 const bases = [...new Set(Object.values(operations).flatMap(({ events }: OperationFact) => events))]
 
 /**
- * Returns the record types of the events that match `patterns`. Events such as `lead.update` and
- * `lead.delete` share a prefix, so the deletion event of a type leads to the type. Returns null
- * when an event has no such type.
+ * Returns the record types of the events that match `patterns`, or null when an event has no record
+ * type. The type of an event such as `lead.update` is the type whose deletion event has the same
+ * prefix, here `lead.delete`.
  */
 function typesOf(sights: Sights, patterns: readonly string[]): string[] | null {
   const matches = patterns.map(eventMatcher)

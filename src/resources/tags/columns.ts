@@ -1,7 +1,6 @@
 // The column of tags in a CSV export.
 import { listColumn } from '../../kernel/resource/csv-cells.ts'
 
-/** Lists the names of the tags of a record. */
 export const tagNames = listColumn<{ tags: readonly { name: string }[] }>('tags', ({ tags }) =>
   tags.map(({ name }) => name),
 )

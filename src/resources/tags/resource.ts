@@ -24,9 +24,9 @@ const paletteColor = (key: string): string =>
 const changing: ReadonlySet<OperationId | null> = new Set(['updateTag', 'deleteTag', 'massDestroyTags'])
 
 /**
- * Returns the SQL condition for the tags that the current operation may use. An operation that
- * changes tags uses only the caller's own tags when the caller has no global view. All other
- * operations use all tags.
+ * Returns the SQL condition for the tags that the current operation may use. Without a global view,
+ * a caller may change only the caller's own tags. Operations that do not change tags may use all
+ * tags.
  */
 const usableTags = ({ operation, user }: Context) =>
   user && user.visibleOwners !== null && changing.has(operation)

@@ -56,7 +56,7 @@ export const tagsIn = ({ db, services }: Context, entity: Taggable): AliasedRawB
 
 export const readTags = (stored: string): TagRef[] => JSON.parse(stored)
 
-/** Adds a validation error for each id in `tag_ids` that no tag has. */
+/** Adds a validation error for each id in `tag_ids` that belongs to no tag. */
 export async function checkTagIds(
   ctx: Context,
   errors: ValidationErrors,
@@ -70,7 +70,7 @@ export async function checkTagIds(
 
 /**
  * Replaces the tags of a record with the tags `ids`. Returns whether a tag was added or removed.
- * `isNew` saves the query for the tags of a new record, which has none.
+ * `isNew` means that the record has no tags yet, which saves a query.
  */
 export async function setTags(
   ctx: Context,

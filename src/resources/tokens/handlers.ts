@@ -1,6 +1,7 @@
-// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. The permission
-// settings.user.tokens with an ability users:* extends this to tokens of other users. A token
-// cannot create a token with more abilities, more networks or a later expiry.
+// The API of tokens (DOMAIN 6.4). Callers manage their own tokens. With the permission
+// settings.user.tokens and the ability users:read or users:write, they also manage tokens of other
+// users. A new token cannot have more abilities, more networks or a later expiry than the token
+// that creates it.
 import { type SqlBool, sql } from 'kysely'
 import { didYouMean } from '../../contract/input/validation-errors.ts'
 import { operations } from '../../contract/operations.gen.ts'
@@ -179,7 +180,7 @@ export const examineCreation: Examine = async (ctx, { body }, refused) => {
   return errors.all
 }
 
-/** Adds the validation errors of a new token that the schema does not cover. */
+/** Checks a new token against the rules that the schema does not cover, and adds the errors. */
 function checkCreation(ctx: Context, body: Body<'createToken'>, errors: ValidationErrors): void {
   for (const [index, ability] of (body.abilities ?? []).entries()) {
     if (!knownAbilities.includes(ability))

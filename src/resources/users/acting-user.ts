@@ -23,8 +23,8 @@ export const inactiveReason = (noun: 'webhook' | 'workflow'): string =>
   `The user who changed this ${noun} last is deleted or inactive. Save a change to it so that it acts with your rights.`
 
 /**
- * Throws 403 unless the calling token has the abilities of all `operations`. What the token
- * configures runs later with all rights of the user, which may exceed the rights of the token. A
+ * Throws 403 unless the calling token has the abilities of all `operations`. The webhook or
+ * workflow later runs with all rights of the user, which may exceed the rights of the token. A
  * session has all abilities.
  */
 export function requireTokenAbilities(ctx: Context, operations: readonly Pick<OperationFact, 'ability'>[]): void {

@@ -7,7 +7,6 @@ import { isProtected } from '../../kernel/errors.ts'
 import { type Grants, isFullAccessHeldBeside, requirePermissionsOf } from '../roles/permission-ceiling.ts'
 import { requireWithinView } from './view-ceiling.ts'
 
-/** A user with the permissions of the user's role. */
 export interface GovernedUser extends Grants {
   id: number
   status: number
@@ -49,8 +48,8 @@ export async function requireAuthorityOverId(ctx: Context, userId: number): Prom
 
 /**
  * Throws 403 when the user or the new role exceeds the caller's rights. Throws 409 when the change
- * would lock out the caller or the last user with all permissions. `changes` says whether the write
- * changes anything.
+ * would lock out the caller or the last user with all permissions. `changes` is true when the write
+ * changes the user.
  */
 export async function checkAuthority(
   ctx: Context,

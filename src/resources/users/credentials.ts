@@ -36,8 +36,8 @@ export async function withPasswordHash<B extends Credentials>(ctx: Context, body
 type Finding = Pick<Writing<unknown>, 'ctx' | 'errors'>
 
 /**
- * Adds a validation error for an e-mail address that another user has, for a password that its
- * confirmation does not repeat, and for a weak password.
+ * Adds a validation error for an e-mail address that another user has, for a password that differs
+ * from its confirmation, and for a weak password.
  */
 export async function checkCredentials(
   writing: Finding,
@@ -62,7 +62,7 @@ export async function checkCredentials(
 }
 
 /**
- * Adds a validation error for a password that its confirmation does not repeat, and for a weak
+ * Adds a validation error for a password that differs from its confirmation, and for a weak
  * password.
  */
 export function checkPassword(
@@ -76,8 +76,8 @@ export function checkPassword(
 }
 
 /**
- * Ends all access of a user that needs no password: tokens, sessions and password links. Forgets
- * the networks of past sign-ins, because another person may have signed in from there. The calling
+ * Ends the user's access that needs no password: tokens, sessions and password links. Deletes the
+ * networks of past sign-ins, because another person may have signed in from there. The calling
  * token or session stays, so that callers who change their own password remain signed in.
  */
 export async function endAccess(ctx: Context, userId: number): Promise<void> {

@@ -18,9 +18,9 @@ export function userRef(
 }
 
 /**
- * Returns the `user_id` to store, or undefined when it is unchanged. A new record without an owner
- * in its body gets the caller. Adds a validation error for an owner who is missing, inactive or not
- * visible to the caller. Only callers with a global view may send null.
+ * Returns the `user_id` to store, or undefined when it is unchanged. If a create request contains
+ * no owner, the caller becomes the owner. Adds a validation error for an owner who is missing,
+ * inactive or not visible to the caller. Only callers with a global view may send null.
  */
 export async function resolveOwnerId(
   { ctx, current, errors }: Writing<{ user_id: number | null }>,

@@ -10,7 +10,6 @@ import type { Resource } from '../../kernel/resource/define-resource.ts'
 const ownedTables = ['leads', 'quotes', 'persons', 'organizations', 'activities', 'emails', 'tags'] as const
 type OwnedTable = (typeof ownedTables)[number]
 
-/** A resource whose records have an owner. */
 export type OwnedResource = Pick<Resource<unknown, { user_id?: number | null }>, 'update'> & { table: string }
 
 /** Throws 422 unless the successor `to` is another active user who is visible to the caller. */

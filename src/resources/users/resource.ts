@@ -131,7 +131,6 @@ const baseUsers = defineResource({
 })
 
 interface Joining {
-  /** The ids of groups that the user joins. */
   joined: number[]
   /** Whether the user joins or leaves a group. */
   changes: boolean

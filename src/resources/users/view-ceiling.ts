@@ -1,5 +1,5 @@
-// The view ceiling (DOMAIN 7.4): callers may change only users who see no owner that the caller
-// does not see, and may give no user a wider view. The checks compare sets of visible owners.
+// The view ceiling (DOMAIN 7.4): a caller may change a user only if the caller sees every owner
+// that the user sees, before and after the change. The checks compare sets of visible owners.
 // roles/permission-ceiling.ts has the ceiling of permissions.
 import { visibleOwnersWith } from '../../kernel/auth/tokens.ts'
 import type { Context, CurrentUser } from '../../kernel/context.ts'
@@ -7,8 +7,8 @@ import { Problem } from '../../kernel/errors.ts'
 import { groupsOf } from '../groups/members.ts'
 
 /**
- * A user whose view is checked. `groupIds` are the groups after a planned change; without them the
- * stored groups count. `id` is undefined for a new user.
+ * A user whose view is checked. `groupIds` are the groups after a planned change, by default the
+ * stored groups. `id` is undefined for a new user.
  */
 export interface Viewer {
   id: number | undefined
@@ -39,7 +39,7 @@ async function isWithinView(ctx: Context, { id, view_permission, groupIds }: Vie
 
 /**
  * Throws 403 when a user with the role sees an owner whom the caller does not see. New permissions
- * of a role change these users too, so the caller must be allowed to change each of them.
+ * of the role apply to all of these users, so the caller must be allowed to change each of them.
  */
 export async function requireHoldersWithinView(ctx: Context, roleId: number): Promise<void> {
   if (!ctx.user?.visibleOwners) return
@@ -54,7 +54,7 @@ export const groupIdsOf = async (ctx: Context, userId: number | undefined): Prom
 
 /**
  * Throws 403 when a user would join a group that the caller is not in. Callers with a global view
- * may add users to any group. A null in `joined` stands for a new group.
+ * may add users to any group. A null in `joined` means a new group.
  */
 export async function requireOwnGroups(ctx: Context, joined: readonly (number | null)[]): Promise<void> {
   const { user } = ctx

@@ -47,7 +47,7 @@ export async function loadActivities(ctx: Context, replies: readonly Warehouse[]
   const resource = readableResource<Schema<'IncludedActivity'>>(ctx, 'activities')
   if (!resource) return
   const ids = replies.map(({ id }) => id)
-  // The query of the resource has only visible activities, so the limit counts only these.
+  // The query returns only visible activities, so the limit does not count hidden ones.
   const ranked = (await resource.query(ctx, {}))
     .clearSelect()
     .clearOrderBy()
@@ -72,8 +72,8 @@ export async function loadActivities(ctx: Context, replies: readonly Warehouse[]
 }
 
 /**
- * Returns the resource of `entity` if the caller may read its records. The registry of resources
- * replaces an import, which would be circular.
+ * Returns the resource of `entity` if the caller may read its records. The resource comes from the
+ * registry, because an import would be circular.
  */
 function readableResource<Reply>(ctx: Context, entity: string): Resource<Reply, never> | undefined {
   const resource = ctx.services.resources.get(entity)

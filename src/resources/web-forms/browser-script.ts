@@ -1,12 +1,12 @@
-// The JavaScript of web forms, as text that browsers run. One script submits a form and shows the
-// result. The other script also draws the form in a page of another site, in a shadow root that
-// isolates the styles. Both scripts use only browser APIs.
+// The JavaScript of web forms, as source text for browsers. `ownScript` submits a form on its own
+// page and shows the result. `embeddedScript` draws and submits a form on another site, in a shadow
+// root that isolates the styles. Both scripts use only browser APIs.
 import { formMarkup, formStyle } from './markup.ts'
 import type { PublicForm } from './public-form.ts'
 
 /**
- * The source of `accordForm(form, address)`, which submits the form and shows the result. It
- * inserts every text as text, never as HTML.
+ * The source of `accordForm(form, address)`, which submits the form and shows the result. It sets
+ * texts with `textContent`, so no text can contain HTML.
  */
 export const formScript = `function accordForm(form, address) {
   const button = form.querySelector('button')
@@ -73,15 +73,14 @@ export const formScript = `function accordForm(form, address) {
   })
 }`
 
-/** The script of the form's own page. */
 export const ownScript = `${formScript}
 const form = document.querySelector('form')
 if (form) accordForm(form, form.action)`
 
 /**
  * Returns the script that draws the form on another site. The script inserts the form after its own
- * script element. If that element is unknown or outside the body, the form goes to the end of the
- * page.
+ * script element. If that element is unknown or outside the body, the script appends the form to
+ * the body.
  */
 export const embeddedScript = (form: PublicForm, address: string, zone: string): string => `(() => {
 ${formScript}

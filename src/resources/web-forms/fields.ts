@@ -147,7 +147,6 @@ async function planOne(
   }
 }
 
-/** Replaces the stored fields of a form with the planned fields. */
 export async function saveFields(ctx: Context, formId: number, planned: readonly Planned[]): Promise<void> {
   const kept = planned.flatMap(({ id }) => id ?? [])
   let gone = ctx.db.deleteFrom('web_form_attributes').where('web_form_id', '=', formId)

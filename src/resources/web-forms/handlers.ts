@@ -18,7 +18,7 @@ const minuteMs = 60_000
 
 /**
  * Runs before the server reads the request body. Throws 404 unless the form is active, and limits
- * the rate of submissions. Does not load the fields of the form.
+ * the rate of submissions.
  */
 async function admit(ctx: Context): Promise<void> {
   await requireActiveForm(ctx, ctx.path.split('/').at(-1) ?? '')

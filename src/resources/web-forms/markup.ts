@@ -127,7 +127,7 @@ const textKinds: Readonly<Record<string, Attributes>> = {
   decimal: { type: 'text', inputmode: 'decimal' },
 }
 
-/** Returns black or white, depending on which of them is readable on the color. */
+/** Returns the text color, black or white, that is readable on the given background color. */
 function readableOn(color: string): string {
   const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16))
   return red * 0.299 + green * 0.587 + blue * 0.114 > 160 ? '#111111' : '#ffffff'

@@ -41,7 +41,8 @@ export const loadFormAttributes = async (ctx: Context): Promise<FormAttributes> 
 })
 
 /**
- * Returns the required custom attributes that the form neither shows nor fills in with a default.
+ * Returns the required custom attributes that have no visible field and no default value on the
+ * form.
  */
 export function missingAttributes({ all, own }: FormAttributes, form: Form): Attribute[] {
   const given = new Set<number>()
@@ -56,7 +57,6 @@ export function missingAttributes({ all, own }: FormAttributes, form: Form): Att
 
 const nouns: Record<Kind, string> = { persons: 'Persons', leads: 'Leads', organizations: 'Organizations' }
 
-/** Returns a warning for each required attribute that the form lacks. */
 export const missingAttributeWarnings = (known: FormAttributes, form: Form): Warning[] =>
   missingAttributes(known, form).map(({ entity, name }) => ({
     field: 'attributes',

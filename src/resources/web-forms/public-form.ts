@@ -1,6 +1,5 @@
-// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Fields that visitors
-// do not see keep their default value. These are hidden fields and fields whose choices are not
-// public.
+// A form as visitors see it (DOMAIN 19): the visible fields and their choices. Hidden fields, and
+// fields whose choices are not public, are not shown. A submission stores their default values.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'

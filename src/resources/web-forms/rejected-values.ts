@@ -8,7 +8,6 @@ import type { PublicField, PublicForm } from './public-form.ts'
 type Person = Body<'createPerson'>
 type Points = readonly { value: string | null }[]
 
-/** A rejected value with the key of its form field. */
 export interface RejectedValue {
   key: string
   value: unknown

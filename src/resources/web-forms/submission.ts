@@ -1,6 +1,7 @@
-// Creates a person and, if the form is so configured, a lead from a submission (DOMAIN 19), through
-// the operations of the API. A person who already has a submitted e-mail address gets the lead and
-// is not changed; the reply does not reveal this. The lead lists values that cannot be stored.
+// Creates a person and, if the form creates leads, a lead from a submission (DOMAIN 19), through
+// the API operations. If a person already has a submitted e-mail address, the lead is linked to
+// this person, who is not changed; the reply does not reveal this. The description of the lead
+// lists the values that cannot be stored.
 import { bodyReader } from '../../contract/input/body-reader.ts'
 import { maxFields } from '../../contract/input/validation-errors.ts'
 import type { Body, Schema } from '../../contract/types.ts'
@@ -18,7 +19,7 @@ import { isBlank, readFieldValue } from './submitted-values.ts'
 
 /** The maximum length of the description of a lead, in characters. */
 const maxTextLength = 65_535
-/** The number of characters of an unknown field name that a validation error repeats. */
+/** The maximum length of an unknown field name in a validation error, in characters. */
 const maxKeyLength = 120
 
 type Entity = PublicField['entity']
@@ -58,8 +59,8 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
     if (form.createsLead) await checkValues(ctx, 'leads', values.leads, withFormNames(said, 'leads', taken.leads))
     errors.throwIfAny()
     if (!person) return
-    // A value of another record never causes an error, so visitors cannot find out whether a value
-    // is stored (DOMAIN 19).
+    // A value that another record already has causes no error, so visitors cannot find out whether
+    // a value is stored (DOMAIN 19).
     const [known] = await knownPersons(ctx, person.emails)
     const left = known === undefined ? withoutPaths(person, taken.persons) : await findNewPoints(ctx, known, person)
     const excusing = await excusedFor(ctx, form, taken)
@@ -73,8 +74,8 @@ const store = (ctx: Context, form: PublicForm, sent: Schema<'WebFormSubmission'>
   })
 
 /**
- * Returns the context in which a required attribute may be missing if its submitted value was
- * rejected because another record has the value.
+ * Returns a context that also allows required attributes to be missing if their submitted value was
+ * rejected because another record has it.
  */
 async function excusedFor(ctx: Context, form: PublicForm, taken: Record<Entity, string[]>): Promise<Context> {
   const excused = new Set(form.excused)
@@ -143,7 +144,7 @@ async function leadOf(ctx: Context, values: Json): Promise<Json> {
 
 /**
  * Returns the values parsed as a body of the API operation. Returns undefined and adds validation
- * errors when they are invalid.
+ * errors when the values are invalid.
  */
 function checked<O extends 'createPerson' | 'createLead'>(
   { services: { contract, config } }: Context,
@@ -159,8 +160,8 @@ function checked<O extends 'createPerson' | 'createLead'>(
 }
 
 /**
- * Returns the ids of the persons with these e-mail addresses, in the order of `emails`. The owner
- * of a person does not matter.
+ * Returns the ids of the persons with these e-mail addresses, in the order of `emails`. Persons of
+ * every owner are included.
  */
 async function knownPersons({ db }: Context, emails: Body<'createPerson'>['emails'] = []): Promise<number[]> {
   const keys = emails.flatMap(({ value }) => (value === null ? [] : [fold(value)]))
@@ -181,8 +182,8 @@ async function knownPersons({ db }: Context, emails: Body<'createPerson'>['email
 const fieldOf = (entity: Entity, field: string): string => `${entity}.${field.replace(/^custom_attributes\./, '')}`
 
 /**
- * Returns a collection that passes each validation error to `found` only once. Several rules may
- * report an identical error.
+ * Returns a collection that passes each validation error to `errors` only once, because several
+ * rules may report an identical error.
  */
 function reportOnce(errors: ValidationErrors): ValidationErrors {
   const said = new Set<string>()
@@ -196,8 +197,8 @@ function reportOnce(errors: ValidationErrors): ValidationErrors {
 }
 
 /**
- * Returns a collection that reports validation errors under the names of the form fields. Paths of
- * values that another record has go to `taken` instead, and cause no error.
+ * Returns a collection that reports validation errors under the names of the form fields. A value
+ * that another record already has causes no error; its path is added to `taken`.
  */
 function withFormNames(errors: ValidationErrors, entity: Entity, taken: string[] = []): ValidationErrors {
   const inner = new ValidationErrors()

@@ -1,6 +1,6 @@
-// Deliveries of webhooks. A delivery is a database row for one webhook and one event, with a job
-// that sends it. Its cause is a subscription or a workflow action. One cause creates at most one
-// delivery, in the transaction of the cause.
+// Deliveries of webhooks. A delivery is a database row for one webhook and one event; a job sends
+// it. A subscription or a workflow action queues a delivery. The column dedupe_key ensures that the
+// same cause never queues a second delivery.
 import type { Selectable } from 'kysely'
 import type { DB } from '../../../db/tables.gen.ts'
 import type { Schema } from '../../contract/types.ts'
@@ -21,7 +21,6 @@ export interface DeliverPayload {
   delivery_id: number
 }
 
-/** The event that a delivery sends to the webhook. */
 export interface DeliveredEvent {
   id: number
   name: string
@@ -57,8 +56,8 @@ interface Names {
   dedupeKey: string
   messageId: string
   /**
-   * The user of the workflow that asks for the delivery. The delivery contains only what this user
-   * may see too. Absent when a subscription asks for the delivery.
+   * The user of the workflow that queues the delivery. The delivery contains only data that this
+   * user may also see. Absent when a subscription queues the delivery.
    */
   userId: number
 }
@@ -118,8 +117,8 @@ export async function requeueDelivery(ctx: Context, row: Delivery): Promise<bool
 }
 
 /**
- * Lets the new job of a finished delivery be queued while the old job is still running. The old job
- * ends soon, so it gives up its dedupe key.
+ * Releases the dedupe key of the delivery's old job if this job is still running, so that a new job
+ * can be queued.
  */
 async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   const job = await ctx.db
@@ -131,7 +130,7 @@ async function leaveToEnd(ctx: Context, { id }: Delivery): Promise<void> {
   if (job) await releaseDedupeKey(ctx, job.id)
 }
 
-/** Sets the delivery to pending with zero tries. The caller queues the job. */
+/** Sets the delivery to pending with zero tries. The caller must queue the job. */
 export async function restartDelivery(ctx: Context, id: number): Promise<void> {
   await ctx.db
     .updateTable('webhook_deliveries')

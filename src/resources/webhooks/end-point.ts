@@ -4,7 +4,7 @@
 const placeholderPattern = /(\{%[^%]*%\})/
 
 /**
- * Encloses the number that stands for a placeholder while the URL is split. Text of a request never
+ * Encloses the number that replaces a placeholder while the URL is split. Text of a request never
  * contains this character.
  */
 const mark = '\u0000'

@@ -91,9 +91,8 @@ const replayWebhook: Handler<'replayWebhook'> = inSteps(async (ctx, { params: { 
 })
 
 /**
- * Sends a test to the webhook; a dry run sends nothing. The caller waits for the result, and no
- * transaction is open meanwhile. Therefore a repeated Idempotency-Key sends the test again after a
- * crash of the server.
+ * Sends a test to the webhook and waits for the result. A dry run sends nothing. No transaction is
+ * open meanwhile, so after a server crash a repeated Idempotency-Key sends the test again.
  */
 const testWebhook: Handler<'testWebhook'> = inSteps(async (ctx, { params: { id } }) => {
   const webhook = await webhookOf(ctx, id)

@@ -29,8 +29,8 @@ const failingDays = 5
  */
 const triesInOrder = 5
 /**
- * The number of days without a failed attempt after which a new failure starts a new period. It is
- * longer than every pause in `ladder`.
+ * The number of days without a failed attempt after which a new failure resets `failing_since`. It
+ * is longer than every pause in `ladder`.
  */
 const quietDays = 2
 
@@ -109,7 +109,8 @@ async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void
 
 /**
  * Records an attempt and returns when the job runs again. When another worker has taken over the
- * job, this function only lists the attempt, because the result of the other worker counts.
+ * job, this function only adds the attempt to the list, because the result of the other worker
+ * counts.
  */
 async function settle(ctx: Context, { id, webhook_id }: Delivery, { attempt, isUnsent }: DeliveryAttempt, job: JobRun) {
   const at = ctx.services.clock.now()
@@ -184,8 +185,8 @@ async function judge(ctx: Context, id: number, attempt: Attempt, at: Date): Prom
 }
 
 /**
- * Switches the webhook off and gives up its pending deliveries. Returns false when a listener
- * vetoes the change, which runs like the change of a user.
+ * Switches the webhook off and gives up its pending deliveries. The change emits the events of an
+ * ordinary update. Returns false when a listener vetoes it.
  */
 async function switchOff(ctx: Context, id: number, reason: string): Promise<boolean> {
   try {

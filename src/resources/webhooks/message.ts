@@ -17,8 +17,9 @@ import { factsOf } from '../events/event-facts.ts'
 import type { RequestTemplate, WebhookMessage } from './request.ts'
 
 /**
- * The list fields that webhooks send empty, by entity (DOMAIN 14). A stored event has these fields
- * as the author of the event saw them, but the webhook's user may not be allowed to see them.
+ * The list fields that webhooks send as empty lists, by entity (DOMAIN 14). A stored event has
+ * these fields as the author of the event saw them, but the webhook's user may not be allowed to
+ * see them.
  */
 const forUsers: Readonly<Record<string, readonly string[]>> = { emails: ['bcc'] }
 
@@ -52,7 +53,8 @@ export async function messageOf(
     entityUrl: urlOf(ctx, event),
     facts: {
       ...facts,
-      // The feed has null for an unknown name; receivers of webhooks have always got a text.
+      // The event feed has null for an unknown name. Webhooks send an empty text instead, because
+      // receivers rely on a string.
       actor: { ...facts.actor, name: facts.actor.name ?? '' },
     },
     placeholders: hasPlaceholders(template) ? await factsFor(viewers, event, entity) : new Map(),
@@ -64,8 +66,8 @@ const without = (omitted: readonly string[], entity: Snapshot | null): Snapshot 
   entity && { ...entity, ...Object.fromEntries(omitted.filter((key) => key in entity).map((key) => [key, []])) }
 
 /**
- * Returns the record as the event feed shows it to a user with limited permissions: records inside
- * the record become references. Users without a global view get no counts.
+ * Returns the record as the event feed shows it to a user with limited permissions: nested records
+ * become references. Users without a global view get no counts.
  */
 function asVisible(ctx: Context, type: string, entity: Snapshot | null): Snapshot | null {
   const { user, services } = ctx

@@ -14,13 +14,14 @@ type Waiting = Pick<Delivery, 'id' | 'tries' | 'next_attempt_at'>
 
 const atOnce = 100
 /**
- * The number of tries from which a delivery keeps its planned time. A receiver that failed this
- * often may need a day for its repair.
+ * A delivery with at least this many tries keeps its planned time, because its receiver may need a
+ * day for the repair.
  */
 const fixedTimeFromTries = 8
 
 /**
- * Makes waiting deliveries due now when the receiver works again, as jobs for healthy receivers.
+ * Makes waiting deliveries due now when the receiver works again, and changes the kind of their
+ * jobs to the kind for healthy receivers.
  */
 const bringForward = defineJob<Sweep>({
   kind: 'webhooks.bring-forward',

@@ -16,7 +16,6 @@ export type RequestTemplate = Pick<
   'method' | 'end_point' | 'payload_type' | 'raw_payload_type' | 'payload'
 > & { query_params: DecryptedValue[]; headers: DecryptedValue[] }
 
-/** Returns the request template of a webhook row. */
 export const requestTemplateOf = (
   row: {
     method: string
@@ -42,7 +41,6 @@ export const requestTemplateOf = (
 export interface WebhookMessage {
   /** The message id. All attempts send the same id, so receivers can detect duplicates. */
   id: string
-  /** The name of the event. */
   type: string
   timestamp: string
   entity: Snapshot | null
@@ -159,8 +157,8 @@ function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: str
 }
 
 /**
- * Returns the default body, which is the event as JSON (schema EventMessage). Five keys of `data`
- * come first, because they are older than the others and receivers may show them in this order.
+ * Returns the default body, which is the event as JSON (schema EventMessage). The five oldest keys
+ * of `data` stay first, because receivers may show the keys in this order.
  */
 function eventText({ id, type, timestamp, entity, entityUrl, facts }: WebhookMessage): string {
   const { entity_type, entity_id, changed, actor, ...others } = facts
@@ -198,8 +196,8 @@ function valueIn(part: string, facts: Placeholders): string {
 }
 
 /**
- * Puts quotes around each placeholder that stands for a whole JSON value, because placeholder
- * values are inserted as text.
+ * Puts quotes around each placeholder outside a JSON string, because placeholder values are
+ * inserted as text.
  */
 export function quotePlaceholders(template: string): string {
   let isText = false

@@ -73,7 +73,7 @@ export const webhooks = defineResource({
       is_active: body.is_active === undefined ? undefined : Number(body.is_active),
       // Switching a webhook on clears its failure.
       ...(body.is_active === true && { disabled_reason: null, failing_since: null }),
-      // A webhook sends only events that happen after its creation or after its last switching on.
+      // A webhook sends only events that occur after its creation or its last activation.
       ...((!current || isSwitchedOn) && { events_after: await newestEvent(ctx) }),
       ...(!current && { secret_sealed: ctx.services.encryption.encrypt(newSecret()) }),
     }
@@ -128,9 +128,9 @@ interface Current {
 }
 
 /**
- * Returns the columns of the address, query parameters and headers. Stored values are never sent to
- * a new address. Otherwise a user who may edit a webhook could send stored secrets to their own
- * server.
+ * Returns the columns of the address, query parameters and headers. Stored values are never kept
+ * for a new address, because otherwise a user who may edit a webhook could send stored secrets to
+ * their own server.
  */
 function requestColumns({ ctx, current, errors }: Writing<Current>, { end_point, query_params, headers }: Body) {
   const { encryption } = ctx.services

@@ -1,6 +1,6 @@
-// The rights with which a webhook sends (DOMAIN chapter 0, row 14). A webhook sends what the user
-// who last changed it may see when a delivery is queued and at each attempt. When a workflow calls
-// the webhook, the workflow's user must see the record too.
+// The rights with which a webhook sends (DOMAIN chapter 0, row 14). A webhook sends only records
+// that the user who last changed it may see. This is checked when a delivery is queued and at each
+// attempt. When a workflow calls the webhook, the workflow's user must see the record too.
 import { type SqlBool, sql } from 'kysely'
 import type { Context, Services } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -17,12 +17,12 @@ const webhooksWithChanger = ({ db }: Context) =>
     .select(['webhooks.id', 'webhooks.is_active', 'webhooks.events', 'webhooks.changed', 'webhooks.entity_type'])
     .select(['webhooks.events_after', 'webhooks.changed_by_id', ...changerColumns])
 
-/** The condition for webhooks that subscribe to events. A list in JSON is compared as text. */
+/** The condition for webhooks that subscribe to events. The JSON list is compared as text. */
 export const hasEvents = sql<SqlBool>`cast(webhooks.events as text) <> '[]'`
 
 /**
- * Returns the active webhooks with a subscription whose user may read a subscribed record type,
- * sorted by id. Logs the webhooks whose user may read none.
+ * Returns the active webhooks with a subscription, sorted by id. Omits and logs webhooks whose user
+ * may read none of the subscribed record types.
  */
 export async function loadSubscribers(ctx: Context) {
   const query = webhooksWithChanger(ctx).where('webhooks.is_active', '=', 1).where(hasEvents)
@@ -40,7 +40,7 @@ export async function silentReasonOf(ctx: Context, id: number): Promise<string |
   return row ? silentReason(ctx.services.sights, row) : null
 }
 
-/** Throws 409 when the webhook sends nothing, with the reason. */
+/** Throws 409 with the reason when the webhook sends nothing. */
 export async function requireNotSilent(ctx: Context, id: number): Promise<void> {
   const silence = await silentReasonOf(ctx, id)
   if (silence !== null) throw new Problem('state_conflict', silence)
@@ -63,8 +63,8 @@ function logSilence({ services }: Context, webhook: number, silence: string | nu
 }
 
 /**
- * Returns the ids of those events that the user may see. The result is empty for a deleted or
- * inactive user.
+ * Returns the given event ids that the user may see. The result is empty for a deleted or inactive
+ * user.
  */
 export async function eventsVisibleTo(
   ctx: Context,

@@ -78,8 +78,8 @@ function secretsOf({ services: { encryption } }: Context, sealed: SigningSecrets
       'invalid',
       'The signing secret cannot be read: it was stored with another ACCORD_SECRET. Rotate it.',
     )
-  // A previous secret that cannot be decrypted is skipped, because this may be why the user rotated
-  // the secret.
+  // A previous secret that cannot be decrypted is skipped, because this fault may be the reason for
+  // the rotation.
   return [current, (isInForce ? openOrNull(encryption, previous_secret_sealed) : null) ?? []].flat()
 }
 
@@ -99,8 +99,8 @@ function formsOf(text: string): string[] {
 }
 
 /**
- * Returns the response text with the secrets of the request replaced by `…`. This includes a secret
- * that the end of the excerpt cuts off.
+ * Returns the response text with the secrets of the request replaced by `…`. A secret that is cut
+ * off at the end of the text is replaced too.
  */
 export function redact(text: string, hidden: readonly string[]): string {
   const longestFirst = [...new Set(hidden.flatMap(formsOf))]

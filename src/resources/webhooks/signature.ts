@@ -1,5 +1,5 @@
 // The signature headers of the Standard Webhooks specification. The signature covers id, time and
-// body, so no attacker can send an old delivery as a new one.
+// body, so an attacker cannot send an old delivery as a new one.
 import { createHmac } from 'node:crypto'
 
 const prefix = 'whsec_'

@@ -36,8 +36,8 @@ export const subscriptions: EventConsumer = {
     const listening = db.selectFrom('webhooks').where('is_active', '=', 1).where(hasEvents)
     const rows = await listening.select('entity_type').distinct().execute()
     const types = rows.flatMap(({ entity_type: type }) => type ?? [])
-    // A webhook without an entity type subscribes to all types; the list of types is then longer
-    // than `types`.
+    // The query returns null for webhooks that subscribe to all types. `types` omits null and is
+    // then shorter than `rows`.
     return types.length < rows.length ? null : types
   },
   async consume(ctx, events) {
@@ -45,7 +45,7 @@ export const subscriptions: EventConsumer = {
       ...webhook,
       isSubscribed: matchesSubscription(webhook),
     }))
-    // `events_after` excludes events from before the webhook was created, and from while it was
+    // `events_after` excludes events that occurred before the webhook was created, or while it was
     // off.
     const { asked, last } = takeWithinLimit(events, (event) =>
       listening
@@ -65,8 +65,8 @@ interface Asked {
 }
 
 /**
- * Returns the deliveries whose event the user of the webhook may see. Checks all events of one user
- * together.
+ * Returns the deliveries whose event is visible to the webhook's user. Checks all events of one
+ * user with one call.
  */
 async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   const known = new Map<number | null, ReadonlySet<number>>()
@@ -77,7 +77,7 @@ async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
   return asked.filter(({ changerId, event }) => known.get(changerId)?.has(event.id))
 }
 
-/** The maximum number of past events that one replay reads, and that it queues. */
+/** The maximum numbers of past events that one replay reads and queues. */
 const maxReplay = { read: 10_000, queued: 200 }
 
 type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
@@ -85,7 +85,7 @@ type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
 export interface PastEvents {
   /** The events that the webhook subscribes to and that its user may see. */
   events: readonly PastEvent[]
-  /** The id of the last event that was read; null when none was. */
+  /** The id of the last event that was read; null when no event was read. */
   last: number | null
 }
 
@@ -116,8 +116,8 @@ export async function readPastEvents(
 }
 
 /**
- * Queues deliveries of these events, even if the webhook has sent them before. Returns the number
- * of queued deliveries and the id of the last processed event.
+ * Queues deliveries of the given events, even if the webhook has sent them before. Returns the
+ * number of queued deliveries and the id of the last processed event.
  */
 export const replayEvents = (
   ctx: Context,

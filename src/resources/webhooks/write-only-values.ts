@@ -7,7 +7,7 @@ import type { ValidationErrors } from '../../kernel/errors.ts'
 
 /**
  * A header or query parameter as the database stores it. `sealed` is the encrypted value; null
- * stands for an empty value.
+ * means an empty value.
  */
 interface StoredValue {
   key: string
@@ -21,8 +21,8 @@ export interface SentValue {
 }
 
 /**
- * A header or query parameter for a request. `value` is null when it cannot be decrypted because it
- * was encrypted with another ACCORD_SECRET.
+ * A decrypted header or query parameter. `value` is null when it was encrypted with another
+ * ACCORD_SECRET.
  */
 export interface DecryptedValue {
   key: string
@@ -46,7 +46,7 @@ interface ValueChange {
   field: string
   sent: readonly SentValue[] | undefined
   stored: string
-  /** Whether the write changes the end point. Stored values must not go to another address. */
+  /** Whether the write changes the end point. Stored values must not be sent to another address. */
   isMoved: boolean
   /** Normalizes a name: names with equal results count as the same name. */
   nameOf: (key: string) => string

@@ -1,5 +1,5 @@
-// The record on which the actions of a workflow run act. A deleted record appears as it was before
-// its deletion.
+// The record on which the actions of a workflow run act. For a deleted record, this is its state
+// before the deletion.
 
 import type { Context } from '../../kernel/context.ts'
 import { Problem } from '../../kernel/errors.ts'
@@ -22,8 +22,8 @@ export interface ActionSubject {
 }
 
 /**
- * The event, the run, and the position of the action in the run. Together they identify an effect,
- * so that it happens only once.
+ * The cause of an action. The event, the run and the index of the action in the run identify its
+ * effect, so that a repeated attempt causes no second effect.
  */
 export interface ActionOrigin {
   eventId: number

@@ -1,6 +1,6 @@
-// Rules for the actions of a workflow (DOMAIN 18.3): the actions that an entity may have, and the
-// values that an action may have. An update action names an attribute of the record that it
-// changes, and a value that the API accepts for this attribute.
+// Rules for the actions of a workflow (DOMAIN 18.3): the actions allowed for each entity, and the
+// values allowed for each action. An update action has an attribute code, and a value that the API
+// accepts for this attribute.
 import type { Schema } from '../../contract/types.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { ValidationErrors } from '../../kernel/errors.ts'

@@ -1,6 +1,6 @@
 // The calendar invitation attached to e-mails about an activity (DOMAIN 18.3). The file is stored
-// before the transaction that creates the e-mail. A deleted activity, and one without a start or
-// end time, has no invitation.
+// before the transaction that creates the e-mail. No invitation is attached if the activity is
+// deleted, or if it lacks a start or end time.
 import { Readable } from 'node:stream'
 import type { Schema } from '../../contract/types.ts'
 import { type Context, canCall } from '../../kernel/context.ts'

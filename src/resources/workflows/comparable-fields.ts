@@ -68,7 +68,6 @@ const builtInFields: Record<Entity, Readonly<Record<string, ComparableField>>> =
   },
 }
 
-/** Returns the comparable fields of an entity, by code. */
 export async function comparableFields(ctx: Context, entity: Entity): Promise<ReadonlyMap<string, ComparableField>> {
   const attributes = entity === 'activities' ? [] : await attributesOf(ctx, entity)
   const found = attributes.flatMap((attribute): [string, ComparableField][] => {

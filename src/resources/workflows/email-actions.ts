@@ -68,8 +68,8 @@ async function send(
 
 /**
  * Returns the id of the lead to which the e-mail is linked: the record itself if it is a lead, or
- * the only lead of the record. Returns null when there is no lead, several leads, or no access to
- * it.
+ * the only lead linked to the record. Returns null when the record has no lead, several leads, or a
+ * lead that the caller may not see.
  */
 async function leadOf(ctx: Context, { entity, id, record }: ActionSubject): Promise<number | null> {
   const linked =
@@ -89,8 +89,8 @@ const existing = async (ctx: Context, personId: number | null): Promise<number |
   personId !== null && (await persons.visibleIds(ctx, [personId])).has(personId) ? personId : null
 
 /**
- * Returns the person of the record with all e-mail addresses. A deleted person, as the record of
- * the run, has the last known addresses.
+ * Returns the person of the record with all e-mail addresses. If the run is about a deleted person,
+ * these are the last known addresses.
  */
 async function personOf(ctx: Context, about: ActionSubject): Promise<Recipient> {
   const personId = personIdOf(about)
@@ -114,8 +114,8 @@ async function ownerOf({ db }: Context, { entity, record }: ActionSubject): Prom
 }
 
 /**
- * Returns the participants to whom the e-mail goes; the list may be empty. Throws a Problem when
- * the user may not see a participant, because this person would get no e-mail.
+ * Returns the participants that get the e-mail; the list may be empty. Throws a Problem when the
+ * user may not see a participant, because this person would get no e-mail.
  */
 async function participantsOf(ctx: Context, { record }: ActionSubject): Promise<Recipient[]> {
   if (await hasUnseenParticipants(ctx, record))

@@ -15,7 +15,7 @@ export interface Evaluation {
   held: number[]
 }
 
-/** The data besides the record that the evaluation of conditions needs. */
+/** The input of an evaluation besides the conditions and the record. */
 export interface EvaluationInput {
   subjects: ReadonlyMap<string, ComparableField>
   /** The time whose day replaces {{today}}. */
@@ -35,9 +35,9 @@ export interface EvaluationInput {
 export class UnanswerableCondition extends Error {}
 
 /**
- * Returns whether the conditions match, and which ones are true. Evaluates every condition, because
- * the log lists all true conditions. Throws UnanswerableCondition when a condition cannot be
- * evaluated.
+ * Returns whether the conditions match, and the indexes of the true conditions. Evaluates every
+ * condition, because a run stores all true conditions. Throws UnanswerableCondition when a
+ * condition cannot be evaluated.
  */
 export function evaluate(
   { condition_type, conditions }: { condition_type: string; conditions: readonly Condition[] },

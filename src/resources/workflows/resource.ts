@@ -31,8 +31,8 @@ const readConditions = (stored: string): Condition[] => (JSON.parse(stored) as C
 const readActions = (stored: string): Action[] => (JSON.parse(stored) as Action[]).map(actionOf)
 
 /**
- * Returns the conditions and actions to store. Adds a validation error for each invalid one. When
- * the entity changes, stored conditions and actions are checked again.
+ * Returns the conditions and actions to store. Adds a validation error for each invalid condition
+ * or action. When the entity changes, stored conditions and actions are checked again.
  */
 async function rulesOf(body: Body, { ctx, current, errors }: Writing<Row>) {
   const entity = (body.entity_type ?? current?.entity_type) as Entity

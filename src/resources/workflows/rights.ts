@@ -59,8 +59,8 @@ export const requireReading = (acting: ActingContext, entity: Entity): void =>
   requireEach(acting, [workflowResources[entity].listOperation, workflowResources[entity].getOperation])
 
 /**
- * Returns the operations of `callsOf` and those that an action may need in some cases. The action
- * `add_tag` creates a missing tag.
+ * Returns the operations of `callsOf`, and the operations that the action needs only in some cases:
+ * `add_tag` may create the tag.
  */
 const maxCallsOf = (id: Action['id'], entity: Entity): OperationId[] =>
   id === 'add_tag' ? [...callsOf(id, entity), 'createTag'] : callsOf(id, entity)
@@ -83,8 +83,8 @@ export const requireAction = (acting: ActingContext, id: Action['id'], entity: E
   )
 
 /**
- * Returns the Problem to report for an action that the API refused. A missing permission becomes a
- * sentence about the user of the workflow.
+ * Returns the Problem to report for an action that the API refused. For a missing permission, the
+ * message names the workflow's user and the permission.
  */
 export const explainRefusal = (acting: ActingContext | null, error: Problem): Problem =>
   acting && error.code === 'forbidden' && error.more.required ? lacks(acting, String(error.more.required)) : error

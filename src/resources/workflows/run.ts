@@ -143,8 +143,8 @@ async function step(ctx: Context, run: Run): Promise<void> {
     const withUploads: Context = uploads === null ? ctx : { ...ctx, uploads }
     await prepareUploads(withUploads)
     await transaction(withUploads, async (plain) => {
-      // Checks the rights again within the transaction, so that no change of them can commit before
-      // the action does.
+      // Checks the rights again within the transaction, so that a change of the rights cannot
+      // commit between the check and the action.
       const ctx = await requirePermitted(plain, run, action)
       const cause = { eventId: run.event_id, runId: run.id, index, userId: ctx.user.id }
       const occasion = await about(ctx, run, last)
@@ -185,8 +185,8 @@ const about = (ctx: Context, run: Run, last: Snapshot) =>
 const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.status < 500
 
 /**
- * Returns the record after the event, or before the event if that deleted the record. Used when the
- * record no longer exists.
+ * Returns the record after the event, or before the event if the event deleted the record. Used
+ * when the record no longer exists.
  */
 async function lastSnapshot({ db }: Context, { event_id }: Run): Promise<Snapshot> {
   const row = await db.selectFrom('events').selectAll().where('id', '=', event_id).executeTakeFirst()

@@ -1,6 +1,6 @@
 // Reads stored events for workflows: the trigger name, and the record after the event. For a
-// deletion, this is the record before the event. A request that also sets tags stores separate tag
-// events in the same transaction, so the snapshot includes these tags.
+// deletion, this is the record before the event. When a request also sets tags, its transaction
+// stores separate tag events; the snapshot includes these tags.
 import type { StoredEvent } from '../../jobs/event-consumers.ts'
 import type { Context } from '../../kernel/context.ts'
 import type { Snapshot } from '../../kernel/write/events.ts'

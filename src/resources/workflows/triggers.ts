@@ -39,8 +39,8 @@ export const workflowTriggers: EventConsumer = {
       .orderBy('id')
       .execute()
     const { asked, last } = takeWithinLimit(events, (event) =>
-      // `events_after` excludes events from before the workflow was created, and from while it was
-      // off.
+      // `events_after` excludes events that occurred before the workflow was created, or while it
+      // was off.
       workflows.flatMap((workflow): Asked[] =>
         event.entity_id !== null &&
         workflow.event === triggerOfEvent(event.name) &&

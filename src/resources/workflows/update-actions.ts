@@ -101,8 +101,8 @@ const updateRelatedLeads: ActionEffect = {
 
 /**
  * Returns the ids of at most `most` further leads, in ascending order and after the ids in `done`.
- * A person has all visible leads of that person. An activity or quote has the visible leads to
- * which it is linked, or was linked before its deletion.
+ * For a person, these are all visible leads of the person. For an activity or quote, these are the
+ * visible linked leads; if the record is deleted, the leads that were linked before the deletion.
  */
 async function relatedLeads(
   ctx: Context,

@@ -3,8 +3,8 @@
 import { type ChartLocale, countText, moneyText, textWidth } from './texts.ts'
 
 /**
- * The colors of bars and lines. People with color blindness can distinguish these colors, and so
- * can readers of a grayscale print.
+ * The colors of bars and lines. They are distinguishable with color blindness and in a grayscale
+ * print.
  */
 export const colors = { plain: '#2f6fb2', won: '#1b9e77', lost: '#d9663a', before: '#8496a9', weighted: '#17406b' }
 
@@ -15,7 +15,6 @@ export type Measure = 'money' | 'count'
 export const measureText = (value: number, measure: Measure, tongue: ChartLocale): string =>
   measure === 'money' ? moneyText(value, tongue) : countText(value, tongue)
 
-/** Returns the axis for amounts of money or for counts. */
 export const valueAxis = (title: string, measure: Measure, { locale, currency }: ChartLocale): object => ({
   title: measure === 'money' ? `${title} (${currency})` : title,
   labelExpr:
@@ -80,8 +79,7 @@ const placeAxis = {
 }
 
 /**
- * Returns the labels with all but every n-th label emptied, so that the remaining labels fit into
- * the width (in pixels).
+ * Keeps every n-th label and empties the others, so that the kept labels fit into `width` (pixels).
  */
 function thinned(names: readonly string[], width: number): string[] {
   const widest = Math.max(...names.map((name) => textWidth(name, 12, false)))
