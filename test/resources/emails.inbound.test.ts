@@ -9,6 +9,7 @@ import { formsOfBytes, reserve } from '../../src/kernel/files/body-memory-budget
 import { Veto } from '../../src/kernel/write/events.ts'
 import { answerAddress } from '../../src/resources/emails/parents.ts'
 import { type Caller, type Reply, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { someone } from '../support/people.ts'
@@ -220,7 +221,9 @@ describe('receiveEmail', () => {
       ...Array(4).fill('200 true'),
     ])
     expect(new Set(replies.map(({ body }) => body.data.id)).size).toBe(1)
-    expect(server.events()).toEqual(created)
+    const heard = server.events()
+    // On PostgreSQL several transactions may fire `.before`, of which one commits.
+    expect(isPostgres ? [...new Set(heard)] : heard).toEqual(created)
     const back = await post({
       email: raw({ id: own.message_id, subject: '[list] Offer', more: ['List-Id: x', 'Precedence: list'] }),
     })

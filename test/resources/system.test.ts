@@ -349,6 +349,7 @@ describe('a server that stops', () => {
     }
     await expect(close()).rejects.toThrow('The scheduler does not let go.')
     expect(isStopped).toBe(true)
-    await expect(store.db.selectFrom('jobs').selectAll().execute()).rejects.toThrow()
+    // On PostgreSQL the connections belong to the tests and stay open.
+    if (!isPostgres) await expect(store.db.selectFrom('jobs').selectAll().execute()).rejects.toThrow()
   })
 })

@@ -6,6 +6,7 @@ import { covers } from '../../../src/kernel/auth/abilities.ts'
 import { isNetwork } from '../../../src/kernel/auth/ip-ranges.ts'
 import { issueToken } from '../../../src/kernel/auth/tokens.ts'
 import { start, startServer, type TestServer } from '../../support/app.ts'
+import { settle } from '../../support/settle.ts'
 
 let server: TestServer
 const restart = async (config: Partial<Config> = {}): Promise<void> => {
@@ -50,6 +51,7 @@ describe('a token', () => {
     const [used, idle] = [await issue(), await issue()]
     server.clock.advanceMs(20 * dayMs)
     expect(await statusFrom(used)).toBe(200)
+    await settle(server)
     server.clock.advanceMs(20 * dayMs)
     expect([await statusFrom(used), await statusFrom(idle)]).toEqual([200, 401])
   })
@@ -120,6 +122,7 @@ describe('a token', () => {
     for (const ms of [0, 30_000, 31_000]) {
       server.clock.advanceMs(ms)
       await statusFrom(token)
+      await settle(server)
       seen.push(await last())
     }
     expect(seen).toEqual([null, start, start, '2026-03-01T09:31:01.000Z'])
