@@ -1,7 +1,6 @@
 // `accord migrate-to`: copies the installation into an empty database of the other engine. Files on
 // disk stay where they are, because the data folder stays the same.
-import { pendingMigrations } from '../../db/migrate.ts'
-import { databaseFile, displayUrl, engineOf, isServerUrl, openStore, type Store } from '../../db/store.ts'
+import { displayUrl, engineOf, isServerUrl, openStore, type Store } from '../../db/store.ts'
 import { transfer } from '../../db/transfer/transfer.ts'
 import { TransferError } from '../../db/transfer/transfer-error.ts'
 import type { Config } from '../config/config.ts'
@@ -20,7 +19,7 @@ interface Options {
 export async function migrateToCommand(config: Config, url: string, { json = false }: Options): Promise<void> {
   assertTarget(url)
   const begun = systemClock.now().getTime()
-  const result = await withSource(config, (source) => copyTo(source, url))
+  const result = await withInstalled(config, (source) => copyTo(source, url))
   const rows = Object.values(result.tables).reduce((sum, table) => sum + table.rows, 0)
   const [from, to] = [withoutPassword(config.databaseUrl), withoutPassword(url)]
   if (json) {
@@ -55,22 +54,6 @@ async function copyTo(source: Store, url: string) {
     )
   } finally {
     await target.close()
-  }
-}
-
-/**
- * Opens the database of the installation. A database file is checked for loss, because a file can
- * be lost with its folder.
- */
-async function withSource<T>(config: Config, work: (store: Store) => Promise<T>): Promise<T> {
-  if (databaseFile(config.databaseUrl) !== null) return withInstalled(config, work)
-  const store = openStore(config.databaseUrl)
-  try {
-    if ((await pendingMigrations(store)).length > 0)
-      throw new CommandError('The database is older than this program. Run: accord migrate')
-    return await work(store)
-  } finally {
-    await store.close()
   }
 }
 

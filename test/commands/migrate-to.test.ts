@@ -1,6 +1,7 @@
 // `accord migrate-to`: one of everything moves to PostgreSQL and back, nothing is lost, and both
 // engines give the same answers. Runs where a PostgreSQL server can be had.
 import { randomBytes } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { type Kysely, sql } from 'kysely'
@@ -10,6 +11,7 @@ import { openCopy, openStore, type Store } from '../../db/store.ts'
 import { tableChecksums } from '../../db/table-checksums.ts'
 import { transfer } from '../../db/transfer/transfer.ts'
 import { migrateToCommand } from '../../src/commands/migrate-to.ts'
+import { installedMark } from '../../src/installation/installation.ts'
 import { startWorld, urlOf, type World } from '../contract/support.ts'
 import { accord, accordKilled } from '../support/accord.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
@@ -294,6 +296,19 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
         expect(stderr).toContain(sentence)
         expect(stdout + stderr).not.toContain('hidden-word')
         expect(code).toBe(1)
+      })
+
+      it('refuses a source that is empty or belongs to another installation', async () => {
+        const target = `sqlite:${little.dataDir}/new.db`
+        const empty = await said(() => migrateToCommand({ ...little.config, databaseUrl: url }, target, {}))
+        expect(empty.stderr).toContain('is gone or empty')
+        expect((await said(() => migrateToCommand(little.config, url, {}))).code).toBe(0)
+        writeFileSync(installedMark(little.config), 'the id of another installation')
+        const other = { ...little.config, databaseUrl: url }
+        expect((await said(() => migrateToCommand(other, target, {}))).stderr).toContain(
+          'belongs to another installation',
+        )
+        expect(existsSync(join(little.dataDir, 'new.db'))).toBe(false)
       })
 
       it('refuses the engine of the source', async () => {
