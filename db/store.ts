@@ -157,8 +157,9 @@ export interface Store {
   /** Asks whether reads would go to the replica now. Rejects when the primary does not answer. */
   replicaState(): Promise<ReplicaState>
   /**
-   * Returns whether the replica has `hot_standby_feedback` on. Without it the primary removes old
-   * rows that a read on the replica needs, and the replica cancels the read. Null without an answer.
+   * Returns whether the replica has `hot_standby_feedback` on; null without an answer. Without the
+   * setting the primary removes old rows that a read on the replica needs, and the replica cancels
+   * the read.
    */
   replicaSendsFeedback(): Promise<boolean | null>
   /**

@@ -78,8 +78,8 @@ export function createJobRunner({ services, jobs, retry, isStopping }: JobRunner
 
   async function storeFailure(claim: Claim, cause: unknown): Promise<void> {
     const { row, job } = claim
-    // The log fields of a job. The message of a BuryJob may contain texts of users, so the log omits
-    // it; the job stores it.
+    // The log fields of a job. The message of a BuryJob may contain texts of users, so the job
+    // stores it and the log omits it.
     const about = { job: row.id, kind: row.kind, attempt: row.attempts }
     try {
       // A job that stops with the worker or meets a storage fault does not count as failed.
