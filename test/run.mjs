@@ -1,9 +1,7 @@
-// `npm test`: every check of this repository, in the order in which a failure is cheapest to read.
-// The tests run on SQLite, and those that use the database also on PostgreSQL.
-// A failure does not stop the rest. The last line is always `N passed, N failed`: tests and failed
-// checks. The lines before it name each failed test with its message, because a log of CI may keep
-// only its end. A test that passed with its retry (test/timing, processes and browsers, PostgreSQL)
-// counts as passed, and is named there too.
+// `npm test`: runs every check, on SQLite and, for the tests with a database, also on PostgreSQL. A
+// failure does not stop the rest. A CI log may keep only its end, which therefore names the failed
+// tests with their messages and the tests that passed only with a retry (they count as passed). The
+// last line is always `N passed, N failed`, the number of tests and failed checks.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -35,7 +33,7 @@ function runTests(title, engine, args) {
     ACCORD_TEST_ENGINE: engine,
   })
   const counts = countTests(results)
-  // A file that does not load, or a runner that dies, has no failed test to count.
+  // If a file does not load or the runner crashes, there is no failed test to count.
   return { ...counts, broken: failure !== null && counts.failed === 0 ? [failure] : [] }
 }
 
@@ -67,7 +65,7 @@ function countTests(results) {
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
     )
-    // A passed test has failure messages only when an earlier try failed.
+    // A passed test has failure messages only if an earlier attempt failed.
     const flaky = tests.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
     return {
       passed: report.numPassedTests,
@@ -83,7 +81,7 @@ function countTests(results) {
   }
 }
 
-/** Returns the first lines of the last message: a long difference stays in the report above. */
+/** Returns the first lines of the last message. The report above has the whole message. */
 function excerpt(messages) {
   const lines = (messages.at(-1) ?? '').split('\n').slice(0, 12)
   return lines.map((line) => `  ${line.slice(0, 300)}`).join('\n')

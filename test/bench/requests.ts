@@ -33,7 +33,7 @@ const get = (path: string): Asked => ({ method: 'GET', path: `/api/admin${path}`
 const filter = (random: Random): string =>
   random.chance(0.5) ? `user_id=${random.whole(1, 10)}` : `lead_pipeline_stage_id=${random.whole(1, 6)}`
 
-/** Returns a sort key. */
+/** Returns one of several sort keys, so that no index serves both all filters and all sorts. */
 const sort = (random: Random): string => random.pick(['-lead_value', 'lead_value', '-created_at', 'created_at'])
 
 const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = {
