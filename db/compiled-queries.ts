@@ -1,16 +1,14 @@
-// Runs queries that are compiled once and then only get new parameter values. Building and
-// compiling a query with Kysely takes longer than SQLite takes to run most queries.
+// Compiles a query once and runs it again with new parameter values. Building and compiling a query
+// with Kysely takes longer than SQLite needs to run most queries.
 import { type Compilable, CompiledQuery, type QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Db } from './store.ts'
 
-/**
- * A query whose SQL is the same in each call. Calls differ only in the values that are bound last.
- */
+/** A query whose SQL is the same in each call. Only the last bound values differ between calls. */
 export interface CachedQuery<Row> {
   /**
-   * The cache key, together with the number of `values`. Within one cache, the same key must mean
-   * the same SQL and the same values bound before `values`.
+   * The name and the number of `values` are the cache key. Queries with the same key must have the
+   * same SQL and the same parameters before `values`.
    */
   name: string
   /**
@@ -31,12 +29,10 @@ export interface StatementCache {
   run<Row>(db: Db, query: CachedQuery<Row>): Promise<QueryResult<Row>>
 }
 
-/** A function that runs before each use of a cached statement, with the query of the call. */
+/** Runs before each use of a cached statement. */
 export type StatementCheck = (statement: Statement, query: CachedQuery<unknown>) => Promise<void>
 
-/**
- * Returns a cache of at most `max` statements. `check` runs before each use of a cached statement.
- */
+/** Returns a cache of at most `max` statements. */
 export function createStatementCache(max: number, check?: StatementCheck): StatementCache {
   const statements = new LRUCache<string, Statement>({ max })
   return {
@@ -79,7 +75,7 @@ function shared(text: string): CompiledQuery {
 }
 
 const maxStatements = 500
-/** One cache for each database engine, because each engine has its own SQL. */
+/** One cache for each database engine, because each engine compiles to its own SQL. */
 const caches = new WeakMap<object, StatementCache>()
 
 /**
@@ -98,7 +94,9 @@ export async function runCompiled<Row>(
   return (await cache.run(db, { name, values, build })).rows
 }
 
-/** Returns a compiled query without the query tree, which takes far more memory than the text. */
+/**
+ * Returns a compiled query without its query tree. The tree takes far more memory than the text.
+ */
 export const textOnly = (text: string): CompiledQuery => CompiledQuery.raw(text)
 
 /**
@@ -113,8 +111,9 @@ const withParameters = <Row>(query: CompiledQuery, parameters: readonly unknown[
 const lengths = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000]
 
 /**
- * Returns the list padded with its last value to the next of a few lengths. Each length is a
- * compiled statement of its own, so few lengths need few statements. The list must not be empty.
+ * Repeats the last value of the list until the list has one of a few fixed lengths. Each length
+ * needs its own compiled statement, so fewer lengths need fewer statements. The list must not be
+ * empty.
  */
 export function padToBucket<T extends number | string>(list: readonly T[]): T[] {
   const length = lengths.find((each) => each >= list.length) ?? list.length

@@ -1,6 +1,5 @@
-// The interface of a database engine. Migrations and resources use this interface instead of SQL
-// that only one engine understands. SQL that is the same on every engine, such as `on conflict`,
-// does not belong here.
+// The interface of a database engine. Migrations and resources use it instead of SQL that only one
+// engine understands. SQL that every engine understands, such as `on conflict`, is not part of it.
 
 import type { AliasedRawBuilder, Expression, Kysely, RawBuilder, SelectQueryBuilder, SqlBool } from 'kysely'
 
@@ -23,7 +22,7 @@ export interface ForeignKey {
 }
 
 /**
- * A reason why no caller can read or write data at the moment.
+ * A reason why the storage cannot be read or written at the moment.
  * - `busy`: another connection has the lock.
  * - `full`, `readonly`, `failing`: the disk is full, cannot be written, or fails.
  * - `damaged`: the database file is damaged or is not a database.
@@ -31,7 +30,7 @@ export interface ForeignKey {
  * - `lost`: the database file was removed or replaced.
  * - `unreachable`: the database server does not answer.
  * - `standby`: the database server is a standby, which only reads.
- * - `filestorage`: the bucket of files does not answer as it should.
+ * - `filestorage`: the bucket of files is unreachable or returns an error.
  */
 export type StorageFault =
   | 'busy'
@@ -49,16 +48,16 @@ export type StorageFault =
 type AnyRows = SelectQueryBuilder<any, any, any>
 
 /**
- * The SQL and the operations that differ between database engines. Rows look the same on every
- * engine: flags are 0/1, JSON is text, timestamps are ISO text, money is a number.
+ * The SQL and the operations that differ between engines. Rows look the same on every engine: flags
+ * are 0/1, JSON is text, timestamps are ISO text, money is a number.
  */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
   /** The maximum number of parameters in a statement. */
   readonly maxParameters: number
   /**
-   * Whether an insert reports the id of the new row without a `returning` clause. An insert with
-   * `returning` takes longer.
+   * Whether an insert reports the new id without a `returning` clause, which makes the insert
+   * slower.
    */
   readonly returnsInsertId: boolean
 
@@ -68,8 +67,8 @@ export interface Dialect {
    */
   columnType(kind: ColumnKind): string
   /**
-   * Returns a CHECK condition for a rule that the column type does not enforce, or null if there is
-   * no such rule. `column` is the quoted name.
+   * Returns the CHECK condition for the values of this kind, or null when the column type alone
+   * rejects invalid values. `column` is the quoted name.
    */
   columnCheck(kind: ColumnKind, column: string): string | null
   flagLiteral(value: boolean): string
@@ -86,10 +85,9 @@ export interface Dialect {
    */
   fold(text: Expression<string | null> | string): RawBuilder<string>
   /**
-   * Returns the condition that a contact point in a JSON list `[{value, label}]` matches the
-   * needle. The list is the column, or the value at `path` in the column. `equals` and `contains`
-   * compare case-folded values. `phone` compares digits. `first` is `contains` for the first
-   * contact point only.
+   * Returns the condition that an entry of a JSON list `[{value, label}]` matches the needle. The
+   * list is the column, or the value at `path` in the column. `equals` and `contains` compare
+   * case-folded values. `phone` compares digits. `first` is `contains` for the first entry only.
    */
   jsonPointMatches(
     column: string,
@@ -102,25 +100,25 @@ export interface Dialect {
    * 'city')`.
    */
   jsonText(column: string, path: string): RawBuilder<string | null>
-  /** Returns the whole number at a dotted path of a JSON column. True is 1 and false is 0. */
+  /** Returns the integer at a dotted path of a JSON column. True is 1 and false is 0. */
   jsonNumber(column: string, path: string): RawBuilder<number | null>
   /** Returns the condition that the JSON list at the dotted path contains any of the numbers. */
   jsonHolds(column: string, path: string, numbers: readonly number[]): RawBuilder<SqlBool>
   /** Returns the value of a JSON column without one key of its object. */
   jsonWithout(column: string, key: string): RawBuilder<string>
 
-  /** Returns a JSON text as a value of a JSON column, for an expression around the text. */
+  /** Converts a JSON text to the type of a JSON column, for use in a larger SQL expression. */
   jsonValue(text: string): RawBuilder<string>
 
   /**
    * Returns the rows of a query as JSON text: a list of objects in the order of the query. The
-   * query must name its columns. `timestamps` names the columns of that kind.
+   * query must name its columns. `timestamps` lists its timestamp columns.
    */
   jsonRows(rows: AnyRows, timestamps?: readonly string[]): RawBuilder<string>
 
   /**
-   * Returns a table to join, with one row for each text of a JSON array. The array is the column,
-   * or the value of the parameter `key` in the column. The row's `key` is the index from 0.
+   * Returns a table to join, with one row for each text of a JSON array. The array is the column
+   * itself, or its property `key`. In each row, `key` is the array index from 0.
    */
   jsonTexts<A extends string>(
     column: string,
@@ -128,22 +126,23 @@ export interface Dialect {
     key?: string,
   ): AliasedRawBuilder<{ key: number; value: string }, A>
 
-  /** The first seven characters, `YYYY-MM`, of a column of the kind `date`. */
+  /** Returns the month of a date column as `YYYY-MM`. */
   monthOf(column: string): RawBuilder<string | null>
   /**
-   * Locks the selected rows until the end of the transaction and skips rows that other transactions
-   * have locked. Unchanged where only one transaction can write.
+   * Locks the selected rows until the end of the transaction, and skips rows that other
+   * transactions have locked. SQLite returns the query unchanged, because only one transaction can
+   * write.
    */
   skippingLocked<Query extends AnyRows>(query: Query): Query
 
   /**
-   * Whether the transactions of a process run one after another, so that each sees the changes of
-   * those that began before.
+   * Whether the transactions of a process run one after another, so each sees the changes of all
+   * earlier ones.
    */
   readonly queuesWrites: boolean
   /**
-   * Makes this transaction wait for other transactions that have called it. Ids that are generated
-   * after the call are then in the order of the commits.
+   * Waits until no other transaction that called this function is open. Ids generated after the
+   * call are then in the order of the commits.
    */
   enterCommitOrder<Tables>(db: Kysely<Tables>): Promise<void>
 
@@ -155,9 +154,9 @@ export interface Dialect {
   readonly fullText: FullText
 
   /**
-   * Checks the integrity of the database. Returns one sentence for each problem. SQLite checks the
-   * file and the foreign keys. PostgreSQL looks for invalid indexes and constraints that are not
-   * validated. `accord doctor` prints the sentences.
+   * Checks the integrity of the database and returns one sentence for each problem. SQLite checks
+   * the file and the foreign keys. PostgreSQL looks for invalid indexes and unvalidated
+   * constraints. `accord doctor` prints the sentences.
    */
   integrityProblems(db: Kysely<unknown>): Promise<string[]>
 
@@ -177,25 +176,25 @@ export interface Dialect {
   tryWrite<Tables>(db: Kysely<Tables>): Promise<void>
   hasTables(db: Kysely<unknown>): Promise<boolean>
   /**
-   * To be called after rows with given ids were inserted, so that the next generated id is free.
-   * The next id of a table is also above the number in `lastIds`, if there is one.
+   * Makes the next generated id of each table greater than all its ids, and greater than its entry
+   * in `lastIds`. Must be called after rows are inserted with given ids.
    */
   resetSequences(db: Kysely<unknown>, lastIds?: Readonly<Record<string, number>>): Promise<void>
   /**
-   * Returns the last id that each table has generated, even if its row was deleted since. Tables
-   * that have generated none are left out.
+   * Returns the last generated id of each table, even if its row was deleted since. Omits tables
+   * that have not generated an id.
    */
   lastIds(db: Kysely<unknown>): Promise<Record<string, number>>
-  /** Returns what keeps the engine from storing a text, such as `U+0000`, or null. */
+  /** Returns the part of the text that the engine cannot store, such as `U+0000`, or null. */
   textProblem(text: string): string | null
   /** Returns the foreign keys, unique keys and columns of all tables. */
   relations(db: Kysely<unknown>): Promise<Relations>
   readonly copies: Copies
 }
 
-/** The engine's part in backups and transfers: sizes, tables, and the copy before a migration. */
+/** The functions for backups and transfers that differ between engines. */
 export interface Copies {
-  /** Returns the maximum size of a copy in bytes. */
+  /** Returns an upper limit of the size of a copy, in bytes. */
   sizeOf(db: Kysely<unknown>): Promise<number>
   /** Returns the size of the log (WAL) beside the database file in bytes. */
   walBytes(url: string): number
@@ -212,8 +211,8 @@ export interface Copies {
 }
 
 /**
- * The mark at the end of a truncated text. Every trigram search returns a text with this mark as a
- * candidate, because the missing part may match.
+ * The mark at the end of a truncated text. Every trigram search returns such a text as a candidate,
+ * because the missing part may match.
  */
 export const truncationMark = '\u0001'.repeat(3)
 
@@ -228,20 +227,19 @@ export interface FullText {
   /** The steps that build new indexes beside the current indexes, in short transactions. */
   readonly rebuild: IndexRebuild
   /**
-   * Returns a subquery of the hits: highest score first, then newest first. Returns null when the
-   * question has no word.
+   * Returns a subquery of the hits: highest score first, then highest id first. Returns null when
+   * the question has no word.
    */
   hits(table: string, question: FullTextQuestion): RawBuilder<FullTextHit> | null
   /**
    * Returns a subquery of the `entity_id`s of records whose texts may contain every piece. Pieces
-   * are case-folded and may be inside words. The subquery can return false hits but misses no
-   * record. Returns null when every piece is shorter than three characters.
+   * are case-folded and may occur inside words. The subquery finds every match and may also return
+   * records that do not match. Returns null when every piece is shorter than three characters.
    */
   candidates(table: string, type: string, pieces: readonly string[]): RawBuilder<number> | null
   /**
-   * Compares the indexes with the table. Returns the difference as a sentence part, or null when
-   * there is no difference. Must be called inside `readInThread`. Rejects when the comparison is
-   * impossible at the moment.
+   * Compares the indexes with the table. Returns the difference as a part of a sentence, or null.
+   * Must be called inside `readInThread`. Rejects when the comparison is impossible at the moment.
    */
   findMismatch(db: Kysely<unknown>, table: string): Promise<string | null>
 }
@@ -259,13 +257,12 @@ export interface IndexRebuild {
   indexes(table: string): readonly string[]
   begin(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /**
-   * Copies the next `count` rows of those that existed at `begin`. Returns false after the last
-   * row.
+   * Copies the next `count` of the rows that existed at `begin`. Returns false after the last row.
    */
   copyRows(db: Kysely<unknown>, table: string, index: string, count: number): Promise<boolean>
   /**
-   * Returns a statement that merges a few segments of the new index. The caller runs the statement
-   * repeatedly. A run that changes at most one row found nothing to merge.
+   * Returns a statement that merges a few segments of the new index. The caller repeats it until a
+   * run changes at most one row, which means that there was nothing to merge.
    */
   merge(index: string): string
   /**
@@ -273,7 +270,8 @@ export interface IndexRebuild {
    */
   finish(db: Kysely<unknown>, table: string, index: string): Promise<void>
   /**
-   * Returns whether tables and triggers of a rebuild exist. The rebuild may be running or killed.
+   * Returns whether tables or triggers of a rebuild exist, either of a running or of a killed
+   * rebuild.
    */
   hasLeftovers(db: Kysely<unknown>, table: string): Promise<boolean>
   /**
@@ -294,6 +292,6 @@ export interface FullTextQuestion {
 
 export interface FullTextHit {
   id: number
-  /** The relevance: higher is better. A match in the title has the greatest weight. */
+  /** The relevance. A match in the title weighs most. */
   score: number
 }

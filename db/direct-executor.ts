@@ -1,5 +1,5 @@
-// The Kysely executor of both engines: it runs statements without the promises of Kysely's
-// connection pool.
+// The Kysely executor of both engines. It runs statements directly and so avoids the promises that
+// Kysely creates to acquire a connection.
 
 import {
   type CompiledQuery,
@@ -19,7 +19,10 @@ export type Execute = <R>(query: {
 
 export interface EngineParts {
   readonly compiler: QueryCompiler
-  /** One object for all executors of an engine: caches of compiled queries use it as their key. */
+  /**
+   * All executors of an engine share this object, because caches of compiled queries use it as
+   * their key.
+   */
   readonly adapter: DialectAdapter
 }
 
@@ -45,8 +48,8 @@ export class DirectExecutor extends DefaultQueryExecutor {
 
   /**
    * Returns an executor bound to the provider's connection. Kysely calls this method for a
-   * transaction or `connection()`, and again before each statement. The provider calls back
-   * synchronously, so the connection is known without a promise.
+   * transaction or `connection()`, and again before each statement. The provider runs its callback
+   * synchronously, so no promise is needed to get the connection.
    */
   override withConnectionProvider(provider: ConnectionProvider): DefaultQueryExecutor {
     if (this.#isBound) return this

@@ -3,7 +3,9 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-/** Syncs a file, or the names in a folder, to the disk. The synced data survives a power cut. */
+/**
+ * Calls fsync for a file or a folder, so that the content or the file names survive a power cut.
+ */
 export function syncPath(path: string): void {
   const handle = openSync(path, 'r')
   try {
@@ -13,7 +15,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Creates a folder and its missing parent folders, and syncs the names of the new folders. */
+/** Creates a folder and its missing parents, and syncs their names to the disk. */
 export function makeFolder(path: string, mode: number): void {
   const first = mkdirSync(path, { recursive: true, mode })
   if (first === undefined) return
@@ -21,7 +23,7 @@ export function makeFolder(path: string, mode: number): void {
     try {
       syncPath(dirname(made))
     } catch (cause) {
-      // A folder without read permission cannot be opened for the sync, so this error is ignored.
+      // A folder without read permission cannot be opened to sync it.
       if ((cause as NodeJS.ErrnoException).code !== 'EACCES') throw cause
     }
   }
@@ -33,10 +35,10 @@ export function freeBytes(folder: string): number {
   return bavail * bsize
 }
 
-/** The number of bytes that a copy must leave free, so that the server can go on writing. */
+/** The bytes that a copy must leave free, so that the server can continue to write. */
 const reserveBytes = 16 * 1024 * 1024
 
-/** Returns a sentence that says how much space is missing, or null when the bytes fit. */
+/** Returns a text that says how much space is needed and free, or null when the bytes fit. */
 export function noRoomFor(bytes: number, folder: string): string | null {
   const free = freeBytes(folder)
   return free >= bytes + reserveBytes

@@ -1,6 +1,6 @@
-// Starts an entry file (`x.entry.ts`) in a thread or process of its own, from the sources or from
-// the build. It gets no environment, so no secrets. This file is part of db because db imports
-// nothing from outside, and others may import it.
+// Starts an entry file (`x.entry.ts`) in its own thread or process, from the sources or from the
+// build. The environment is empty, so no secret reaches it. This file is in db because src may
+// import db, but db may not import src.
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -11,21 +11,27 @@ import { threadId, Worker } from 'node:worker_threads'
 
 const isSource = import.meta.url.endsWith('.ts')
 
-/** `entryAt(import.meta.url, './x.entry')` is `x.entry.ts` beside the caller, compiled or not. */
+/**
+ * Returns the URL of an entry file in the caller's folder: `x.entry.ts` in the sources,
+ * `x.entry.js` in the build. Example: `entryAt(import.meta.url, './x.entry')`.
+ */
 export const entryAt = (base: string, name: `${string}.entry`): URL =>
   new URL(`${name}.${isSource ? 'ts' : 'js'}`, base)
 
-/** The entry file reads `input` as `workerData`. It imports values from packages only. */
+/**
+ * Starts a thread, which reads `input` as `workerData`. Its entry file may import values only from
+ * packages, because in the sources it is compiled alone.
+ */
 export const startThread = <Input>(entry: URL, input: Input): Worker =>
   new Worker(isSource ? compileEntry(entry) : entry, { workerData: input, env: {}, execArgv: [] })
 
 export type PipedProcess = ChildProcessByStdio<Writable, Readable, null>
 
-/** The process reads its standard input and answers on its standard output. */
+/** Starts a process that communicates over its standard input and output. */
 export const startPipedProcess = (entry: URL, maxHeapMiB: number, args: readonly string[] = []): PipedProcess =>
   spawn(process.execPath, [...commandLine(entry, maxHeapMiB), ...args], { env: {}, stdio: ['pipe', 'pipe', 'ignore'] })
 
-/** The process receives and sends messages. */
+/** Starts a process that communicates by IPC messages. */
 export const startMessagingProcess = (entry: URL, maxHeapMiB: number): ChildProcess =>
   spawn(process.execPath, commandLine(entry, maxHeapMiB), {
     env: {},
@@ -40,9 +46,9 @@ const commandLine = (entry: URL, maxHeapMiB: number): string[] => [
 ]
 
 /**
- * Compiles an entry file of the sources for a thread. The option `--import tsx` does nothing in
- * threads of Node 20, and registering tsx there takes much longer than starting the thread. The
- * compiled file is named by its content, so it is never out of date.
+ * Compiles an entry file of the sources for a thread. In threads, Node 20 ignores `--import tsx`,
+ * and registering tsx takes much longer than starting the thread. The file name contains a hash of
+ * the source, so a changed source is compiled again.
  */
 function compileEntry(entry: URL): URL {
   const text = readFileSync(entry, 'utf8')
@@ -52,7 +58,7 @@ function compileEntry(entry: URL): URL {
   if (existsSync(compiled)) return compiled
   const { transformSync } = createRequire(import.meta.url)('esbuild') as typeof import('esbuild')
   mkdirSync(folder, { recursive: true })
-  // Another process may compile the same file now, so a complete file takes the name.
+  // Another process may compile the same file now. The rename keeps it from reading half a file.
   const unfinished = new URL(`${name}-${process.pid}-${threadId}`, folder)
   writeFileSync(unfinished, transformSync(text, { loader: 'ts', format: 'esm', sourcefile: entry.href }).code)
   renameSync(unfinished, compiled)

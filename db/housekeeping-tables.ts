@@ -1,9 +1,8 @@
-// Names the tables without CRM records: the tables with which processes coordinate, and the search
-// index.
+// Names the tables without CRM records: the tables that coordinate processes, and the search index.
 
 /**
- * The tables in which processes store locks and positions every few seconds. No cache depends on
- * these tables, so a change in one does not change `Store.commitGeneration`.
+ * Processes store locks and positions in these tables every few seconds. No cache depends on them,
+ * so a change in them does not change `Store.commitGeneration`.
  */
 export const housekeepingTables = ['event_readers', 'locks', 'schedules'] as const
 

@@ -1,5 +1,5 @@
-// Computes the id of the installation that a database belongs to. The data folder contains the same
-// id, so the program notices a lost or exchanged database.
+// Computes the installation id of a database. The data folder contains the same id, so the program
+// notices a lost or exchanged database.
 
 import { createHash } from 'node:crypto'
 import { probePostgres } from './postgres/installation-probe.ts'
@@ -7,8 +7,8 @@ import { probeSqlite } from './sqlite/installation-probe.ts'
 import { type DatabaseCopy, databaseFile, isInMemory } from './store.ts'
 
 /**
- * The number of migrations that make up the id. The id is a hash of the times of the first
- * migrations, because later migrations and restores do not change these times.
+ * The id is a hash of the times of this many first migrations. Later migrations and restores do not
+ * change these times.
  */
 const migrationsOfId = 10
 
@@ -20,11 +20,11 @@ export interface FoundInstallation {
    */
   state: 'empty' | 'installed' | 'unreadable'
   id: string | null
-  /** Whether there are tables, which the initial rows may be missing from. */
+  /** Whether there are tables, with or without the initial rows. */
   hasTables: boolean
   /**
-   * Why a database server cannot be used, as the end of a sentence about the database. Null for a
-   * file, because opening the file reports the reason.
+   * The reason why a database server cannot be used, as the end of a sentence. Null for a file,
+   * because opening the file reports the reason.
    */
   problem: string | null
 }
@@ -32,8 +32,8 @@ export interface FoundInstallation {
 const nothing: FoundInstallation = { state: 'empty', id: null, hasTables: false, problem: null }
 
 /**
- * Returns the installation of a database. Only reads and creates nothing. A database in memory is
- * always empty. `isPooled`: see `PostgresOptions`.
+ * Returns the installation of a database, without creating or changing anything. A database in
+ * memory is always empty. `isPooled`: see `PostgresOptions`.
  */
 export async function findInstallation(url: string, { isPooled = false } = {}): Promise<FoundInstallation> {
   if (isInMemory(url)) return nothing
@@ -57,7 +57,7 @@ export async function installationOf({ db }: Pick<DatabaseCopy, 'db'>): Promise<
 }
 
 /**
- * Returns the id, or null for fewer than ten times. An id of fewer times would change with the next
+ * Returns the id, or null for fewer than ten times, because that id would change with the next
  * migration.
  */
 const idOf = (times: readonly string[]): string | null =>

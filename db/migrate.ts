@@ -1,6 +1,6 @@
-// Applies the pending migrations in order, in one transaction. Copies an existing database first.
-// There is no way back except this copy. The list of migrations is written out, so that compiled
-// code contains each migration.
+// Applies the pending migrations in order, in one transaction. Copies an existing database first;
+// only this copy can undo a migration. The list of migrations is written out, so that the compiled
+// code contains every migration.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from './dialect.ts'
@@ -8,14 +8,11 @@ import type { Db, Store } from './store.ts'
 
 /** The functions of the program that migrations may call. */
 export interface MigrationTools {
-  /** Encrypts a value that was stored in plain text with the key of the installation. */
+  /** Encrypts a plain text with the key of the installation. */
   readonly seal: (text: string) => string
-  /**
-   * Rewrites the search documents from the newest tables. Without this function, the search index
-   * stays as the migrations leave it.
-   */
+  /** Rewrites all search documents after the last migration. Code generation and tests omit it. */
   readonly rebuildSearch?: (db: Db, dialect: Dialect) => Promise<unknown>
-  /** Runs last, in the transaction of the migrations. */
+  /** Runs after the migrations and `rebuildSearch`, in the same transaction. */
   readonly finish?: (db: Db, dialect: Dialect) => Promise<unknown>
 }
 
@@ -32,8 +29,8 @@ export interface Migration {
 }
 
 /**
- * Returns a migration whose module is loaded only when the migration is pending, so that a start
- * does not load every module.
+ * Returns a migration that loads its module when it runs, so that a start without pending
+ * migrations loads none.
  */
 const step = (name: string, load: () => Promise<Pick<Migration, 'up'>>): Migration => ({
   name,
@@ -95,7 +92,7 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
     : null
   let current = ''
   try {
-    // The transaction has its own commit, because it may change the whole database.
+    // `isLong`: the transaction commits alone, because it may change the whole database.
     return await store.transaction(
       async (db) => {
         // Another process may have applied migrations since the check above.
@@ -107,8 +104,7 @@ export async function migrate(store: Store, known = migrations, tools = noTools)
           await up(db as unknown as Kysely<unknown>, store.dialect, tools)
           await db.insertInto('migrations').values({ name, applied_at: new Date().toISOString() }).execute()
         }
-        // The search is rebuilt after the last migration, because documents are read from the
-        // newest tables.
+        // The rebuild reads the newest tables, so it runs after the last migration.
         if (due.length > 0) await tools.rebuildSearch?.(db, store.dialect)
         await tools.finish?.(db, store.dialect)
         return due
@@ -143,8 +139,8 @@ export class NewerDatabaseError extends Error {
 }
 
 /**
- * Returns the names of the pending migrations in order. Changes nothing. Throws for a database that
- * a newer version of the program has migrated.
+ * Returns the names of the pending migrations in order. Throws `NewerDatabaseError` for a database
+ * that a newer version of the program has migrated.
  */
 export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrations): Promise<string[]> {
   const tables = await store.db.introspection.getTables()
@@ -156,7 +152,10 @@ export async function pendingMigrations(store: Pick<Store, 'db'>, known = migrat
   )
 }
 
-/** The same for the names of the applied migrations. */
+/**
+ * Returns the names of the pending migrations, given the names of the applied migrations. Throws
+ * `NewerDatabaseError` for an unknown name.
+ */
 export function pendingAfter(applied: readonly string[], known = migrations): string[] {
   const unknown = applied.filter((name) => !known.some((migration) => migration.name === name))
   if (unknown.length > 0) throw new NewerDatabaseError(unknown)

@@ -1,6 +1,6 @@
-// Inserts the rows that every installation starts with. The ids of these rows are part of the API,
-// so the ids are fixed. A database that has a role is not seeded again, because users may have
-// renamed or deleted rows.
+// Inserts the rows that every installation starts with. Their ids are part of the API, so they are
+// fixed. A database with a role is not seeded again, because users may have renamed or deleted
+// rows.
 
 import type { Kysely } from 'kysely'
 import { caseFold } from './schema/case-folding.ts'
@@ -84,8 +84,8 @@ const systemAttributes: Readonly<Record<string, readonly AttributeSeed[]>> = {
 }
 
 /**
- * System attributes of later versions, with their entity. They have ids after those of the first
- * version, because ids are part of the API.
+ * System attributes that later versions added. Their ids follow those of `systemAttributes`,
+ * because the ids of the first version must not change.
  */
 const laterAttributes: readonly (readonly [entity: string, seed: AttributeSeed, sortOrder: number])[] = [
   ['persons', ['subscribed', 'Subscribed', 'boolean'], 7],

@@ -1,5 +1,5 @@
-// Reads a database as it was at one moment. Long reads use such a snapshot while other connections
-// write.
+// Read-only snapshots of a database, for long reads while other connections write. This file
+// creates those of SQLite.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import type { Compilable, Kysely } from 'kysely'
@@ -19,7 +19,7 @@ export interface DatabaseSnapshot {
 export function createSnapshot(connection: SqliteConnection, faults: FaultLog = createFaultLog()): DatabaseSnapshot {
   const db = kyselySqliteSnapshot<DB>(createPreparedStatements(connection), faults)
   let isClosed = false
-  // The open queries. The connection cannot be closed while a query is open.
+  // The running queries. SQLite cannot close the connection while a query runs.
   const open = new Set<IterableIterator<unknown>>()
   return {
     db,
@@ -32,7 +32,8 @@ export function createSnapshot(connection: SqliteConnection, faults: FaultLog = 
         yield value as Row
       }
       open.delete(rows)
-      // Closing the snapshot ends the rows early. The reader must not take that for the last row.
+      // Closing the snapshot ends the rows early. The caller must not mistake that for the last
+      // row.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')
     },
     close: async () => {

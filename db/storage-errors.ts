@@ -1,5 +1,5 @@
-// Recognizes storage faults in errors of the database and of files. A storage fault is not the
-// fault of the caller, so the caller may try again later.
+// Recognizes storage faults in errors of the database and of files. The caller of the API has not
+// caused such a fault and may retry later.
 
 import type { StorageFault } from './dialect.ts'
 import { postgresDialect } from './postgres/dialect.ts'
@@ -15,17 +15,14 @@ const fileCodes: Readonly<Record<string, StorageFault>> = {
   EIO: 'failing',
   ERR_FILE_STORAGE: 'filestorage',
 }
-/**
- * The error codes that sockets report, too. Such a code is a storage fault only in an error with a
- * path.
- */
+/** Sockets report these codes, too, so they are storage faults only in errors with a path. */
 const pathCodes: Readonly<Record<string, StorageFault>> = {
   EACCES: 'readonly',
   EPERM: 'readonly',
   EMFILE: 'failing',
   ENFILE: 'failing',
 }
-/** The maximum number of errors that are searched in a chain of causes. */
+/** The maximum number of errors to check in a chain of causes. */
 const maxDepth = 5
 
 /** Returns the storage fault that the error or a cause of the error reports, or null. */

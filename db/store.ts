@@ -1,5 +1,5 @@
-// Opens a database by its URL. Only this file chooses a database engine. `openStore` applies no
-// migrations (see migrate.ts), so that a test can open an image that is already migrated.
+// Opens a database by its URL and defines the interface `Store`. Only this file chooses a database
+// engine. `openStore` does not apply migrations (migrate.ts does).
 
 import { existsSync } from 'node:fs'
 import type { Kysely } from 'kysely'
@@ -31,11 +31,11 @@ export type { FaultKind, RecordedFault } from './sqlite/storage-faults.ts'
 
 export type Db = Kysely<DB>
 
-/** The reason why the last write failed. Null after a write that reached the disk. */
+/** The reason why the last write failed, or null after a successful write. */
 export type WriteFault = Exclude<StorageFault, 'busy'> | null
 
 export interface RecordRef {
-  /** The name of the record's table, such as `persons`. API paths use the same name. */
+  /** The table name of the record, such as `persons`, which is also its name in API paths. */
   readonly entity: string
   readonly id: number
 }
@@ -43,25 +43,29 @@ export interface RecordRef {
 export type DeferredWork = (db: Db, records: readonly RecordRef[]) => Promise<void>
 
 export interface TransactionOptions {
-  /** It takes long, so other writers do not wait for its commit. */
+  /**
+   * Whether the transaction takes long. SQLite commits it alone, and PostgreSQL runs it without a
+   * statement timeout.
+   */
   readonly isLong?: boolean
-  /** With `isLong`: large changes are split into savepoints with few changes each. */
+  /** With `isLong`: whether `work` splits its changes into many small savepoints (SQLite). */
   readonly inParts?: boolean
   /**
-   * PostgreSQL: waits for all other writers and runs without them, for work that also changes
-   * something beside the database. Writers of SQLite always follow each other.
+   * On PostgreSQL, blocks all other writers, so that the transaction cannot conflict and be
+   * retried. Needed for work that also has effects outside the database. SQLite always runs one
+   * writer at a time.
    */
   readonly isAlone?: boolean
 }
 
 export interface SnapshotOptions {
-  /** The snapshot may be one of a read replica, see `Store.onReplica`. */
+  /** Whether the snapshot may be opened on the read replica (`Store.onReplica`). */
   readonly onReplica?: boolean
 }
 
 /**
- * Whether the read replica can answer: `none` is configured, or it has not replayed the latest
- * commits of the primary (`behind`), or it does not answer (`unreachable`).
+ * The state of the read replica. `none`: not configured. `behind`: it has not replayed the latest
+ * commits of the primary. `unreachable`: it does not answer.
  */
 export type ReplicaState = 'none' | 'ok' | 'behind' | 'unreachable'
 
@@ -69,92 +73,85 @@ export interface PoolUse {
   readonly pool: 'read' | 'write' | 'replica'
   readonly open: number
   readonly idle: number
-  /** How many callers wait for a connection. */
+  /** The number of callers that wait for a connection. */
   readonly waiting: number
 }
 
 export interface Store {
   readonly db: Db
   /**
-   * Runs `work` in a transaction and commits it; an error rolls it back. PostgreSQL runs `work`
-   * again after a conflict with another transaction, so `work` must not change anything but the
-   * database.
+   * Runs `work` in a transaction and commits it, or rolls it back after an error. On PostgreSQL,
+   * `work` runs again after a conflict with another transaction, so it must have no effect outside
+   * the database.
    */
   transaction<T>(work: (db: Db) => Promise<T>, options?: TransactionOptions): Promise<T>
   readonly dialect: Dialect
   readonly url: string
   close(): Promise<void>
   health(): WriteFault
-  /** After a fault, tries a write and returns the new health. */
+  /** After a fault, attempts a write and returns the new health. */
   retryWrite(): Promise<WriteFault>
-  /**
-   * Returns the faults of statements and maintenance since the database was opened. Each entry
-   * tells whether the fault still lasts.
-   */
+  /** Returns the faults of statements and maintenance since the database was opened. */
   faults(): RecordedFault[]
   /**
-   * Returns a number that changes when a commit has changed the database. Commits that change only
-   * housekeeping tables do not count. A commit of this process counts before its transaction
-   * resolves. A commit of another process counts with the next turn of the event loop or
-   * `renewReadTransaction`. Cached data is valid while the number is the same as before the data
-   * was read.
+   * Returns a number that changes after each commit that changed more than housekeeping tables.
+   * Cached data is valid while the number is the same as before the data was read. A commit of this
+   * process changes the number before its transaction resolves. On SQLite, a commit of another
+   * process changes it in the next turn of the event loop or after `renewReadTransaction`.
    */
   commitGeneration(): number
   /**
-   * Makes later reads at least as new as this moment, or as the moment `agoMs` milliseconds ago.
-   * Without this call, all reads of one turn of the event loop see the same moment.
+   * Makes later reads see all commits until now, or until `agoMs` milliseconds ago. Otherwise all
+   * reads in one turn of the event loop see the same data.
    */
   renewReadTransaction(agoMs?: number): void
   /**
-   * Returns a promise that resolves once all data that can be read now is on the disk. Returns null
-   * when the data is there already. The promise rejects when the disk does not confirm the data.
-   * Needed for data that must survive a power cut once a client has seen it, such as the id of an
-   * event.
+   * Returns a promise that resolves after all currently readable data is on the disk, or null when
+   * it already is. Rejects when a sync fails. Must be awaited before a client gets data that it
+   * relies on after a power cut, such as the id of an event.
    */
   whenDurable(): Promise<void> | null
   /**
-   * Checks off the event loop that the database file, the log and the folders are still those that
-   * were opened. Never rejects.
+   * Checks whether the database file, the log or a folder was removed or replaced. Never rejects.
    */
   verifyFiles(): Promise<void>
   /**
-   * Returns the problem that the last `verifyFiles` found as a sentence, or null. With a problem,
-   * the database can be read but refuses writes.
+   * Returns the problem that the last `verifyFiles` found as a sentence, or null. While there is a
+   * problem, the store refuses writes.
    */
   lostFiles(): string | null
   /** Throws if the last `verifyFiles` found a problem. */
   assertFiles(): void
   /**
-   * Sets the function that tells whether more writes are about to arrive. While the function
-   * returns true, a group of transactions waits a little before its commit, so that more writes
-   * share the commit.
+   * Sets a function that returns whether more writes will arrive soon. While it returns true, a
+   * group of transactions waits briefly before its commit, so that these writes can join.
    */
   onGroupCommit(isWriteComing: () => boolean): void
   /**
    * Sets the work that runs before the commit of each group of transactions, inside the same
-   * database transaction. The work receives all records that the group passed to `deferToCommit`.
+   * database transaction. It receives all records that the group passed to `deferToCommit`.
    */
   beforeGroupCommit(work: DeferredWork): void
   /**
-   * Passes records to the work of `beforeGroupCommit`. `db` is the transaction. The work runs at
-   * once where transactions do not share a commit. Throws outside of a transaction.
+   * Passes records to the work set with `beforeGroupCommit`. `db` is the transaction. On
+   * PostgreSQL, the work runs immediately. On SQLite, throws outside of a transaction.
    */
   deferToCommit(db: Db, records: readonly RecordRef[]): Promise<void>
   /**
-   * Returns the milliseconds by which the shared clock of all processes, which is that of the
-   * database server, is ahead of the clock of this process. 0 before `synchronizeClock`, and for
-   * SQLite, whose processes share one machine.
+   * Returns how many milliseconds the clock of the database server is ahead of the clock of this
+   * process. Returns 0 before `synchronizeClock`, and always for SQLite, whose processes run on one
+   * machine.
    */
   clockOffsetMs(): number
-  /** Compares the clocks now, and again from time to time until `close`. Never rejects. */
+  /** Compares the clocks now, and then at intervals until `close`. Never rejects. */
   synchronizeClock(): Promise<void>
-  /** Returns how many transactions ran again after a conflict with another one. */
+  /** Returns the number of retries after conflicts between transactions. */
   retries(): number
-  /** Returns the connections to the database server, by pool. Empty without a server. */
+  /** Returns the number of connections to the database server by pool. Empty for SQLite. */
   connections(): PoolUse[]
   /** Rejects with a storage fault when the database server is a standby or does not answer. */
   assertPrimary(): Promise<void>
-  /** Asks whether reads would go to the replica now. Rejects when the primary does not answer. */
+  /** Checks the state of the replica. Rejects when the primary does not answer. */
   replicaState(): Promise<ReplicaState>
   /**
    * Returns whether the replica has `hot_standby_feedback` on; null without an answer. Without the
@@ -163,28 +160,27 @@ export interface Store {
    */
   replicaSendsFeedback(): Promise<boolean | null>
   /**
-   * Runs long reads on the read replica, and on `db` if there is none. The replica is used only if
-   * it has replayed all commits up to this call, of every process. If it fails, `work` runs again
-   * on `db`.
+   * Runs long reads on the read replica if it has replayed all earlier commits of all processes,
+   * and otherwise on `db`. If the replica fails, `work` runs again on `db`.
    */
   onReplica<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** Returns the size of the log (WAL) in bytes; 0 for a database in memory. */
   walBytes(): number
   /**
-   * Calls the listener right after each commit of this process. The listener must not throw.
-   * Returns a function that removes the listener.
+   * Calls the listener after each commit of this process. The listener must not throw. Returns a
+   * function that removes it.
    */
   onCommit(listener: () => void): () => void
   /**
-   * Runs the due maintenance, such as a checkpoint. Must be called from time to time. Never
-   * rejects.
+   * Runs the due maintenance, such as a checkpoint. Must be called at intervals. Never rejects with
+   * a storage fault.
    */
   maintain(): Promise<void>
   /** Returns the whole database as bytes for `openImage`. */
   image(): Promise<Buffer>
   /**
    * Opens a snapshot of the current data, for long reads while other connections write. The caller
-   * must close the snapshot, because an open snapshot keeps the log from being emptied.
+   * must close it, because an open snapshot makes the log (SQLite) or the tables (PostgreSQL) grow.
    */
   snapshot(options?: SnapshotOptions): Promise<DatabaseSnapshot>
 }
@@ -194,18 +190,21 @@ export interface DatabaseCopy extends DatabaseSnapshot {
 }
 
 export interface PostgresOptions {
-  /** Maximum number of connections of each of the two pools. */
+  /** The maximum number of connections in each of the two pools. */
   max?: number
-  /** The server is behind a pooler in transaction mode, such as PgBouncer. */
+  /** Whether the server is behind a pooler in transaction mode, such as PgBouncer. */
   isPooled?: boolean
   /** The URL of a read replica. */
   replicaUrl?: string | null
   /**
-   * Called before each commit with the number of the attempt, from 0; tests throw a serialization
-   * failure here.
+   * For tests, which throw a serialization failure here. Called before each commit with the number
+   * of the attempt, from 0.
    */
   beforeCommit?: (attempt: number) => void
-  /** Connections that outlive the store; tests open many stores one after another. */
+  /**
+   * For tests, which open many stores one after another: pools that stay open when the store
+   * closes.
+   */
   pools?: PostgresPools
 }
 
@@ -218,13 +217,13 @@ export interface StoreOptions {
   /** The maximum time in milliseconds that a transaction waits for a lock of another process. */
   waitMs?: number
   /**
-   * A disk is slow if its last sync took more than this many milliseconds. On a slow disk no sync
-   * runs on the thread that serves requests.
+   * A disk is slow if its last sync took more than this many milliseconds. On a slow disk, no sync
+   * runs on the event loop.
    */
   slowSyncMs?: number
   /**
-   * Folders that are checked like the database file. Once a folder is removed or replaced, writes
-   * are refused.
+   * Folders that are checked like the database file: after one is removed or replaced, writes are
+   * refused.
    */
   folders?: readonly string[]
   postgres?: PostgresOptions
@@ -257,15 +256,15 @@ export const isServerUrl = (url: string): boolean => {
   return isPostgresUrl(url) && URL.canParse(first) && new URL(first).pathname.length > 1
 }
 
-/** Returns whether the database ends with its process. */
+/** Returns whether the database is in memory. */
 export const isInMemory = (url: string): boolean => isSqliteUrl(url) && sqliteFile(url) === null
 
 /** Returns the path of the database file, or null for a database in memory or on a server. */
 export const databaseFile = (url: string): string | null => (isSqliteUrl(url) ? sqliteFile(url) : null)
 
 /**
- * Opens a copy of a database that no process writes to. Reading the copy leaves no files beside the
- * copy.
+ * Opens a copy of a database for reading. No process may write to the copy. Reading leaves no files
+ * beside it.
  */
 export const openCopy = (file: string): DatabaseCopy => ({
   ...createSnapshot(openSqliteSnapshot(file, maxBusyWaitMs)),
@@ -273,9 +272,9 @@ export const openCopy = (file: string): DatabaseCopy => ({
 })
 
 /**
- * Writes a copy of the database into a new file while other connections read and write. Resolves
- * once the file is synced to the disk. The result is the data of the copy; the caller must close
- * it.
+ * Writes a copy of the database to a new file while other connections read and write. Resolves
+ * after the file is synced to the disk. Returns a snapshot with the data of the copy, which the
+ * caller must close.
  */
 export async function copyStore(store: Store, path: string): Promise<DatabaseCopy> {
   if (!isPostgresUrl(store.url)) {
@@ -293,21 +292,18 @@ export async function copyStore(store: Store, path: string): Promise<DatabaseCop
 }
 
 /**
- * Writes the log into the database file and removes the log. Returns false and changes nothing
- * while another process uses the database.
+ * Writes the log (WAL) into the database file and removes the log. Returns false and changes
+ * nothing while another process uses the database.
  */
 export const checkpointIfUnused = (file: string): boolean => checkpointSqliteIfUnused(file)
 
 /**
- * Returns the paths of the database file and of the files beside it. All these files must be moved
+ * Returns the paths of the database file and of its log and journal files, which must be moved
  * together.
  */
 export const filesOfDatabase = (file: string): string[] => [...sqliteSideFiles(file), file]
 
-/**
- * Opens an image (see `Store.image`) as a database in memory. Changes do not affect the original
- * store.
- */
+/** Opens an image (`Store.image`) as a database in memory. */
 export function openImage(image: Buffer): Store {
   return openSqliteStore(openSqliteImage(image), 'sqlite::memory:')
 }

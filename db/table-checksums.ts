@@ -1,6 +1,6 @@
-// Computes the number of rows of each table and a hash over the rows in key order. Equal checksums
-// mean equal data, even if the bytes of the files differ. Rows are streamed, so a large table takes
-// little memory.
+// Computes a checksum of each table: the number of rows and a hash over the rows in key order.
+// Equal checksums mean equal data, even if the bytes of the files differ. Rows are streamed, so a
+// large table takes little memory.
 
 import { createHash } from 'node:crypto'
 import { type Kysely, sql } from 'kysely'
@@ -16,7 +16,7 @@ export interface CheckedTable {
   readonly name: string
   readonly columns: readonly string[]
   readonly key: readonly string[]
-  /** The columns that hold JSON. */
+  /** The columns that contain JSON. */
   readonly json: readonly string[]
 }
 
@@ -31,8 +31,8 @@ export async function tableChecksums(copy: DatabaseCopy): Promise<Record<string,
 }
 
 /**
- * Returns the checksum of a table. JSON counts as its parsed value, so spaces make no difference.
- * `read` receives each row before it is hashed.
+ * Returns the checksum of a table. JSON columns are parsed before they are hashed, so that
+ * whitespace makes no difference. `read` receives each row before it is hashed.
  */
 export async function valueChecksum(
   copy: DatabaseSnapshot,

@@ -1,5 +1,5 @@
-// compose.yaml and compose.cluster.yaml: valid by the Compose specification, and in agreement with
-// the Dockerfile, the settings and the command line. deploy/compose-proxy.test.ts runs the proxy.
+// compose.yaml and compose.cluster.yaml are valid Compose files and consistent with the Dockerfile,
+// the settings and the command line. test/deploy/compose-proxy.test.ts runs the proxy.
 import { readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
@@ -31,7 +31,7 @@ interface Compose {
 
 const read = (path: string): string => readFileSync(path, 'utf8')
 const files = ['compose.yaml', 'compose.cluster.yaml'] as const
-/** `<<` of YAML 1.1, which Compose reads. */
+/** `merge`: Compose supports the key `<<` of YAML 1.1. */
 const composeOf = (file: string): Compose => parse(read(file), { merge: true }) as Compose
 const dockerfile = read('Dockerfile')
 const [, entry = ''] = /^CMD \["node", "(\S+)", "start"\]$/m.exec(dockerfile) ?? []

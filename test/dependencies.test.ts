@@ -1,6 +1,5 @@
-// The shipped packages: every package is locked by its hash without a particular host, has a
-// license that allows redistribution, and runs no code during installation unless a native addon
-// needs it.
+// Dependencies: every package is locked by its hash and without a host, has a license that allows
+// redistribution, and runs code during installation only for a native addon.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -37,22 +36,20 @@ describe('the lock file', () => {
 })
 
 describe('installing', () => {
-  /**
-   * Native code, and the reason for each: the database, the password hash, and the compiler of the
-   * tests.
-   */
+  /** Packages with native code: the database, the password hash, and the compiler for tests. */
   const native = ['argon2', 'better-sqlite3', 'esbuild']
 
   it('runs code of those packages only that need native code', () => {
     const running = locked
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path, { name }]) => name ?? nameOf(path))
-    // Both versions of better-sqlite3 count once.
+    // The two versions of better-sqlite3 have the same name.
     expect([...new Set(running)].sort()).toEqual(native)
     expect(packages['node_modules/esbuild']?.dev).toBe(true)
   })
 
-  // By name: npm knows a version of a package only by its address, and the lock file names none.
+  // Packages are listed by name. npm would identify a version by its URL, which the lock file does
+  // not contain.
   it('is allowed to these and to no other', () => {
     const { allowScripts } = JSON.parse(read('package.json')) as { allowScripts: Record<string, boolean> }
     expect(allowScripts).toEqual(Object.fromEntries(native.map((name) => [name, true])))

@@ -1,5 +1,5 @@
-// Listener modules of a deployment: the shipped example works, and a bad module stops the start
-// with its name.
+// Extension modules with event listeners: the shipped example works, and an invalid module stops
+// the start with an error that names it.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

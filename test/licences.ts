@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 export interface Locked {
-  /** The name in the registry, for a package that has another one in node_modules. */
+  /** The name in the registry, if it differs from the name in node_modules. */
   name?: string
   version: string
   dev?: boolean
@@ -24,16 +24,16 @@ export interface Licence {
 }
 
 /**
- * Each allows use, change and redistribution in a work of another license, and demands only its
- * notice.
+ * Licenses that allow use, modification and redistribution in a work with another license, and
+ * require only a notice.
  */
 export const allowed: readonly string[] =
-  // OFL-1.1 is for fonts, which a PDF may contain; it forbids selling them alone.
+  // OFL-1.1 is for fonts, which PDFs may embed. It only forbids selling the fonts alone.
   'MIT MIT-0 ISC BSD-2-Clause BSD-3-Clause 0BSD Apache-2.0 BlueOak-1.0.0 Unlicense CC0-1.0 Zlib OFL-1.1 PSF-2.0 Python-2.0'.split(
     ' ',
   )
 
-/** Licenses of packages that do not declare them. */
+/** The licenses of packages without a declared license. */
 export const exceptions: Readonly<Record<string, { licence: string; why: string }>> = {
   'png-js': { licence: 'MIT', why: 'its LICENSE file is the text of MIT; its package.json names none' },
 }
@@ -41,7 +41,7 @@ export const exceptions: Readonly<Record<string, { licence: string; why: string 
 export const lockfile = (): Record<string, Locked> =>
   (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }).packages
 
-/** The packages that the program runs with, in node_modules; optional ones may be missing. */
+/** Returns the installed production packages. Optional packages may be missing. */
 export function production(packages: Readonly<Record<string, Locked>>): Licence[] {
   return Object.entries(packages)
     .filter(([path, { dev }]) => path !== '' && dev !== true)
@@ -55,7 +55,8 @@ export function production(packages: Readonly<Record<string, Locked>>): Licence[
 }
 
 /**
- * `A OR B` needs one, `A AND B` needs both. Brackets around the whole only, as packages write them.
+ * Returns whether an SPDX expression is allowed. `A OR B` needs one license, `A AND B` both.
+ * Supports parentheses only around the whole expression.
  */
 export const isAllowed = (expression: string): boolean =>
   expression

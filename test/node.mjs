@@ -13,7 +13,7 @@ const versions = args.some(isVersion) ? args.filter(isVersion) : ['20', '22', '2
 const tests = args.filter((argument) => !isVersion(argument))
 const platform = process.platform === 'win32' ? 'win' : process.platform
 
-/** The package holds the binary and the headers that node-gyp compiles against. */
+/** Installs Node from npm. The package contains the binary and the headers for node-gyp. */
 function fetchNode(version, folder) {
   mkdirSync(folder)
   writeFileSync(join(folder, 'package.json'), '{}')
@@ -22,8 +22,8 @@ function fetchNode(version, folder) {
 }
 
 /**
- * The only package with a binary for one Node version (db/sqlite/driver.ts). It is copied and, for
- * Node 20, built again; all other packages are linked.
+ * The only package whose binary depends on the Node version (db/sqlite/driver.ts). It is copied
+ * and, for Node 20, rebuilt. All other packages are symlinks.
  */
 const native = 'better-sqlite3-12'
 

@@ -1,4 +1,4 @@
-// The commands, links and settings in the README exist.
+// All commands, links and settings in the README must exist.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
-// `npm test`: every check of this repository, in the order in which a failure is cheapest to read,
-// and the tests on SQLite and on PostgreSQL. A failure does not stop the rest. At the end stand the
-// failed tests with their messages, because a log of CI may keep only its end, the tests that
-// passed with their retry, and in the last line `N passed, N failed`: tests and failed checks.
+// `npm test`: runs every check, on SQLite and, for the tests with a database, also on PostgreSQL. A
+// failure does not stop the rest. A CI log may keep only its end, which therefore names the failed
+// tests with their messages and the tests that passed only with a retry (they count as passed). The
+// last line is always `N passed, N failed`, the number of tests and failed checks.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ function runTests(title, engine, args) {
     ACCORD_TEST_ENGINE: engine,
   })
   const counts = countTests(results)
-  // A file that does not load, or a runner that dies, has no failed test to count.
+  // If a file does not load or the runner crashes, there is no failed test to count.
   return { ...counts, broken: failure !== null && counts.failed === 0 ? [failure] : [] }
 }
 
@@ -65,7 +65,7 @@ function countTests(results) {
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
     )
-    // A passed test has failure messages only when an earlier try failed.
+    // A passed test has failure messages only if an earlier attempt failed.
     const flaky = tests.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
     return {
       passed: report.numPassedTests,
@@ -81,7 +81,7 @@ function countTests(results) {
   }
 }
 
-/** Returns the first lines of the last message: a long difference stays in the report above. */
+/** Returns the first lines of the last message. The report above has the whole message. */
 function excerpt(messages) {
   const lines = (messages.at(-1) ?? '').split('\n').slice(0, 12)
   return lines.map((line) => `  ${line.slice(0, 300)}`).join('\n')

@@ -6,28 +6,27 @@ import { defineConfig } from 'vitest/config'
 
 const common = {
   pool: 'threads' as const,
-  // More than the limit of `expect.poll`, so that a test which waits in vain says what it waited
-  // for. A test that needs longer says so itself.
+  // Longer than the timeout of `expect.poll`, so that a failed test shows what it waited for.
   testTimeout: 20_000,
-  // A hook may fill a server with one of everything.
+  // A hook may create a whole world of records.
   hookTimeout: 60_000,
   restoreMocks: true,
-  // A busy machine delays what a test waits for; see support/until.ts.
+  // A long timeout, because a busy machine is slow (support/until.ts).
   expect: { poll: { timeout: 15_000 } },
 }
 const replacing = [
   'test/resources/authentication.passwords.test.ts',
   'test/kernel/files/sync.test.ts',
-  // It counts compiled statements, which files before it may have compiled already.
+  // Counts compiled statements, which earlier files may already have compiled.
   'test/resources/data-transfer.cost.test.ts',
 ]
 const measuring = 'test/timing/**/*.test.ts'
-/** Tests that start processes and browsers, which takes long; `npm run check` leaves them out. */
+/** Tests that start processes and browsers, which are slow. `npm run check` omits them. */
 const outside = ['browser', 'flows', 'faults', 'bench'].map((folder) => `test/${folder}/**/*.test.ts`)
 
 /**
- * Tests whose subject is SQLite: its files, its faults, its statements and its full text. A single
- * test of another file says so itself (`it.runIf(!isPostgres)`).
+ * Files that test only SQLite. In other files, single tests are skipped with
+ * `it.runIf(!isPostgres)`.
  */
 const sqliteOnly = [
   'test/jobs/disk.test.ts',
@@ -42,7 +41,10 @@ const sqliteOnly = [
   'test/resources/search.rebuild.test.ts',
 ]
 
-/** What `npm test` runs on PostgreSQL. With ACCORD_TEST_FULL it is every test of the database. */
+/**
+ * The tests that `npm test` runs on PostgreSQL. With ACCORD_TEST_FULL, all tests that use the
+ * database.
+ */
 const onPostgres =
   process.env.ACCORD_TEST_FULL === '1'
     ? ['test/{differential,http/compat-v1,jobs,kernel,postgres,properties,resources}/**/*.test.ts']
@@ -81,8 +83,8 @@ const onPostgres =
       ]
 
 /**
- * A conflict of two transactions makes one of them run again, and then a `.before` listener hears
- * its event twice. Tests that expect an exact list of events get a second try, which is reported.
+ * After a conflict of transactions, one of them is retried, and its `.before` events are fired
+ * twice. Tests that expect exact events are therefore retried once, which is reported.
  */
 const postgres = {
   test: {
@@ -100,7 +102,7 @@ export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
     globalSetup: 'test/support/global-setup.ts',
-    // The runner itself does next to nothing, so every core gets a worker.
+    // The runner itself needs little CPU time, so every core gets a worker.
     maxWorkers: '100%',
     projects:
       process.env.ACCORD_TEST_ENGINE === 'postgres'
@@ -122,7 +124,8 @@ export default defineConfig({
                 include: outside,
                 isolate: false,
                 testTimeout: 60_000,
-                // Processes and browsers compete for the cores. `npm test` names a retried test.
+                // Processes and browsers compete for the cores, so these tests are retried once.
+                // `npm test` lists retried tests.
                 retry: 1,
                 expect: { poll: { timeout: 20_000 } },
               },

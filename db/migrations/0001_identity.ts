@@ -1,5 +1,4 @@
-// Creates the tables of roles, users, groups and tokens, and those of failed logins and idempotency
-// keys.
+// Creates the tables of roles, users, groups, tokens, failed logins and idempotency keys.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

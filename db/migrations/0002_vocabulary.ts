@@ -1,5 +1,5 @@
-// Creates the tables of attributes and their unique values, tags, sources, types, and pipelines
-// with their stages.
+// Creates the tables of attributes with their unique values, tags, lead sources, lead types, and
+// pipelines with their stages.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,4 +1,4 @@
-// Creates the tables of persons and organizations and the links to their tags.
+// Creates the tables of persons, organizations, and their links to tags.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

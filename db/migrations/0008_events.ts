@@ -1,6 +1,6 @@
-// Creates the event log: one row for each write, in the order of the commits. The log has no
-// foreign keys, because it outlives the records. `owner_id` is the owner of the record, so
-// visibility works after the record is deleted.
+// Creates the event log: one row for each event, in the order of the commits. The log has no
+// foreign keys, because events outlive their records. `owner_id` is the owner of the record, so
+// that the visibility of an event can be checked after its record is deleted.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -34,7 +34,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     },
     { indexes: [['entity_type', 'entity_id', 'id'], ['name', 'id'], ['actor_id', 'id'], ['request_id']] },
   )
-  // Writers lock its only row before they insert an event (db/postgres/dialect.ts).
+  // Writers lock the only row of this table before they insert an event (`enterCommitOrder` in
+  // db/postgres/dialect.ts).
   if (dialect.name === 'postgres') {
     await sql`create table commit_order (id bigint primary key)`.execute(db)
     await sql`insert into commit_order (id) values (1)`.execute(db)

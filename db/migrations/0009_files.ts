@@ -1,5 +1,5 @@
-// Creates the table of uploaded files. A row names the uploader and, once attached, the one
-// record that the file belongs to. The bytes are stored in the data folder by their hash.
+// Creates the table of uploaded files. A row has the uploader and, after the file is attached, the
+// record that it belongs to. The bytes are stored under their hash, outside the database.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,7 +17,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       content_type: text(),
       sha256: text(),
       user_id: references('users', 'set null'),
-      /** Resource name of the record it belongs to; null while unattached. */
+      /**
+       * The resource name of the record that the file is attached to. Null for an unattached file.
+       */
       owner_type: nullable(text()),
       owner_id: nullable(integer()),
       created_at: timestamp(),

@@ -1,4 +1,4 @@
-// Creates the tables of the locations of warehouses and of the stock of each product there.
+// Creates the tables of warehouse locations and of the stock of products at them.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,8 +17,8 @@ import {
 } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  // The sums of the inventories of a product, stored with the product so that lists can filter and
-  // sort by them.
+  // The sums over the inventories of a product. They are stored in `products`, so that lists can
+  // filter and sort by them.
   for (const name of ['in_stock', 'allocated', 'on_hand']) {
     await addColumn(db, dialect, 'products', name, integer(0))
     await createIndex(db, dialect, 'products', { columns: [name, 'id'] })

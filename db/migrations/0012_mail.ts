@@ -1,5 +1,5 @@
-// Creates the tables of e-mails, with their folders, attachments and the references that make
-// threads.
+// Creates the tables of e-mails, their folders, their attachments, and the references between
+// e-mails, which form threads.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -52,10 +52,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       message_id: text(),
       message_id_key: key(),
       parent_id: references('emails', 'set null'),
-      /**
-       * The first e-mail of the thread, which may be this one. Null only while the row is
-       * inserted.
-       */
+      /** The first e-mail of the thread, which may be this e-mail. Null only during the insert. */
       thread_id: nullable(integer()),
       person_id: references('persons', 'set null'),
       lead_id: references('leads', 'set null'),

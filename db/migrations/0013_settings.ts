@@ -40,7 +40,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       events: json('[]'),
       changed: json('[]'),
       is_active: flag(true),
-      /** Encrypted. The previous secret is valid until `previous_secret_until`. */
+      /** Both secrets are encrypted. The previous secret is valid until `previous_secret_until`. */
       secret_sealed: text(),
       previous_secret_sealed: nullable(text()),
       previous_secret_until: nullable(timestamp()),
@@ -98,7 +98,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     db,
     dialect,
     'core_config',
-    /** Only values that differ from their defaults. Secrets are encrypted. */
+    /** The table has only values that differ from their defaults. Secrets are encrypted. */
     { id: id(), code: text(), value: json(), ...timestamps() },
     { unique: [['code']] },
   )

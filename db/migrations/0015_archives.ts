@@ -1,5 +1,5 @@
-// Creates the table of archived rows: the rows that a deletion removed, so that a restore can
-// insert them again. Each belongs to the event of the deletion.
+// Creates the table of archives. An archive contains the rows that a deletion removed, so that a
+// restore can insert them again. It belongs to the event of the deletion.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,11 +17,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_id: integer(),
       /** `[{table, row}]` in the order in which a restore inserts them. */
       rows: json(),
-      /** `[{table, column, to, ids}]`: rows of other records whose references were set to null. */
+      /**
+       * `[{table, column, to, ids}]`: references from other records that the deletion set to null.
+       */
       pointers: json('[]'),
       /**
-       * `[{entity, id, event}]`: records that were deleted with this one. They have their own
-       * archives.
+       * `[{entity, id, event}]`: records that were deleted together with this record. They have
+       * their own archives.
        */
       companions: json('[]'),
       created_at: timestamp(),

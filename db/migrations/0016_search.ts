@@ -1,6 +1,6 @@
-// Creates the table that full-text search reads: one row for each record that can be found.
-// db/search/search-index.ts says what a row contains and fills the table after the last
-// migration. Migration 0027 creates the word index.
+// Creates the table of search documents, with one row for each searchable record.
+// db/search/search-index.ts fills the table after the last migration. Migration 0027 creates the
+// full-text indexes.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

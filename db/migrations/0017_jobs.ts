@@ -33,7 +33,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       /** Jobs of one sequence run one after another, in the order of their ids. */
       sequence: nullable(text()),
       attempts: integer(0),
-      /** How often in a row a worker ended while it ran the job. */
+      /** The number of consecutive attempts during which the worker crashed. */
       crashes: integer(0),
       run_at: timestamp(),
       /** The worker that runs the job, and the end of its lease. */
@@ -65,7 +65,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     db,
     dialect,
     'schedules',
-    /** The last due time that was handled, whether or not the server ran at that time. */
+    /**
+     * `last_due_at`: the last due time that was handled, possibly later because no server ran then.
+     */
     { id: id(), name: text(), last_due_at: timestamp() },
     { unique: [['name']] },
   )
@@ -76,7 +78,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { id: id(), name: text(), last_event_id: integer(0) },
     { unique: [['name']] },
   )
-  // Readers begin after the events that existed before them.
+  // A new reader skips the events that already exist.
   const last = sql`select coalesce(max(id), 0) from events`
   for (const name of ['webhooks', 'workflows'])
     await sql`insert into event_readers (name, last_event_id) values (${name}, (${last}))`.execute(db)
@@ -88,7 +90,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     { unique: [['scope', 'address', 'window_start']], indexes: [['window_start']] },
   )
   await addColumn(db, dialect, 'events', 'workflow_run_id', nullable(integer()))
-  // The first event of the same transaction; null for the first event itself.
+  // The first event of the same transaction. Null for the first event itself.
   await addColumn(db, dialect, 'events', 'first_event_id', nullable(integer()))
   await createIndex(db, dialect, 'events', { columns: ['created_at'] })
 }

@@ -1,5 +1,5 @@
 // Creates the tables of workflow runs, webhook deliveries, campaign e-mails, unsubscribed
-// addresses, batches of imports, and the position in each mailbox.
+// addresses, import batches, and the positions in mailboxes.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -30,7 +30,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       event: text(),
       entity_type: text(),
       entity_id: integer(),
-      /** The run whose action caused the event, and the length of the chain of runs. */
+      /**
+       * `parent_run_id`: the run whose action caused the event. `depth`: the length of the chain of
+       * runs.
+       */
       parent_run_id: references('workflow_runs', 'set null'),
       depth: integer(1),
       state: oneOf(['pending', 'skipped', 'matched', 'succeeded', 'failed'], 'pending'),
@@ -52,9 +55,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       ],
     },
   )
-  // The newest event when the webhook was created or activated. Earlier events are not sent.
+  // The newest event at the creation or activation of the webhook or workflow. Only later events
+  // are handled.
   for (const table of ['webhooks', 'workflows']) await addColumn(db, dialect, table, 'events_after', integer(0))
-  // The time of the last failure while deliveries fail.
+  // The time of the last failed delivery. Null after a successful delivery.
   await addColumn(db, dialect, 'webhooks', 'last_failed_at', nullable(timestamp()))
   await createTable(
     db,
@@ -73,7 +77,10 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       entity_id: nullable(integer()),
       state: oneOf(['pending', 'succeeded', 'failed'], 'pending'),
       attempts: json('[]'),
-      /** The attempts since the delivery was queued or sent again. They decide the next delay. */
+      /**
+       * The number of attempts since the delivery was queued or resent. It determines the next
+       * delay.
+       */
       tries: integer(0),
       next_attempt_at: nullable(timestamp()),
       finished_at: nullable(timestamp()),
@@ -95,13 +102,13 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       address: key(),
       person_id: references('persons', 'set null'),
       message_id: text(),
-      /** The e-mail as it is sent; removed afterwards. */
+      /** The e-mail to send. Removed after it is sent. */
       subject: nullable(text()),
       content: nullable(text()),
       state: oneOf(['queued', 'sent', 'failed', 'suppressed'], 'queued'),
       /**
-       * Set while the e-mail is handed to the server. If a crash leaves it set, the server may
-       * have accepted the e-mail.
+       * Set while the e-mail is transmitted. If it is still set after a crash, the server may have
+       * accepted the e-mail.
        */
       started_at: nullable(timestamp()),
       attempts: integer(0),
@@ -155,7 +162,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       column: nullable(text()),
       code: text(),
       message: text(),
-      /** The cells of the row, for the report. */
+      /** The cells of the row, for the error report. */
       cells: json('[]'),
     },
     { indexes: [['import_id', 'row', 'id']] },
@@ -169,7 +176,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       id: id(),
       account: text(),
       path: text(),
-      /** UIDs are valid only together with this value. */
+      /** The UIDVALIDITY of the mailbox. Stored UIDs are valid only while it is the same. */
       uid_validity: text(),
       last_uid: integer(0),
       ...timestamps(),

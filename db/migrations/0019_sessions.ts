@@ -1,5 +1,5 @@
-// Creates the tables of sessions and of links to set a password. Creates the table of idempotency
-// keys again, because a key belongs to a token or to a session.
+// Creates the tables of sessions and of links to set a password. Recreates the table of idempotency
+// keys, because a key can now belong to a session instead of a token.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -27,7 +27,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       secret_hash: text(),
       is_remembered: flag(false),
       last_used_at: timestamp(),
-      /** The latest end of the session. An idle session ends earlier. */
+      /** The latest end of the session. An idle session expires earlier. */
       expires_at: timestamp(),
       ...timestamps(),
     },
@@ -50,8 +50,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 }
 
 /**
- * Some engines cannot make a column nullable, so the table is created again with the rows of the
- * last day.
+ * Recreates the table with the rows of the last day, because SQLite cannot make a column nullable.
  */
 async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const { rows } = await sql<Record<string, unknown>>`select * from idempotency_keys`.execute(db)
@@ -67,9 +66,7 @@ async function ownKeysBySession(db: Kysely<unknown>, dialect: Dialect): Promise<
       key: text(),
       request_hash: text(),
       state: oneOf(['in_flight', 'committed', 'completed'], 'in_flight'),
-      /**
-       * The process that handles the request, so that other processes can tell when it has ended.
-       */
+      /** The process that handles the request. Other processes can detect that it has ended. */
       held_by: nullable(text()),
       status: nullable(integer()),
       headers: nullable(text()),

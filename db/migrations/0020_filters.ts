@@ -1,5 +1,4 @@
-// Creates indexes for filters that had none, and for links read from the side of the tag or
-// product.
+// Creates missing indexes for filters, and for queries that find the records of a tag or product.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -17,7 +16,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   for (const column of ['is_read', 'source', 'user_type'])
     await createIndex(db, dialect, 'emails', { columns: [column, 'id'] })
   for (const [table, value, owner] of links) {
-    // The longer index replaces the shorter one, and a query then needs no row.
+    // The new index replaces the old one. It covers both columns, so that a query reads only the
+    // index.
     await createIndex(db, dialect, table, { columns: [value, owner] })
     await db.schema.dropIndex(`${table}_${value}_index`).execute()
   }

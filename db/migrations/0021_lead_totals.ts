@@ -1,5 +1,5 @@
-// Creates totals of leads by owner and stage: their number and value. Triggers maintain them, so
-// boards and counts need not read all leads.
+// Creates the number and value of leads by owner, stage and status. Triggers update these totals,
+// so that boards and counts do not need to read all leads.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -16,14 +16,17 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'lead_totals',
     {
       id: id(),
-      /** 0 for leads without an owner. No foreign keys: a row is deleted with its last lead. */
+      /**
+       * 0 for leads without an owner. Not a foreign key, because a row is deleted with its last
+       * lead.
+       */
       owner_id: integer(),
       stage_id: integer(),
       status: integer(),
       count: integer(),
       /**
-       * The sum of the values. Whole units and ten-thousandths are apart, so that no sum can
-       * overflow.
+       * The sum of the values: `units` has the whole units, and `parts` the ten-thousandths.
+       * Separate sums cannot overflow.
        */
       units: integer(),
       parts: integer(),
@@ -53,9 +56,9 @@ const statements = [
 ]
 
 /**
- * On PostgreSQL one row for each total would make every write of a lead wait for the same row. So
- * each write appends a difference, and `lead_totals` is a view of their sums. `accord_fold_totals`
- * replaces the differences by their sums once there are more than `most`.
+ * On PostgreSQL, concurrent writes of leads would wait for each other to update the row of a total.
+ * So each write inserts a difference, and `lead_totals` is a view of the sums. `accord_fold_totals`
+ * replaces the differences by their sums when there are more than `most`.
  */
 const postgresStatements = [
   `create table lead_total_changes (

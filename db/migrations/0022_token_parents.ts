@@ -1,6 +1,6 @@
-// Adds the parent of a token: the token that created it. Older tokens have none, because nothing
-// stored tells it. Stored abilities are unchanged: `settings:*` no longer covers users, roles,
-// groups and tokens, which `users:*` does.
+// Adds the parent of a token: the token that created it. It is unknown for older tokens. Stored
+// abilities are not changed, although `settings:*` no longer covers users, roles, groups and
+// tokens. `users:*` covers them now.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

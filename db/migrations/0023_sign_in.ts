@@ -1,11 +1,11 @@
-// Counts failed sign-ins by account over all addresses, stores the networks that an account has
-// signed in from, and stores the address that a session began from.
+// Creates the table that counts failed sign-ins of an account from all addresses, and the table of
+// networks from which accounts have signed in. Adds the address from which a session began.
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'
 import { addColumn, createTable, id, key, nullable, references, text, timestamp } from '../schema/columns.ts'
 
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
-  // The counts of the last minute are not carried over.
+  // The counts of the last minute are discarded.
   await db.schema.dropTable('login_attempts').execute()
   await createTable(
     db,
@@ -13,7 +13,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
     'login_attempts',
     {
       id: id(),
-      /** A hash of the e-mail address as entered, whether or not such an account exists. */
+      /** A hash of the entered e-mail address. The account may not exist. */
       account: key(),
       network: key(),
       created_at: timestamp(),

@@ -1,6 +1,6 @@
-// Encrypts the values of headers and query parameters of webhooks, and removes their plain texts
-// from events and stored responses. Stores the user who last changed a workflow, because the
-// workflow has the rights of this user.
+// Encrypts the header and query parameter values of webhooks, and removes the plain values from
+// events and stored responses. Adds the user who last changed a workflow, because the workflow runs
+// with the rights of this user.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -8,7 +8,7 @@ import type { MigrationTools } from '../migrate.ts'
 import { addColumn, integer, nullable, references } from '../schema/columns.ts'
 
 const mask = '••••••'
-/** Encloses the number of a placeholder. No stored text contains it. */
+/** The character around the number of a placeholder. Stored texts cannot contain it. */
 const mark = '\u0000'
 
 interface Pair {
@@ -30,8 +30,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect, means: Migration
   await addColumn(db, dialect, 'workflows', 'changed_by_id', references('users', 'set null'))
   await nameChangers(db, dialect)
   /**
-   * The user whose rights the workflow had; null for subscriptions. No foreign key, because a
-   * deleted user must differ from no user.
+   * The user whose rights the workflow had. Null for webhook subscriptions. Not a foreign key,
+   * because a deleted user must be distinguishable from no user.
    */
   await addColumn(db, dialect, 'webhook_deliveries', 'acting_user_id', nullable(integer()))
 }
@@ -50,7 +50,7 @@ async function sealValues(db: Kysely<unknown>, { seal }: MigrationTools): Promis
   }
 }
 
-/** Responses of receivers may repeat the values. */
+/** Masks the values in stored responses, because receivers may have repeated them. */
 async function maskAnswers(db: Kysely<unknown>, webhookId: number, pairs: readonly Pair[]): Promise<void> {
   const hidden = pairs
     .flatMap(({ value }) => [value, encodeURIComponent(value), ...value.split(/\s+/)])
@@ -99,8 +99,8 @@ function maskSnapshot(text: string | null): string | null {
 }
 
 /**
- * The user of the last change in the event log; null when that user was deleted. Without a user in
- * the log it is the first administrator, because workflows had every right before.
+ * The user of the last change in the event log, or null when this user was deleted. If the log has
+ * no user, the first administrator, because workflows had all rights before.
  */
 async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const yes = sql.raw(dialect.flagLiteral(true))
@@ -114,7 +114,7 @@ async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void
     then (select users.id from users where users.id = (${last})) else (${first}) end`.execute(db)
 }
 
-/** A URL and its query parameters. A placeholder may contain any of the separators of a URL. */
+/** Splits a URL and its query parameters. Placeholders may contain separators of URLs. */
 function withoutQuery(endPoint: string): { address: string; query: Pair[] } {
   const parts = endPoint.split(/(\{%[^%]*%\})/)
   const kept = parts.filter((_part, index) => index % 2 === 1)

@@ -1,5 +1,5 @@
-// Adds the state `uncertain` for a campaign e-mail that may have been sent. An e-mail that is
-// being sent belongs to a claim. A user may send an uncertain e-mail again.
+// Adds the state `uncertain` for campaign e-mails that may have been sent, which a user can resend.
+// While an e-mail is being sent, it belongs to a claim.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -45,7 +45,7 @@ const indexes = [
   ['sent_at', 'id'],
 ]
 
-/** SQLite cannot change a check, so the rows move to a new table. */
+/** SQLite cannot change a check constraint, so the rows are moved to a new table. */
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   for (const [columns, kind] of [
     ...unique.map((each) => [each, 'unique'] as const),
@@ -64,7 +64,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       address: key(),
       person_id: references('persons', 'set null'),
       message_id: text(),
-      /** The e-mail as it is sent; removed when the outcome is known. */
+      /** The e-mail to send. Removed when the outcome is known. */
       subject: nullable(text()),
       content: nullable(text()),
       state: oneOf(['queued', 'sent', 'failed', 'suppressed', 'uncertain'], 'queued'),
@@ -72,7 +72,7 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
       /** The current or last claim. Only this claim may store the outcome. */
       claim: nullable(text()),
       attempts: integer(0),
-      /** Null while the e-mail is handed to the server. */
+      /** Null while the e-mail is transmitted to the server. */
       run_at: nullable(timestamp()),
       error: nullable(text()),
       sent_at: nullable(timestamp()),

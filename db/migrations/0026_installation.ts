@@ -1,5 +1,5 @@
-// Creates the table of facts about the installation, such as the check of its secret, and an
-// index that adds up the size of its uploads.
+// Creates the table with the check value of the installation's secret, and an index for the total
+// size of its uploads.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -8,7 +8,7 @@ import { createTable, id, text, timestamps } from '../schema/columns.ts'
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await createTable(db, dialect, 'installation', {
     id: id(),
-    /** An HMAC made with the secret. It recognizes the secret and reveals nothing about it. */
+    /** An HMAC made with the secret. It identifies the secret without revealing it. */
     secret_check: text(),
     ...timestamps(),
   })

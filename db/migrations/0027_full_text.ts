@@ -1,4 +1,4 @@
-// Creates the word indexes again, because earlier versions created them with other settings or
+// Recreates the full-text indexes, because earlier versions created them with other settings or
 // without the trigram index. db/search/search-index.ts fills them after the last migration.
 
 import { type Kysely, sql } from 'kysely'
@@ -42,8 +42,8 @@ const statements = [
 ]
 
 /**
- * On PostgreSQL a generated column contains the words. Its functions are created before the
- * migrations.
+ * On PostgreSQL, a generated column contains the words. `setUpStatements` creates its functions
+ * before the migrations.
  */
 const postgresStatements = [
   `alter table search_index add column document tsvector

@@ -1,5 +1,5 @@
-// Telephone numbers are no longer unique and are compared by their digits. An index finds the
-// person of a number. A person may have no address.
+// Telephone numbers are no longer unique and are compared by their digits. Creates an index that
+// finds persons by number. E-mail addresses of a person become optional.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -46,8 +46,9 @@ async function fill(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Unique telephone attributes were stored with a leading +. If two records have the same digits, the
- * record without the + keeps the unique value. The other keeps its number until it is changed.
+ * Unique values of telephone attributes had a leading +. If two records have the same digits, the
+ * record without the + keeps its unique value. The other record keeps its number until it is
+ * changed.
  */
 async function dropSigns(db: Kysely<unknown>): Promise<void> {
   const signed = sql`value like '+%' and attribute_id in (select id from attributes where type = 'phone')`

@@ -1,5 +1,5 @@
-// An import adds addresses and numbers to those of an existing person. An option replaces them
-// instead.
+// Adds an import option: addresses and numbers from the file replace those of an existing person.
+// By default, they are added.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

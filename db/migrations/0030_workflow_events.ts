@@ -18,8 +18,8 @@ const triggers = [
 const index = ['event', 'sort_order', 'id']
 
 /**
- * SQLite cannot change a check constraint, and runs refer to the table, so a new column replaces
- * the column.
+ * Replaces the column by a new one, because SQLite cannot change a check constraint. The table
+ * cannot be recreated, because runs refer to it.
  */
 export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   await addColumn(db, dialect, 'workflows', 'run_on_restore', flag(false))

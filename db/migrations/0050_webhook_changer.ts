@@ -1,4 +1,5 @@
-// Stores the user who last changed a webhook. The webhook is sent only what this user may see.
+// Adds the user who last changed a webhook. The webhook receives only events that this user may
+// see.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -10,8 +11,8 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 }
 
 /**
- * The user of the last change in the event log; null when that user was deleted. Without a user in
- * the log it is the first administrator, because webhooks were sent everything before.
+ * The user of the last change in the event log, or null when this user was deleted. If the log has
+ * no user, the first administrator, because webhooks received all events before.
  */
 async function nameChangers(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const yes = sql.raw(dialect.flagLiteral(true))

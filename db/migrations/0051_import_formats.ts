@@ -1,5 +1,5 @@
-// Imports have settings for encoding, dates, numbers and headers. A row may be imported without
-// its invalid cells.
+// Adds settings of imports for encoding, dates, numbers and headers, and an option to import rows
+// without their invalid cells.
 
 import type { Kysely } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,5 +1,5 @@
-// Campaigns have an audience, persons have a consent to campaigns, and an import stores the
-// persons that it created or changed.
+// Adds the audience of campaigns, the consent of persons to campaigns, and the table of persons
+// that an import created or changed.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -37,8 +37,9 @@ export async function up(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
 }
 
 /**
- * Adds the built-in attribute `subscribed`, by which a web form asks for consent. A new database is
- * seeded after the migrations. An installation that has an attribute of this code keeps its own.
+ * Adds the built-in attribute `subscribed`, with which web forms ask for consent. In a new
+ * database, db/seed.ts adds it. An installation that already has an attribute with this code keeps
+ * it.
  */
 async function addAttribute(db: Kysely<unknown>, dialect: Dialect): Promise<void> {
   const [yes, no] = [sql.raw(dialect.flagLiteral(true)), sql.raw(dialect.flagLiteral(false))]

@@ -1,7 +1,6 @@
-// Counts commits, so that caches of committed data know when to read again. Commits of this process
-// count at once. Those of other processes are found by asking the server for its snapshot, whose
-// text changes whenever any transaction with a transaction id begins or ends. The same question
-// shows that a server is gone without a sign, as after a power cut.
+// Counts commits, so that caches know when to read again. A poll finds commits of other processes:
+// the result of pg_current_snapshot() changes when any write transaction begins or ends. A poll
+// without a response also shows that a server has stopped without closing its connections.
 
 import type { Pools } from './connection.ts'
 import { readOnce } from './driver.ts'
@@ -10,19 +9,25 @@ import { endClient } from './snapshot.ts'
 
 export interface CommitWatch {
   generation(): number
-  /** Called after a commit of this process, and when a lost connection leaves changes unknown. */
+  /**
+   * Called after a commit of this process, and when a connection is lost, because changes may be
+   * missed.
+   */
   noteChange(): void
   close(): Promise<void>
 }
 
-/** Caches of committed data are at most this old, so that a revoked token is refused in time. */
+/** The poll interval. It limits the age of cached data, so that a revoked token is refused soon. */
 const pollMs = 400
-/** A server that leaves the question unanswered for so long is given up. */
+/** After a poll has waited this long, the connections to the server are closed. */
 const maxSilenceMs = 10_000
 
 const currentState = { sql: 'select pg_current_snapshot()::text as state', parameters: [] }
 
-/** The number of stores opened by this process. Each store counts in a range of its own. */
+/**
+ * The number of stores opened by this process. Each store counts from another start value, so that
+ * no two stores have the same generation.
+ */
 let opened = 0
 
 export function watchCommits(pools: Pools): CommitWatch {
@@ -41,7 +46,7 @@ export function watchCommits(pools: Pools): CommitWatch {
       if (state !== known) generation += 1
       known = state
     } catch (error) {
-      // Without an answer nothing is known, so no cached result may be used.
+      // Other processes may have committed, so cached results must not be used.
       generation += 1
       if (error instanceof PoolFullError) await abandonIfGone(pools, asked)
     } finally {
@@ -67,7 +72,10 @@ export function watchCommits(pools: Pools): CommitWatch {
   }
 }
 
-/** A full pool says nothing about the server: its statements may be slow, or wait in vain. */
+/**
+ * Abandons the server if a new connection to it fails. Called when a pool is full, because its
+ * statements may be slow or the server may be gone.
+ */
 async function abandonIfGone(pools: Pools, generation: number): Promise<void> {
   try {
     await endClient(await pools.connect())

@@ -1,11 +1,11 @@
-// The number of connections that the PostgreSQL server allows.
+// Reads the number of connections that the PostgreSQL server allows.
 import { sql } from 'kysely'
 import type { Db } from '../store.ts'
 
 /**
- * Returns how many connections the user may open to the database: the least of the limits of the
- * server, the role and the database. Connections of other programs are not subtracted. Through a
- * pooler the number is that of the server behind it.
+ * Returns the maximum number of connections to the database: the lowest limit of the server, the
+ * role and the database. Connections of other programs are not subtracted. Behind a pooler, the
+ * limit is that of the server and not that of the pooler.
  */
 export async function connectionLimit(db: Db): Promise<number> {
   const { rows } = await sql<{ most: number }>`

@@ -1,4 +1,5 @@
-// The connections to a PostgreSQL server: two pools, the types of values, and lost connections.
+// Manages the connections to a PostgreSQL server: a read and a write pool, parsers for column
+// values, and the change to another host after a failure.
 
 import { createRequire } from 'node:module'
 import type { Duplex } from 'node:stream'
@@ -7,60 +8,67 @@ import { asLost, endsConnection, PoolFullError, postgresStorageFault, StandbyErr
 import { Hosts } from './hosts.ts'
 import { StatementNames } from './statement-names.ts'
 
-/** Connections that only read, and connections that write. */
+/** The read-only pool and the write pool. */
 export interface Pools {
   readonly read: Pool
   readonly write: Pool
-  /** Takes a connection of a pool. Throws a storage fault when there is none. */
+  /**
+   * Takes a connection from a pool. Throws `PoolFullError`, `StandbyError` or
+   * `ConnectionLostError`.
+   */
   take(pool: 'read' | 'write'): Promise<PoolClient>
   /**
-   * Gives a connection back. `error` is the error that a statement on it failed with: a connection
-   * that is lost or leads to a standby is closed.
+   * Returns a connection to its pool. `error` is the error of a failed statement on the connection.
+   * A lost connection and a connection to a standby are closed.
    */
   release(client: PoolClient, error?: unknown): void
-  /** Opens a connection of its own, outside of both pools. The caller must close it. */
+  /** Opens a connection outside of both pools. The caller must close it. */
   connect(): Promise<PoolClient>
-  /** Changes when connections that were opened before must no longer be used. */
+  /** Changes when connections that were opened earlier must not be used again. */
   generation(): number
   /**
-   * Ends all connections of the pools up to this generation, whose server no longer answers. Their
-   * statements fail, and new connections go to the next host first.
+   * Closes all pooled connections up to this generation, because their server no longer answers.
+   * Their statements fail. New connections try the next host first.
    */
   abandon(generation: number): void
   close(): Promise<void>
 }
 
 export interface PoolOptions {
-  /** Maximum number of connections of each pool. */
+  /** The maximum number of connections in each pool. */
   max?: number
-  /** `any` also takes a standby. Otherwise a connection asks the server for its role. */
+  /** With `any`, a connection to a standby is accepted. */
   accepts?: 'writes' | 'any'
   /**
-   * The server is behind a pooler in transaction mode, such as PgBouncer. Such a pooler refuses
-   * settings of a connection, so the timeouts below must be settings of the database role. No
-   * statement is prepared, because the next transaction may run on another connection.
+   * Whether the server is behind a pooler in transaction mode, such as PgBouncer. The pooler
+   * refuses connection settings, so the timeouts below must be set for the database role.
+   * Statements are not prepared, because the next transaction may use another server connection.
    */
   isPooled?: boolean
   /** Called when an idle connection is lost. */
   onLost?: (error: Error) => void
 }
 
-/** Asks a server whether it is a standby. */
+/** Returns whether the server is a standby. */
 export const roleQuery = 'select pg_is_in_recovery() as "isStandby"'
 
 const defaultConnections = 8
 export const connectTimeoutMs = 5_000
 const statementTimeoutMs = 60_000
 /**
- * An idle connection asks after this time whether the other end is there. It gives up 10 s later.
+ * The idle time before the first TCP keep-alive probe. A connection without a response to the
+ * probes is closed about 10 s later.
  */
 const keepAliveMs = 10_000
-/** A new connection prepares the statements that are frequent by then. */
+/**
+ * A connection is replaced after this time, so that the new one prepares the statements that are
+ * frequent by then.
+ */
 const maxLifetimeSeconds = 1_800
-/** A transaction that waits for its process this long is rolled back, because it blocks others. */
+/** A transaction that is idle for this long is rolled back, because it blocks others. */
 const idleInTransactionMs = 30_000
 
-/** Object ids of types, from the catalog of PostgreSQL. */
+/** The object ids of types in the system catalog of PostgreSQL. */
 const types = { bool: 16, int8: 20, json: 114, date: 1082, timestamptz: 1184, numeric: 1700 } as const
 
 const parsers = new Map<number, (text: string) => unknown>([
@@ -72,7 +80,7 @@ const parsers = new Map<number, (text: string) => unknown>([
   [types.timestamptz, readTimestamp],
 ])
 
-/** Throws RangeError for a number that JavaScript cannot hold exactly. */
+/** Throws RangeError for an integer that a JavaScript number cannot represent exactly. */
 function readInteger(text: string): number {
   const value = Number(text)
   if (!Number.isSafeInteger(value)) throw new RangeError(`${text} is not a safe integer.`)
@@ -86,35 +94,39 @@ export function readTimestamp(text: string): string {
   return `${date}T${time}.${fraction.padEnd(3, '0').slice(0, 3)}Z`
 }
 
-/** Loaded with the first connection, because most installations use SQLite. */
+/** Loads the package pg at the first connection, because most installations use SQLite. */
 const driver = (): typeof import('pg') => createRequire(import.meta.url)('pg') as typeof import('pg')
 
-/** A connection that goes to the present one of the hosts, and leaves the host if that fails. */
+/** A connection to the current host. If it cannot connect, it calls `hosts.leave`. */
 interface HostClient extends Client {
   readonly url: string
-  /** The generation of the hosts at its beginning. */
+  /** The generation of the hosts when the connection was created. */
   readonly generation: number
-  /** Closes the connection without telling the server. */
+  /** Closes the socket without a message to the server. */
   destroy(): void
-  /** Counts a use of a statement. Returns the name to prepare it under, if any. */
+  /** See `StatementNames.use`. */
   nameOf(text: string): string | undefined
 }
 
-/** Returns the name under which a connection of a pool prepares the statement, if any. */
+/** Returns the name to prepare the statement with, or undefined when it must not be prepared. */
 export const statementName = (client: PoolClient, text: string): string | undefined =>
   (client as unknown as Partial<HostClient>).nameOf?.(text)
 
-/** Returns the class of connections to the hosts, in the form that a pool takes. */
+/**
+ * Returns a client class for the option `Client` of a pool. Each instance connects to the current
+ * host.
+ */
 function hostClients(hosts: Hosts, names: StatementNames | null): new (config: ClientConfig) => HostClient {
   return class extends driver().Client implements HostClient {
     readonly generation = hosts.generation
-    // Private, because the log may show an error with its connection, and the URL has a password.
+    // Private, because the URL contains a password, and a log line may show an error with its
+    // client.
     readonly #url = hosts.url
     readonly #prepared = new Set<string>()
 
     constructor(config: ClientConfig) {
       super({ ...config, connectionString: hosts.url })
-      // A connection that is lost emits an error, which would end the process without a listener.
+      // A lost connection emits `error`. Without a listener, the event would end the process.
       this.on('error', () => undefined)
     }
 
@@ -127,7 +139,7 @@ function hostClients(hosts: Hosts, names: StatementNames | null): new (config: C
     }
 
     destroy(): void {
-      // pg-pool does the same after a timeout.
+      // pg has no method for this. pg-pool does the same after a timeout.
       ;(this as unknown as { connection: { stream: Duplex } }).connection.stream.destroy()
     }
 
@@ -155,7 +167,7 @@ function hostClients(hosts: Hosts, names: StatementNames | null): new (config: C
   }
 }
 
-/** Calls `connect` again after a failure that made the next host the present one. */
+/** Retries `connect` with the next host after each failure that changed the current host. */
 async function onSomeHost<T>(hosts: Hosts, connect: () => Promise<T>): Promise<T> {
   for (let left = hosts.count - 1; ; left--) {
     const { url } = hosts
@@ -167,7 +179,7 @@ async function onSomeHost<T>(hosts: Hosts, connect: () => Promise<T>): Promise<T
   }
 }
 
-/** Opens a connection of its own to the first host that fits. */
+/** Opens a connection without a pool. Tries the other hosts when the current host fails. */
 export async function connectAlone(
   config: ClientConfig & { connectionString: string },
   hosts = new Hosts(config.connectionString),
@@ -176,7 +188,7 @@ export async function connectAlone(
   return onSomeHost(hosts, () => new Connection(config).connect())
 }
 
-/** The message of pg-pool when all connections stay in use. */
+/** Returns whether pg-pool timed out because all connections were in use. */
 const isFull = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect')
 
@@ -205,7 +217,8 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
   }
   const settings = (text: string) => (isPooled ? {} : { options: `-c timezone=UTC -c jit=off ${text}` })
   const reading = { ...common, ...settings('-c default_transaction_read_only=on') }
-  // A scan of a whole table conflicts with every write to that table, so writes read by index.
+  // In a SERIALIZABLE transaction, a sequential scan conflicts with every write to the table, so
+  // the planner is told to prefer indexes.
   const writing = { ...common, ...settings('-c enable_seqscan=off') }
   const pools = { read: new Pool(reading), write: new Pool(writing) }
   const open = new Set<HostClient>()
@@ -213,17 +226,21 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
     pool.on('error', onLost)
     pool.on('connect', (connected) => {
       const client = connected as unknown as HostClient
-      // This host fits, so statements on another one may wait in vain.
+      // This host works. Connections to another host are closed, because their statements may never
+      // return.
       for (const other of open) if (other.url !== client.url) other.destroy()
       open.add(client)
-      // The pool listens to idle connections only, but a connection can also be lost between two
-      // statements of a transaction.
+      // The pool listens for errors of idle connections only. A connection can also be lost between
+      // two statements of a transaction.
       client.on('error', onLost)
     })
     pool.on('remove', (client) => open.delete(client as unknown as HostClient))
   }
 
-  /** Closes connections of the pool that are of an earlier generation. */
+  /**
+   * Takes a connection of the current generation, and closes idle connections of earlier
+   * generations.
+   */
   async function takeCurrent(pool: Pool): Promise<PoolClient> {
     for (;;) {
       const client = await pool.connect()
@@ -246,7 +263,7 @@ export function openPools(url: string, options: PoolOptions = {}): Pools {
       client.release(error !== undefined && endsConnection(error))
     },
     async connect() {
-      // Long reads of whole tables, so scans are welcome.
+      // This connection reads whole tables, so sequential scans stay enabled.
       const client = await connectAlone({ ...common, ...settings('') }, hosts).catch((error: unknown) => {
         throw asLost(error)
       })

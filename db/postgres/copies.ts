@@ -31,7 +31,7 @@ export const postgresCopies: Copies = {
       tables.get(table)?.key.push(column)
     return [...tables.values()]
   },
-  // Migrations run in one transaction, and a copy of a large database takes long. README.md asks
-  // for a backup before an upgrade.
+  // No copy is made: a failed migration rolls back, and a copy of a large database takes long.
+  // README.md tells operators to make a backup before an upgrade.
   copyBeforeMigration: async () => null,
 }

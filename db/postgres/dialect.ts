@@ -1,5 +1,4 @@
-// The dialect of PostgreSQL: types of columns, and SQL that only PostgreSQL understands. Nothing
-// outside this folder depends on PostgreSQL.
+// The dialect of PostgreSQL: column types, and SQL that only PostgreSQL understands.
 
 import { type Expression, type Kysely, type RawBuilder, type SqlBool, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -10,7 +9,10 @@ import { functionStatements, postgresFullText } from './full-text.ts'
 import { postgresRelations } from './relations.ts'
 import { inSnapshot } from './snapshot.ts'
 
-/** Returns a dotted path as the array of keys for `#>`. A literal, so that indexes match it. */
+/**
+ * Returns a dotted path as the array of keys for `#>`. A literal, because an expression index
+ * matches only the same literal.
+ */
 function pathLiteral(path: string): RawBuilder<unknown> {
   if (!/^\w+(\.\w+)*$/.test(path)) throw new Error(`"${path}" is not a dotted path of plain keys.`)
   return sql.lit(`{${path.replaceAll('.', ',')}}`)
@@ -20,18 +22,21 @@ const jsonAt = (column: string, path: string): RawBuilder<unknown> => sql`(${sql
 const textAt = (column: string, path: string): RawBuilder<string | null> =>
   sql<string | null>`(${sql.ref(column)} #>> ${pathLiteral(path)})`
 
-/** The list, or null for a value that is not a list. */
+/** Returns the JSON value if it is an array, and null otherwise. */
 const listOr = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
   sql`case when json_typeof(${json}) = 'array' then ${json} end`
 
-/** The text form of a timestamp, `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+/** Returns a timestamp as the text `YYYY-MM-DDTHH:mm:ss.sssZ`. */
 const isoText = (timestamp: RawBuilder<unknown>): RawBuilder<string> =>
   sql<string>`to_char(${timestamp} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** With the flag `u`, both halves of a pair are one character, which does not match. */
+/**
+ * Matches an unpaired surrogate. With the flag `u`, a surrogate pair is one character and does not
+ * match.
+ */
 const halfPair = /\p{Surrogate}/u
 
-/** Columns whose values a sequence generates, with the last value of the sequence. */
+/** Returns the identity columns, each with the last value of its sequence. */
 async function identityColumns(db: Kysely<unknown>): Promise<{ table: string; column: string; last: number | null }[]> {
   const { rows } = await sql<{ table: string; column: string; last: number | null }>`
     select tables.relname as "table", columns.attname as "column",
@@ -62,10 +67,10 @@ export const postgresDialect: Dialect = {
       case 'timestamp':
         return 'timestamptz(3)'
       case 'json':
-        // Not jsonb, which does not keep the order of keys.
+        // Not jsonb, because jsonb does not keep the order of keys.
         return 'json'
       case 'text':
-        // Text sorts by code point, as in SQLite and in cursors.
+        // Text sorts by code point, as it does in SQLite and in list cursors.
         return 'text collate "C"'
     }
   },
@@ -108,7 +113,8 @@ export const postgresDialect: Dialect = {
       from json_each(${sql.ref(column)}) with ordinality as part (key, value, number) where part.key <> ${key})`,
   jsonValue: (text) => sql<string>`cast(${text} as json)`,
   jsonRows(rows, timestamps = []) {
-    // JSON has its own form of timestamps, so these columns are replaced by their text.
+    // row_to_json() formats timestamps differently, so these columns are replaced by their ISO
+    // text.
     const texts = timestamps.map((name) => sql`${sql.lit(name)}, ${isoText(sql.ref(`part.${name}`))}`)
     const row =
       texts.length === 0 ? sql`row_to_json(part)` : sql`to_jsonb(part) || jsonb_build_object(${sql.join(texts)})`
@@ -120,8 +126,8 @@ export const postgresDialect: Dialect = {
       from json_array_elements_text(${list}) with ordinality as part (value, number))`.as(alias)
   },
   monthOf: (column) => sql<string>`to_char(${sql.ref(column)}, 'YYYY-MM')`,
-  // A lock on a row, because PgBouncer and distributed servers lack advisory locks. The row never
-  // changes, so the lock causes no serialization failure.
+  // Locks a row instead of an advisory lock, which PgBouncer and distributed servers do not
+  // support. The row never changes, so the lock causes no serialization failure.
   async enterCommitOrder(db) {
     await sql`select id from commit_order for update`.execute(db)
   },
@@ -147,8 +153,8 @@ export const postgresDialect: Dialect = {
     await sql`analyze`.execute(db)
   },
   async tryWrite(db) {
-    // A new transaction id is written to the log; a standby refuses it. The name keeps the
-    // statement from being taken for a read.
+    // A new transaction id is written to the log, and a standby refuses it. An explicit
+    // transaction, because the driver would run a lone `select` on the read-only pool.
     await db.transaction().execute((inside) => sql`select pg_current_xact_id()`.execute(inside))
   },
   async hasTables(db) {

@@ -1,5 +1,5 @@
-// Kysely over PostgreSQL. Reads outside of transactions use the pool that only reads. Every write
-// runs in a SERIALIZABLE transaction, which runs again after a serialization failure.
+// The Kysely driver for PostgreSQL. Reads outside of transactions use the read-only pool. Every
+// write runs in a SERIALIZABLE transaction, which is retried after a serialization failure.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -38,21 +38,24 @@ interface SqlQuery {
   readonly parameters: readonly unknown[]
 }
 
-/** A transaction runs again for this long; then its conflict is an error. */
+/** After this time a transaction is no longer retried, and its conflict is thrown as an error. */
 const maxConflictMs = 5_000
-/** The pause before the second attempt. It doubles with each attempt up to the maximum. */
+/** The pause before the second attempt. It doubles with each attempt up to `maxPauseMs`. */
 const firstPauseMs = 4
 const maxPauseMs = 200
 
 const reading = /^\s*(select|values|explain|show|with)\b/i
-/** A statement that begins with `with` or `select` can write too. */
+/**
+ * Finds the words that make a statement write, because `with` and `select` statements can write
+ * too.
+ */
 const changing = /\b(insert|update|delete|merge|nextval|setval|for\s+(no\s+key\s+)?update|for\s+share)\b/i
 
 const mayBeRead = (text: string): boolean => reading.test(text) && !changing.test(text)
 
 /**
- * PostgreSQL stores no U+0000 (SQLSTATE 22021). Requests with it are refused and e-mails have it
- * replaced before; this covers every other text, such as one of a listener.
+ * Replaces U+0000, which PostgreSQL cannot store (SQLSTATE 22021), by U+FFFD. Requests with U+0000
+ * are refused earlier, so this affects texts from other sources, such as event listeners.
  */
 const storable = (value: unknown): unknown =>
   typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value
@@ -61,7 +64,7 @@ const storable = (value: unknown): unknown =>
 async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): Promise<QueryResult<R>> {
   let result: PgResult
   try {
-    // Only a query without parameters may hold several statements.
+    // Only a query without parameters may contain several statements.
     result = await (parameters.length === 0
       ? client.query(text)
       : client.query({ name: statementName(client, text), text, values: parameters.map(storable) }))
@@ -73,7 +76,7 @@ async function run<R>(client: PoolClient, { sql: text, parameters }: SqlQuery): 
   return { rows: rows as R[], ...(isWrite && { numAffectedRows: BigInt(rowCount ?? 0) }) }
 }
 
-/** Runs one read on a connection of the pool that only reads. */
+/** Runs one statement on the read-only pool. Retries it once if its prepared plan is stale. */
 export async function readOnce<R>(pools: Pools, query: SqlQuery): Promise<QueryResult<R>> {
   try {
     return await withReader(pools, (client) => run<R>(client, query))
@@ -96,7 +99,7 @@ async function withReader<T>(pools: Pools, read: (client: PoolClient) => Promise
   }
 }
 
-/** Throws `StandbyError` when the server is a standby, whose connections are then closed. */
+/** Throws `StandbyError` when the server is a standby, and closes the connections to it. */
 export const assertPrimary = (pools: Pools): Promise<void> =>
   withReader(pools, async (client) => {
     const { rows } = await run<{ isStandby: 0 | 1 }>(client, {
@@ -107,9 +110,9 @@ export const assertPrimary = (pools: Pools): Promise<void> =>
   })
 
 export interface WriteEvents {
-  /** Called after each commit that changed the database, before the caller gets its result. */
+  /** Called after each commit, before the caller gets its result. */
   onCommit(): void
-  /** Called with the error of each transaction that failed for good. */
+  /** Called with the error of each transaction that failed and is not retried. */
   onError(error: unknown): void
   onRetry(): void
   /** See `PostgresOptions`. */
@@ -121,9 +124,9 @@ export class PostgresTransaction {
   readonly #pools: Pools
   readonly #client: PoolClient
   readonly #beforeCommit: (() => void) | undefined
-  /** The first error that makes the whole transaction run again. */
+  /** The first error after which the whole transaction is retried. */
   failure: unknown
-  /** The error that makes the connection useless. */
+  /** The error after which the connection cannot be used again. */
   #brokenBy: unknown
   #isEnded = false
 
@@ -134,8 +137,8 @@ export class PostgresTransaction {
   }
 
   /**
-   * Begins a transaction. With `isAlone` it waits for all other writers and then runs without them,
-   * so it meets no conflict. Its snapshot is taken by the first statement after this call.
+   * Begins a transaction. With `isAlone` it waits for all other writers and blocks new ones, so it
+   * cannot conflict. PostgreSQL takes its snapshot at the first statement after this call.
    */
   static async begin(pools: Pools, isAlone: boolean, beforeCommit?: () => void): Promise<PostgresTransaction> {
     const transaction = new PostgresTransaction(pools, await pools.take('write'), beforeCommit)
@@ -154,7 +157,7 @@ export class PostgresTransaction {
       await this.run({ sql: `${begin}; lock table commit_order in ${mode} mode`, parameters: [] })
     } catch (error) {
       if (sqlStateOf(error) === unsupportedFeature) throw this.#fail(new StandbyError(error))
-      // A database without tables: only migrations write to it.
+      // The database has no tables yet, so the only writer is a migration, which needs no lock.
       if (sqlStateOf(error) !== undefinedTable) throw error
       await this.run({ sql: 'rollback', parameters: [] })
       await this.run({ sql: begin, parameters: [] })
@@ -175,9 +178,12 @@ export class PostgresTransaction {
     return error
   }
 
-  /** Throws when the server rolled the transaction back instead, as it does after an error. */
+  /**
+   * Commits the transaction. Throws if a statement failed, because the server then rolls back
+   * instead.
+   */
   async commit(): Promise<void> {
-    // The work may have caught the error, for example of one row of an import.
+    // The caller may have caught the error of a statement, for example for one row of an import.
     const earlier = this.failure ?? this.#brokenBy
     if (earlier !== undefined) throw earlier
     try {
@@ -192,7 +198,7 @@ export class PostgresTransaction {
     this.#release()
   }
 
-  /** Does nothing after a commit. */
+  /** Rolls the transaction back. Does nothing after a commit. */
   async rollback(): Promise<void> {
     if (this.#isEnded) return
     try {
@@ -219,10 +225,10 @@ class RolledBackError extends Error {
 
 /**
  * Runs `work` in a SERIALIZABLE transaction and commits it. After a serialization failure or a
- * deadlock everything runs again, then without other writers beside it, because new rows of all
- * writers stand on the same index pages and so conflict for ever. With `isAlone` no other writer
- * runs beside the first attempt either. `work` must not change anything but the database. Throws
- * the error of `work`, or the serialization failure of the last attempt.
+ * deadlock, `work` runs again while other writers are blocked. Without the block the attempts could
+ * conflict forever, because all writers insert into the same index pages. With `isAlone`, other
+ * writers are blocked from the first attempt. `work` must have no effect outside the database.
+ * Throws the error of `work`, or the serialization failure of the last attempt.
  */
 export async function runTransaction<DB, T>(
   pools: Pools,
@@ -253,12 +259,12 @@ export async function runTransaction<DB, T>(
       }
       events.onRetry()
     }
-    // A random part keeps transactions that conflicted from meeting again.
+    // The random factor keeps conflicting transactions from retrying at the same moment.
     await sleep(Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random()))
   }
 }
 
-/** Kysely for `Store.db`. */
+/** Returns the Kysely instance for `Store.db`. */
 export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB> {
   return kyselyOf<DB>(
     (query) =>
@@ -269,14 +275,14 @@ export function kyselyPostgres<DB>(pools: Pools, events: WriteEvents): Kysely<DB
   )
 }
 
-/** Kysely for a caller that has one connection or transaction to itself. */
+/** Returns a Kysely instance that runs every statement in the given transaction. */
 export const kyselyInTransaction = <DB>(transaction: Pick<PostgresTransaction, 'run'>): Kysely<DB> =>
   kyselyOf<DB>(
     (query) => transaction.run(query),
     () => ({ executeQuery: (query) => transaction.run(query), streamQuery: noStream }),
   )
 
-/** Kysely over one connection that the caller manages. */
+/** Returns a Kysely instance over one connection. The caller closes the connection. */
 export const kyselyOnClient = <DB>(client: PoolClient): Kysely<DB> =>
   kyselyInTransaction<DB>({ run: (query) => run(client, query) })
 
@@ -307,7 +313,7 @@ const dialect: Dialect = {
   createQueryCompiler: () => new PostgresQueryCompiler(),
 }
 
-/** Sees only the tables of the schema that unqualified names refer to, as statements do. */
+/** Lists only the tables of the current schema, because unqualified table names refer to it. */
 class OwnIntrospector extends PostgresIntrospector {
   // biome-ignore lint/suspicious/noExplicitAny: the type of Kysely
   readonly #db: Kysely<any>
@@ -327,7 +333,7 @@ class OwnIntrospector extends PostgresIntrospector {
 const parts: EngineParts = { compiler: new PostgresQueryCompiler(), adapter: new PostgresAdapter() }
 
 /**
- * The connection of Kysely's `transaction()`. It does not run again after a serialization failure;
+ * The connection of Kysely's `transaction()`. It does not retry after a serialization failure.
  * `Store.transaction` does.
  */
 class PooledConnection implements DatabaseConnection {

@@ -1,5 +1,5 @@
-// Classifies the errors of PostgreSQL by their SQLSTATE: violated constraints, storage faults, and
-// transactions that must run again.
+// Classifies the errors of PostgreSQL by SQLSTATE: violated constraints, storage faults, and errors
+// after which a transaction is retried.
 
 import type { StorageFault } from '../dialect.ts'
 
@@ -27,7 +27,7 @@ export class StandbyError extends Error {
   }
 }
 
-/** All connections of the pool stayed in use. */
+/** No connection of the pool became free in time. */
 export class PoolFullError extends Error {
   constructor(cause: unknown) {
     super('All connections to PostgreSQL are in use.', { cause })
@@ -35,14 +35,17 @@ export class PoolFullError extends Error {
   }
 }
 
-/** The SQLSTATE for a table that does not exist. */
+/** The SQLSTATE of a statement whose table does not exist. */
 export const undefinedTable = '42P01'
-/** The SQLSTATE of a standby for the beginning of a transaction that writes. */
+/**
+ * The SQLSTATE of two errors: a standby refuses a read-write transaction, or a prepared plan is
+ * stale.
+ */
 export const unsupportedFeature = '0A000'
 
 const sqlStatePattern = /^[0-9A-Z]{5}$/
 
-/** The SQLSTATE of an error that the server sent; an empty text for any other error. */
+/** Returns the SQLSTATE of an error that the server sent, or an empty text for any other error. */
 export function sqlStateOf(error: unknown): string {
   if (!(error instanceof Error) || !('code' in error) || !('severity' in error)) return ''
   return typeof error.code === 'string' && sqlStatePattern.test(error.code) ? error.code : ''
@@ -51,18 +54,20 @@ export function sqlStateOf(error: unknown): string {
 export const isUniqueViolation = (error: unknown): boolean => sqlStateOf(error) === '23505'
 export const isForeignKeyViolation = (error: unknown): boolean => ['23503', '23001'].includes(sqlStateOf(error))
 
-/** A migration has changed the columns of a prepared statement since its connection planned it. */
+/**
+ * Returns whether a prepared statement failed because a migration has changed its result columns.
+ */
 export const isStalePlan = (error: unknown): boolean =>
   sqlStateOf(error) === unsupportedFeature && (error as { routine?: string }).routine === 'RevalidateCachedQuery'
 
 /**
- * A serialization failure, a deadlock or a stale plan: the same transaction can succeed when it
- * runs again.
+ * Returns whether a retry of the transaction can succeed: after a serialization failure, a deadlock
+ * or a stale plan.
  */
 export const mustRunAgain = (error: unknown): boolean =>
   ['40001', '40P01'].includes(sqlStateOf(error)) || isStalePlan(error)
 
-/** Classes of SQLSTATE, or whole states, and their meaning for a caller. */
+/** Maps SQLSTATEs and classes of SQLSTATEs to storage faults. */
 const faults: readonly [RegExp, StorageFault][] = [
   [/^(40001|40P01|55P03|57014|25P03|53300|53400)$/, 'busy'],
   [/^53100$/, 'full'],
@@ -83,22 +88,25 @@ export function postgresStorageFault(error: unknown): StorageFault | null {
 
 const lostStates = /^(08...|57P0[1-5])$/
 
-/** The server or the connection failed, so the outcome of a COMMIT is unknown. */
+/**
+ * Returns whether the error of a COMMIT leaves its outcome unknown: the server or the connection
+ * failed.
+ */
 export const leavesCommitUnknown = (error: unknown): boolean => {
   const state = sqlStateOf(error)
   return state === '' || lostStates.test(state)
 }
 
 /**
- * The connection must not return to its pool: it is lost, its server is a standby, or its prepared
- * statements are stale.
+ * Returns whether the connection must be closed: it is lost, its server is a standby, or its
+ * prepared statements are stale.
  */
 export const endsConnection = (error: unknown): boolean =>
   leavesCommitUnknown(error) || ['25P03', '25006'].includes(sqlStateOf(error)) || isStalePlan(error)
 
 /**
- * Turns an error without an SQLSTATE into `ConnectionLostError`. RangeError and TypeError come from
- * the parsers of values and do not mean a lost connection.
+ * Turns an error without an SQLSTATE into `ConnectionLostError`, except a RangeError or TypeError:
+ * the parsers of column values throw these.
  */
 export const asLost = (error: unknown): unknown =>
   sqlStateOf(error) !== '' || error instanceof StandbyError || error instanceof RangeError || error instanceof TypeError

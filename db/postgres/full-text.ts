@@ -1,13 +1,14 @@
-// Full text with tsvector and pg_trgm. A generated column holds the words of a row, and an index of
-// trigrams finds text inside words. PostgreSQL keeps both in step with the table.
+// Full-text search with tsvector and pg_trgm. A generated column contains the words of a row, and a
+// trigram index finds text inside words. PostgreSQL updates both with each write.
 
 import { type RawBuilder, sql } from 'kysely'
 import { type FullText, type FullTextHit, type IndexRebuild, truncationMark } from '../dialect.ts'
 
 /**
- * The functions that the indexes and queries use. They split text into words as SQLite's tokenizer
- * does (sqlite/full-text-tables.ts): letters and digits of any script, without case and diacritics.
- * Bodies are parsed when they are created, so a restored database needs no search path.
+ * The functions that the indexes and queries use. They split text into words like SQLite's
+ * tokenizer (sqlite/full-text-tables.ts): letters and digits of any script, without case and
+ * diacritics. PostgreSQL parses a body with `return` at creation, so a call does not depend on the
+ * search path, which is empty during a restore.
  */
 export const functionStatements = [
   `create or replace function accord_fold(content text) returns text language sql immutable strict parallel safe
@@ -26,7 +27,7 @@ export const functionStatements = [
       || setweight(to_tsvector('pg_catalog.simple'::regconfig, accord_words(body)), 'D')`,
 ] as const
 
-/** A match in the title weighs ten times as much as one in the body. */
+/** A match in the title weighs ten times as much as a match in the body. */
 const weights = sql.raw(`'{0.1, 0.1, 0.1, 1.0}'`)
 
 const wordsIndexOf = (table: string): string => `${table}_document_index`
@@ -36,11 +37,14 @@ const textOf = (row: string): string => `accord_fold(${row}title || chr(10) || $
 const isWord = (text: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(text)
 const likePattern = (part: string): string => `%${part.replaceAll(/[\\%_]/g, '\\$&')}%`
 
-/** A word with punctuation, such as an email address, becomes a phrase. The last is a prefix. */
+/**
+ * Returns the tsquery for a word prefix. A word with punctuation, such as an e-mail address,
+ * becomes a phrase whose last part is a prefix.
+ */
 const beginning = (word: string): RawBuilder<unknown> =>
   sql`to_tsquery('pg_catalog.simple'::regconfig, replace(accord_words(${word}), ' ', ' <-> ') || ':*')`
 
-/** PostgreSQL changes its indexes in each commit, so a rebuild has nothing to do. */
+/** PostgreSQL always keeps its indexes current, so a rebuild does nothing. */
 const noRebuild: IndexRebuild = {
   indexes: () => [],
   begin: async () => undefined,

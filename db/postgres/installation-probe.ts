@@ -1,11 +1,11 @@
-// Reads the facts that identify the installation of a PostgreSQL database, and checks what Accord
-// needs of the server. Changes nothing.
+// Reads the migration times that identify the installation of a PostgreSQL database, and checks the
+// requirements for the server. Changes nothing.
 
 import type { Client } from 'pg'
 import { connectAlone, connectTimeoutMs } from './connection.ts'
 
 export interface PostgresProbe {
-  /** Why the database cannot be used, as the end of a sentence; null when it can be used. */
+  /** The reason why the database cannot be used, as the end of a sentence, or null. */
   problem: string | null
   /** Whether the database has its initial rows (seed.ts). */
   isSeeded: boolean
@@ -15,10 +15,10 @@ export interface PostgresProbe {
 
 /** The facts about the server that Accord depends on. */
 export interface ServerFacts {
-  /** The number of the version, such as 150004 for 15.4. */
+  /** The value of `server_version_num`, such as 150004 for 15.4. */
   version: number
   encoding: string
-  /** Whether the collation that compares names exists. */
+  /** Whether the collation `und-x-icu` exists, which names are compared with. */
   hasCollation: boolean
   hasExtension: boolean
   /** Whether the extension is installed on the server and this user may create it. */
@@ -34,7 +34,7 @@ export interface ServerFacts {
 const minVersion = 15
 const utcNames = ['UTC', 'Etc/UTC', 'GMT', 'Etc/GMT', 'Universal', 'Zulu']
 
-/** Returns the first requirement that the server does not meet, as the end of a sentence. */
+/** Returns the first unmet requirement as the end of a sentence, or null. */
 export function requirementProblem(facts: ServerFacts, isPooled: boolean): string | null {
   const { encoding, schema, user, database } = facts
   const version = `${Math.floor(facts.version / 10_000)}.${facts.version % 10_000}`
@@ -103,8 +103,8 @@ export async function probePostgres(
 }
 
 /**
- * Returns the schema of the tables, and whether servers, workers or other stores are connected. A
- * pooler may hide them.
+ * Returns the schema of the tables, and whether servers or workers are connected. Processes that
+ * connect through a pooler may be missed.
  */
 export async function findServerUse(url: string): Promise<{ schema: string; isOpen: boolean }> {
   const client = await connectAsCommand(url)
@@ -119,7 +119,10 @@ export async function findServerUse(url: string): Promise<{ schema: string; isOp
   }
 }
 
-/** Opens a connection outside of any store. Other commands do not count it as a server. */
+/**
+ * Opens a connection whose application name differs from that of a store, so that `findServerUse`
+ * of another command does not count it as a server.
+ */
 const connectAsCommand = (url: string): Promise<Client> =>
   connectAlone({
     connectionString: url,
@@ -127,7 +130,10 @@ const connectAsCommand = (url: string): Promise<Client> =>
     application_name: 'accord-command',
   })
 
-/** Node reports a failure for each address of a host as an error without a message of its own. */
+/**
+ * Returns the reason of a connection error without its final period. For a host with several
+ * addresses, Node throws an AggregateError without a message.
+ */
 function reasonOf(cause: unknown): string {
   if (cause instanceof AggregateError) return [...new Set(cause.errors.map(reasonOf))].join(', ')
   if (!(cause instanceof Error)) return String(cause)

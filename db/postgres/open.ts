@@ -1,5 +1,5 @@
-// Composes a store of PostgreSQL: the pools, Kysely, the counter of commits and the listener for
-// commits of other processes.
+// Creates the PostgreSQL store from its parts: the pools, Kysely, the replica, the server clock and
+// the watch for commits of other processes.
 
 import { sql } from 'kysely'
 import type { StorageFault } from '../dialect.ts'
@@ -28,10 +28,13 @@ import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
 
-/** A board adds up this many differences in about a millisecond. */
+/**
+ * The maximum number of rows in `lead_total_changes`. A board adds up this many in about a
+ * millisecond.
+ */
 const maxDifferences = 1_000
 
-/** Faults that say something about the database and not about one transaction. */
+/** Faults that affect the whole database and not only one transaction. */
 const lasting: ReadonlySet<StorageFault | null> = new Set(['full', 'failing', 'damaged'])
 
 class PostgresStore implements Store {
@@ -89,7 +92,8 @@ class PostgresStore implements Store {
       this.#pools,
       this.#events,
       async (db) => {
-        // An index of a large table may take longer than any statement of a request.
+        // A migration may create an index of a large table, which takes longer than the usual
+        // timeout.
         if (isLong) await sql`set local statement_timeout = 0`.execute(db)
         return work(db)
       },
@@ -117,7 +121,7 @@ class PostgresStore implements Store {
   retries = () => this.#retries
   commitGeneration = () => this.#watch.generation()
   renewReadTransaction = () => undefined
-  /** PostgreSQL answers a COMMIT once it is on the disk. */
+  /** PostgreSQL confirms a COMMIT only after it is on the disk. */
   whenDurable = () => null
   verifyFiles = async () => undefined
   lostFiles = () => null
@@ -139,10 +143,14 @@ class PostgresStore implements Store {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
-  /** Sums up the appended differences of totals. Another process may do the same at any time. */
+  /**
+   * Folds the rows of `lead_total_changes` into sums (migration 0021). Another process may do the
+   * same at the same time.
+   */
   maintain = async (): Promise<void> => {
     try {
-      // A transaction invalidates what processes have cached, so one begins only if it has to.
+      // A commit invalidates the caches of all processes, so a transaction begins only if it is
+      // needed.
       const { rows } = await sql`select 1 from lead_total_changes offset ${maxDifferences} limit 1`.execute(this.db)
       if (rows.length > 0) await this.transaction((db) => sql`select accord_fold_totals(${maxDifferences})`.execute(db))
     } catch (error) {
@@ -176,7 +184,7 @@ class PostgresStore implements Store {
     return tracked
   }
 
-  /** Returns null when the replica is behind or fails. */
+  /** Opens a snapshot on the replica. Returns null when the replica is behind or fails. */
   async #snapshotOfReplica(): Promise<DatabaseSnapshot | null> {
     const client = await this.#replica?.connect()
     if (!client) return null

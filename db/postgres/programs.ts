@@ -1,5 +1,5 @@
-// Runs the client programs of PostgreSQL: pg_dump writes a database into a file, pg_restore reads
-// the file, and psql replaces a database with it.
+// Runs the client programs of PostgreSQL: pg_dump writes a database to a file, pg_restore turns the
+// file into SQL, and psql runs the SQL to replace a database.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -18,14 +18,14 @@ export class MissingProgramError extends Error {
   }
 }
 
-/** Starts a program with the password in its environment, where other users cannot read it. */
+/** Starts a program. The password is passed in the environment, which other users cannot read. */
 function start(program: string, args: readonly string[], stdio: SpawnOptions['stdio'], password: string | null) {
   const env = password === null ? process.env : { ...process.env, PGPASSWORD: password }
   const child = spawn(program, args, { stdio, env })
   return { child, done: ended(program, child) }
 }
 
-/** Rejects with the complaint of the program on standard error. */
+/** Resolves when the program ends. Rejects with the first error that it wrote to standard error. */
 function ended(program: string, child: ChildProcess): Promise<void> {
   let complaint = ''
   child.stderr?.on('data', (bytes: Buffer) => {
@@ -46,8 +46,8 @@ function ended(program: string, child: ChildProcess): Promise<void> {
 }
 
 /**
- * Returns the first error and its detail as one line. Later errors are consequences of the first
- * error. Returns the last line when no line is an error.
+ * Returns the first error and its detail as one line. Later errors result from the first. Returns
+ * the last line when no line is an error.
  */
 function firstOf(complaint: string): string {
   const lines = complaint.trim().split('\n')
@@ -59,7 +59,7 @@ function firstOf(complaint: string): string {
     .join('; ')
 }
 
-/** Writes the data that the snapshot sees into a new file. Resolves once the file is synced. */
+/** Dumps the data of the snapshot to a new file. Resolves after the file is synced to the disk. */
 export async function dumpDatabase(url: string, snapshot: Kysely<unknown>, path: string): Promise<void> {
   const { rows } = await sql<{ id: string; schema: string }>`
     select pg_export_snapshot() as id, current_schema() as schema`.execute(snapshot)
@@ -84,7 +84,7 @@ export async function dumpDatabase(url: string, snapshot: Kysely<unknown>, path:
   syncPath(path)
 }
 
-/** The contents of a dump, as far as they can be read without a database. */
+/** The contents of a dump that can be read without a database. */
 export interface DumpContents {
   /** The number of rows of each table. */
   rows: ReadonlyMap<string, number>
@@ -115,12 +115,15 @@ export async function readDump(path: string): Promise<DumpContents> {
   return { rows, migrations }
 }
 
-/** The columns of `migrations` are a name and a time, in any order. */
+/**
+ * Returns the name of a migration from its row in the dump. The order of its two columns may vary.
+ */
 const migrationIn = (line: string): string => line.split('\t').find((each) => /^\d{4}_/.test(each)) ?? ''
 
 /**
- * Removes the tables and functions of the schema, but not those of extensions. A dump does not know
- * tables of a newer version, so `pg_restore --clean` would leave these tables or fail on them.
+ * Removes the tables and functions of the schema, except those of extensions. `pg_restore --clean`
+ * is not used, because it removes only tables in the dump, and would leave tables that a newer
+ * version has created.
  */
 const clearSchema = `
 set client_min_messages = warning;
@@ -170,14 +173,14 @@ export async function restoreDump(url: string, schema: string, path: string): Pr
     password,
   )
   const { stdin } = target.child
-  // psql reports the failure that closes its input.
+  // Ignored, because `target.done` reports the failure that closed the input.
   stdin?.on('error', () => undefined)
   stdin?.write(clearSchema)
   if (stdin) script.child.stdout?.pipe(stdin, { end: false })
   const isWhole = script.done.then(
     () => void stdin?.end(),
     (cause: unknown) => {
-      // The end of the input would commit half a dump.
+      // psql is killed, because at the end of its input it would commit half a dump.
       target.child.kill()
       throw cause
     },
@@ -192,7 +195,7 @@ export async function restoreDump(url: string, schema: string, path: string): Pr
   if (wrote.status === 'rejected') throw wrote.reason
 }
 
-/** Throws for a dump of another schema, of which nothing would be restored. */
+/** Throws if the dump is from another schema, because pg_restore would then restore nothing. */
 async function assertSchema(schema: string, path: string): Promise<void> {
   const { child, done } = start('pg_restore', ['--list', path], ['ignore', 'pipe', 'pipe'], null)
   let list = ''

@@ -1,10 +1,9 @@
-// Reads foreign keys, unique keys and columns from the catalog, so that no list of them can go
-// stale.
+// Reads foreign keys, unique keys and columns from the system catalog of PostgreSQL.
 
 import { type Kysely, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../dialect.ts'
 
-/** Tables of the program, without views and without the tables of other schemas. */
+/** Selects the tables of the current schema, without views. */
 const own = sql`tables.relkind = 'r' and tables.relnamespace = current_schema()::regnamespace`
 
 const actions = sql`case keys.confdeltype when 'c' then 'cascade' when 'n' then 'set null' else 'restrict' end`

@@ -1,5 +1,5 @@
-// A read replica for long reads. It is used only after it has replayed every commit that the
-// primary had made before, of all processes. So each caller sees what was written before its read.
+// A read replica for long reads. A read uses it only after it has replayed every commit that the
+// primary had made when the read began. So a read never misses an earlier write.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -11,41 +11,44 @@ import { kyselyOnClient, readOnce } from './driver.ts'
 import { mustRunAgain, postgresStorageFault, StandbyError } from './errors.ts'
 import { endClient } from './snapshot.ts'
 
-/** A read waits this long for the replica, and then goes to the primary. */
+/** A read waits this long for the replica, and then uses the primary. */
 const maxWaitMs = 250
 const pauseMs = 10
 /** A replica that does not answer within this time counts as unreachable. */
 const maxSilenceMs = 1_000
-/** After a failed connection the replica is left alone for this long. */
+/** After a failed connection, reads use the primary for this long. */
 const restMs = 5_000
 
 /**
- * The place of a server in its log. A promoted standby begins a new timeline, and positions of
- * different timelines cannot be compared.
+ * A position in the write-ahead log (WAL) of a server. A promoted standby begins a new timeline,
+ * and positions of different timelines cannot be compared.
  */
 interface Place {
   position: string
   timeline: number
 }
 
-/** Counts commits that are not yet on the disk too, because their callers may have an answer. */
+/**
+ * Uses the insert position, which includes commits that are not yet on the disk: with asynchronous
+ * commit, their callers may already have a response.
+ */
 const placeOfPrimary = {
-  // These functions fail on a standby.
+  // On a standby, pg_current_wal_insert_lsn() fails, so the position is null there.
   sql: `
     select position::text, ('x' || left(pg_walfile_name(position), 8))::bit(32)::int as timeline
     from (select case when not pg_is_in_recovery() then pg_current_wal_insert_lsn() end as position) as current`,
   parameters: [],
 }
 /**
- * A server that was promoted has commits that the primary lacks, so it is never current. After a
- * failover, a standby is current again from its next restartpoint on, which notes the timeline.
+ * A promoted replica is never current, because it may have commits that the primary lacks. After a
+ * failover, a standby becomes current at its next restartpoint, which records the new timeline.
  */
 const currentQuery = `
   select coalesce(pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $1::pg_lsn
     and timeline_id = $2, false) as "isCurrent"
   from pg_control_checkpoint()`
 
-/** Where connections to the replica come from, and where they go afterwards. */
+/** Opens and closes connections to the replica: pooled, or dedicated to one caller. */
 interface Source {
   open(): Promise<PoolClient>
   close(client: PoolClient, error?: unknown): void
@@ -72,8 +75,8 @@ export class Replica {
   }
 
   /**
-   * Runs `work` on the replica. Returns null when the replica is behind or fails; `work` may have
-   * run by then. Throws the errors of `work`, and a storage fault of the primary.
+   * Runs `work` on the replica. Returns null when the replica is behind or fails. `work` may have
+   * started by then. Throws the errors of `work`, and storage faults of the primary.
    */
   async run<T>(work: (db: Kysely<DB>) => Promise<T>): Promise<{ result: T } | null> {
     const { client } = await this.#take(this.#pooled)
@@ -91,7 +94,10 @@ export class Replica {
     }
   }
 
-  /** Opens a connection that the caller must close; null when the replica is behind or fails. */
+  /**
+   * Opens a connection that the caller must close. Returns null when the replica is behind or
+   * fails.
+   */
   async connect(): Promise<PoolClient | null> {
     const alone: Source = { open: () => this.#pools.connect(), close: (client) => void endClient(client) }
     return (await this.#take(alone)).client
@@ -121,7 +127,7 @@ export class Replica {
     const taking = this.#takeAt(source, place)
     const taken = await Promise.race([taking, sleep(maxSilenceMs, null, { ref: false })])
     if (taken !== null) return taken
-    // A connection that answers later goes back unused.
+    // A connection that opens later is closed unused.
     void taking.then(({ client }) => client !== null && source.close(client))
     this.#restsUntil = performance.now() + restMs
     return { client: null, state: 'unreachable' }
@@ -135,7 +141,8 @@ export class Replica {
       source.close(client)
       return { client: null, state: 'behind' }
     } catch (error) {
-      // The primary answers instead, and /readyz shows the state.
+      // The error is not thrown: the read uses the primary, and /readyz reports the state of the
+      // replica.
       if (client !== undefined) source.close(client, error)
       this.#restsUntil = performance.now() + restMs
       return { client: null, state: 'unreachable' }

@@ -1,25 +1,31 @@
 // The clock of the database server, which all processes share. Leases, locks and schedules compare
-// times that different processes have written, so a process whose own clock is wrong would take the
-// jobs of another one.
+// times that different processes have written. Otherwise a process with a wrong clock would take
+// jobs that another process still runs.
 
 import type { Pools } from './connection.ts'
 import { readOnce } from './driver.ts'
 
 export interface ServerClock {
-  /** The milliseconds by which the server's clock is ahead of the clock of this process. */
+  /** Returns how many milliseconds the server's clock is ahead of the clock of this process. */
   offsetMs(): number
-  /** Asks the server for its time now, and then at intervals until `close`. Never rejects. */
+  /** Reads the time of the server now, and then every ten seconds until `close`. Never rejects. */
   synchronize(): Promise<void>
   close(): void
 }
 
 const intervalMs = 10_000
-/** A slower answer says too little about the moment at which the server read its clock. */
+/**
+ * Slower responses are ignored, because the moment at which the server read its clock is too
+ * uncertain.
+ */
 const maxRoundTripMs = 2_000
-/** A larger difference between the two clocks of this process means that one was set. */
+/** A larger change of `startOfProcessMs` means that the wall clock of this process was set. */
 const minStepMs = 100
 
-/** Changes only when the clock of this process is set. */
+/**
+ * Returns the wall-clock time at which the process started. The value changes only when the wall
+ * clock is set.
+ */
 const startOfProcessMs = (): number => Date.now() - performance.now()
 
 const currentTime = { sql: 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms', parameters: [] }
@@ -34,16 +40,16 @@ export function createServerClock(pools: Pools): ServerClock {
     const before = Date.now()
     const { rows } = await readOnce<{ ms: number }>(pools, currentTime)
     const roundTripMs = Date.now() - before
-    // The clock of this process may have been set meanwhile.
+    // A negative round trip means that the clock of this process was set in between.
     if (rows[0] === undefined || roundTripMs < 0 || roundTripMs > maxRoundTripMs) return
     const found = Math.round(rows[0].ms - before - roundTripMs / 2)
-    // A smaller difference may be an error of the measurement.
+    // A smaller difference may be a measurement error.
     if (Math.abs(found - currentOffsetMs()) <= roundTripMs + 1) return
     offsetMs = found
     localStartMs = startOfProcessMs()
   }
 
-  /** The clock of this process may have been set since the server was asked. */
+  /** Returns the offset, corrected if the clock of this process was set since the last response. */
   function currentOffsetMs(): number {
     const stepMs = Math.round(startOfProcessMs() - localStartMs)
     return Math.abs(stepMs) < minStepMs ? offsetMs : offsetMs - stepMs
@@ -51,7 +57,7 @@ export function createServerClock(pools: Pools): ServerClock {
 
   async function synchronize(): Promise<void> {
     clearTimeout(timer)
-    // Without an answer the last offset stays.
+    // After a failure, the last offset stays in use.
     await ask().catch(() => undefined)
     if (!isClosed) timer = setTimeout(() => void synchronize(), intervalMs).unref()
   }

@@ -1,4 +1,4 @@
-// The database as it was at one moment, for long reads while others write.
+// Read-only snapshots of the database, for long reads that do not block writes.
 
 import { type Compilable, type Kysely, sql } from 'kysely'
 import type { PoolClient } from 'pg'
@@ -8,26 +8,28 @@ import type { Pools } from './connection.ts'
 import { kyselyOnClient } from './driver.ts'
 import { asLost } from './errors.ts'
 
-/** Rows that a stream fetches at once. */
+/** The number of rows that a stream fetches at once. */
 const rowsAtOnce = 500
 
-/** Opens connections for snapshots of a store, by its Kysely instance. */
+/** Maps the Kysely instance of a store to its pools, so that `inSnapshot` can open a connection. */
 const poolsOf = new WeakMap<object, Pools>()
 export const rememberPools = (db: Kysely<never>, pools: Pools): unknown => poolsOf.set(db, pools)
 
 async function begin(client: PoolClient): Promise<void> {
-  // Long reads have no limit of time, but they keep PostgreSQL from removing old rows.
+  // Long reads have no time limit, although an open snapshot keeps PostgreSQL from removing old row
+  // versions.
   await client.query('begin isolation level repeatable read')
   await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
-  // Plans for all rows of a cursor instead of for the first tenth.
+  // Makes the planner optimize a cursor for all its rows. By default, it optimizes for the first
+  // tenth.
   await client.query('set local cursor_tuple_fraction = 1')
-  // The snapshot is taken by the first query.
+  // PostgreSQL takes the snapshot at the first query.
   await client.query('select 1 from pg_class limit 1')
 }
 
 export const endClient = (client: PoolClient): Promise<void> => (client as unknown as { end(): Promise<void> }).end()
 
-/** Begins a snapshot on a connection of its own, which the snapshot closes. */
+/** Begins a snapshot on the given connection. Closing the snapshot closes the connection. */
 export async function openPostgresSnapshot(client: PoolClient): Promise<DatabaseSnapshot> {
   try {
     await begin(client)
@@ -42,7 +44,7 @@ export async function openPostgresSnapshot(client: PoolClient): Promise<Database
     async *each<Row>(query: Compilable<Row>) {
       const { sql: text, parameters } = query.compile()
       const name = `rows_${++cursors}`
-      // A cursor of SQL leaves the connection free for other queries between two fetches.
+      // With an SQL cursor, other queries can use the connection between two fetches.
       await client.query(`declare ${name} no scroll cursor for ${text}`, [...parameters])
       try {
         for (;;) {
@@ -53,7 +55,7 @@ export async function openPostgresSnapshot(client: PoolClient): Promise<Database
       } finally {
         if (!isClosed) await client.query(`close ${name}`)
       }
-      // A closed snapshot must not look like the last row.
+      // The caller must not mistake a closed snapshot for the end of the rows.
       if (isClosed) throw new Error('The snapshot was closed while it was read.')
     },
     close: async () => {
@@ -64,7 +66,7 @@ export async function openPostgresSnapshot(client: PoolClient): Promise<Database
   }
 }
 
-/** Runs `work` over a snapshot that is rolled back, so it may create temporary tables. */
+/** Runs `work` on a snapshot that is rolled back at the end. `work` may create temporary tables. */
 export async function inSnapshot<Tables, T>(
   db: Kysely<Tables>,
   work: (snapshot: Kysely<Tables>) => Promise<T>,
@@ -80,7 +82,7 @@ export async function inSnapshot<Tables, T>(
   }
 }
 
-/** The size of the database in bytes. */
+/** Returns the size of the database in bytes. */
 export async function databaseSize(db: Kysely<unknown>): Promise<number> {
   const { rows } = await sql<{ size: number }>`select pg_database_size(current_database()) as size`.execute(db)
   return rows[0]?.size ?? 0

@@ -1,13 +1,17 @@
-// Chooses the statements that the server keeps prepared. Planning a list with its relations takes
-// milliseconds and running it takes tenths of one, so the plan of a frequent statement is kept.
+// Chooses the statements that stay prepared on the server. Planning a list query with its joins
+// takes milliseconds, and running it takes tenths of a millisecond, so frequent statements keep
+// their plan.
 
 import { LRUCache } from 'lru-cache'
 
-/** A statement gets a name with this use, because filters make many statements that come once. */
+/** A statement is prepared at this use. Most combinations of filters occur only once. */
 const usesBeforeName = 3
-/** Statements whose uses are counted. */
+/** The maximum number of statements whose uses are counted. */
 const maxCounted = 2_000
-/** A plan takes up to some hundred kilobytes of the server, for each connection. */
+/**
+ * The maximum number of prepared statements per connection. Each plan takes up to some hundred
+ * kilobytes of server memory.
+ */
 const maxPerConnection = 100
 
 export class StatementNames {
@@ -15,8 +19,8 @@ export class StatementNames {
   #last = 0
 
   /**
-   * Counts a use of the statement. Returns the name under which the connection shall prepare it;
-   * undefined when it shall not. `prepared` are the names that the connection has prepared.
+   * Counts a use of the statement. Returns the name to prepare it with, or undefined when it must
+   * not be prepared. `prepared` is the set of names that the connection has prepared.
    */
   use(text: string, prepared: Set<string>): string | undefined {
     let counted = this.#counted.get(text)

@@ -1,19 +1,19 @@
-// URLs of PostgreSQL databases: which texts are such URLs, and their passwords.
+// Recognizes URLs of PostgreSQL databases, and hides or splits off their passwords.
 
 export const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url)
 
 const passwordParameter = /([?&](?:ssl)?password=)([^&]*)/
 
 /**
- * Returns the URL with `***` for its password. A password with unescaped characters such as `@` and
- * `/` is hidden too, so the text up to the last `@` counts as the password.
+ * Replaces the password in the URL by `***`. The text up to the last `@` counts as the password, so
+ * that a password with an unescaped `@` or `/` is hidden completely.
  */
 export const hidePassword = (url: string): string =>
   url.replace(/^(postgres(?:ql)?:\/\/[^:@/?]*):.*@/, '$1:***@').replace(passwordParameter, '$1***')
 
 /**
- * Returns the URL without its password, and the password. Every user of the machine can read the
- * arguments of a program, so the password must not be one.
+ * Splits the password off the URL. Every user of the machine can read the arguments of a program,
+ * so the password must not be an argument.
  */
 export function splitPassword(url: string): { url: string; password: string | null } {
   const [, head = '', inside, rest = url] = /^(postgres(?:ql)?:\/\/[^:@/?#]*):([^/?#]*)(@.*)$/.exec(url) ?? []

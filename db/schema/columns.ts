@@ -1,5 +1,5 @@
-// Defines the building blocks of migrations: kinds of columns and `createTable`. Types and checks
-// come from the dialect, so one migration runs on every engine and rows look the same everywhere.
+// The building blocks of migrations: kinds of columns and `createTable`. The dialect defines the
+// types and checks, so one migration runs on every engine, and rows look the same on each.
 
 import { type ColumnDefinitionBuilder, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { ColumnKind, Dialect } from '../dialect.ts'
@@ -17,12 +17,12 @@ export interface Column {
 export interface Index {
   readonly columns: readonly string[]
   readonly isUnique?: boolean
-  /** The name of a flag column. The index then covers only the rows with this flag set. */
+  /** The name of a flag column. The index covers only rows in which this flag is set. */
   readonly whenTrue?: string
 }
 
 export interface TableOptions {
-  /** The columns of the primary key of a link table. Every other table has `id: id()`. */
+  /** The primary key of a table without `id: id()`, such as a link table. */
   readonly primaryKey?: readonly string[]
   readonly unique?: readonly (readonly string[])[]
   readonly indexes?: readonly (readonly string[])[]

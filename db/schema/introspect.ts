@@ -1,6 +1,6 @@
-// Generates the TypeScript types of the tables: migrates a database in memory and reads its schema.
-// SQLite serves for every engine, because rows look the same on every engine. Only codegen uses
-// this file.
+// Generates the TypeScript types of the tables from the schema of a migrated SQLite database in
+// memory. The types are valid for every engine, because rows look the same on each. Only codegen
+// uses this file.
 
 import { type Kysely, sql } from 'kysely'
 import { migrate } from '../migrate.ts'
@@ -22,7 +22,7 @@ const scalars: Readonly<Record<string, string>> = {
   BLOB: 'Uint8Array',
 }
 
-/** Returns the full text of db/tables.gen.ts. */
+/** Returns the text of db/tables.gen.ts. */
 export async function renderTables(): Promise<string> {
   const store = openStore('sqlite::memory:')
   try {

@@ -1,5 +1,5 @@
-// Defines the search document of a record, and helpers to compose one. Each resource declares the
-// documents of its records, and search-index.ts stores the documents.
+// Defines the search document of a record, and helpers to compose a document. Each resource defines
+// the documents of its records, and search-index.ts stores them.
 
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
@@ -25,25 +25,23 @@ export interface SearchDocument {
 export type IdRange = { ids: readonly number[] } | { after: number; limit: number }
 
 export interface SearchDocumentSource {
-  /** The name of the entity's table. API paths use the same name. */
+  /** The table name of the entity, which is also its name in API paths. */
   readonly entity: string
   read(db: Db, range: IdRange): Promise<SearchDocument[]>
   /**
-   * The entities whose fields the documents quote. The value is the column of this entity's table
-   * that refers to the quoted record.
+   * The other entities whose fields the documents contain. Maps each entity to the column that
+   * refers to its record.
    */
   readonly quotes?: Readonly<Record<string, string>>
 }
 
 const maxBodyLength = 100_000
-/**
- * Matches half of a character at the end of a text. Cutting a text in the middle of a surrogate
- * pair leaves such a half.
- */
+/** Matches the first half of a surrogate pair at the end of a text, which a cut can leave. */
 const halfCharacter = /[\ud800-\udbff]$/
 
 /**
- * Returns the body of a document: the non-empty parts, one part a line, cut at 100,000 characters.
+ * Returns the body of a document: the non-empty parts, one on each line. A body over 100,000
+ * characters is cut and ends with `truncationMark`.
  */
 export function joinText(...parts: (string | null | undefined)[]): string {
   const whole = parts.filter(Boolean).join('\n')
@@ -56,8 +54,7 @@ export function joinText(...parts: (string | null | undefined)[]): string {
 export const joinLine = (...parts: (string | null | undefined)[]): string => parts.filter(Boolean).join(' · ')
 
 /**
- * Returns the first line of a text, at most 100 characters, as the title of a record without a
- * title.
+ * Returns the first line of a text, at most 100 characters, as a title for a record without one.
  */
 export const firstWords = (text: string | null): string =>
   (text ?? '').trim().slice(0, 100).replace(halfCharacter, '').split('\n')[0] ?? ''

@@ -1,6 +1,5 @@
 // Rebuilds the full-text indexes of a database in use, in transactions of about 20 ms. Other writes
-// run in the gaps between these transactions. Queries use the old index until the new index is
-// complete.
+// run between these transactions. Queries use the old index until the new index is complete.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -33,9 +32,9 @@ export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'trans
 }
 
 /**
- * The maximum number of copy steps before merge steps, and of merge steps before copy steps.
- * Without merges, FTS5 would merge many segments inside one copy step, which takes long. Merging
- * might never end, because other writes add segments; maintenance merges the rest.
+ * The maximum number of copy steps in a row, and of merge steps in a row. Without merge steps, FTS5
+ * would merge many segments inside one copy step, which takes long. Without a limit, merging might
+ * never end, because other writes add segments. Maintenance merges the rest.
  */
 const stepsInTurn = 64
 
@@ -49,13 +48,16 @@ async function mergeSome(db: Db, merge: string): Promise<boolean> {
 }
 
 /**
- * Removes the tables and triggers of a rebuild that did not end. Must not be called while another
- * rebuild is running.
+ * Removes the tables and triggers of an unfinished rebuild, and replaced indexes. Must not be
+ * called while another process rebuilds the index.
  */
 export const discardRebuild = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<void> =>
   dialect.fullText.rebuild.discard(untyped(db), table)
 
-/** Returns whether tables and triggers of a rebuild exist. The rebuild may be running or killed. */
+/**
+ * Returns whether tables or triggers of a rebuild exist, either of a running or of a killed
+ * rebuild.
+ */
 export const isRebuildLeft = ({ db, dialect }: Pick<Store, 'db' | 'dialect'>): Promise<boolean> =>
   dialect.fullText.rebuild.hasLeftovers(untyped(db), table)
 
@@ -70,8 +72,8 @@ const firstStepRows = 20
 const maxStepRows = 500
 
 /**
- * Calls `step` in one transaction after another until `step` returns false. The number of rows
- * adapts, so that a step takes about `stepMs`.
+ * Calls `step` in one transaction after another until it returns false. Adapts the number of rows,
+ * so that a step takes about `stepMs`.
  */
 export async function runInSteps(
   store: Pick<Store, 'transaction'>,

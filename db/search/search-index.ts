@@ -12,9 +12,8 @@ import { renewFullText, runInSteps } from './rebuild.ts'
 
 export interface SearchIndex {
   /**
-   * Updates the documents of the records. When a document changes, also updates the documents of
-   * records that quote the changed record. `pause` runs before each write, so that long work can
-   * let other work run.
+   * Updates the documents of the records, and the documents that contain fields of a record whose
+   * document changed. `pause` runs before each write, so that long work can let other work run.
    */
   update(db: Db, records: readonly RecordRef[], pause?: () => Promise<void>): Promise<void>
   /** Rewrites every document in the caller's transaction. Returns the number of records. */
@@ -25,8 +24,8 @@ export interface SearchIndex {
    */
   rebuildOnline(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<number>
   /**
-   * Returns the problem of the index as a sentence. Returns null when every record has one document
-   * and the full-text index agrees with the documents.
+   * Returns the problem of the index as a sentence. Returns null when each entity has as many
+   * documents as records, and the full-text index agrees with the documents.
    */
   findProblem(db: Db, dialect: Dialect): Promise<string | null>
 }
@@ -82,7 +81,7 @@ async function update(
 }
 
 /**
- * Returns the records whose documents quote a record of the entity `quoted` with one of the ids.
+ * Returns the records whose documents contain fields of the given records of the entity `quoted`.
  */
 async function quotersOf(
   db: Db,
@@ -103,8 +102,8 @@ async function quotersOf(
 }
 
 /**
- * Changes the stored documents of `ids` to the documents in `read`. Returns the ids of the
- * documents that changed.
+ * Makes the stored documents of `ids` equal to those in `read`. Returns the ids whose documents
+ * changed.
  */
 async function writeDifference(
   db: Db,
@@ -165,12 +164,13 @@ function updateDocument(db: Db, entity: string, document: SearchDocument): Promi
 
 /**
  * The maximum number of documents in one insert statement. FTS5 writes a segment for each
- * statement, which takes as long as forty short documents. So one statement adds many documents.
+ * statement, which takes as long as indexing forty short documents, so a statement adds many
+ * documents.
  */
 const maxInserted = 100
 /**
- * The maximum number of characters in one insert statement. A statement blocks the event loop; this
- * much text takes some milliseconds.
+ * The maximum number of characters in one insert statement. This many block the event loop for some
+ * milliseconds.
  */
 const maxCharacters = 30_000
 
@@ -215,9 +215,9 @@ async function rebuild(db: Db, dialect: Dialect, sources: readonly SearchDocumen
 }
 
 /**
- * Compares the documents of an entity with its records and corrects the documents, step by step.
- * Stops at the highest id at the start, because a later write updates the document of its record
- * itself. Returns the number of records read.
+ * Compares the documents of an entity with its records in steps and corrects the documents. Stops
+ * at the id that is the highest at the start, because writes of newer records store their own
+ * documents. Returns the number of records read.
  */
 async function compareAll(
   store: Pick<Store, 'db' | 'transaction'>,
@@ -229,8 +229,8 @@ async function compareAll(
   await runInSteps(store, async (db, limit) => {
     const documents = await read(db, { after, limit })
     const indexed = await indexedIds(db, entity, { after, limit })
-    // A list that reached the limit is complete only up to its last id. So only ids up to the lower
-    // end of the two lists are compared in this step.
+    // A list with `limit` entries is complete only up to its last id. So this step compares ids up
+    // to the lower of the two last ids.
     const ends = [documents.map(({ id }) => id), indexed].map((ids) =>
       ids.length < limit ? last : (ids.at(-1) ?? last),
     )

@@ -1,6 +1,5 @@
 // Copies a whole SQLite database with VACUUM INTO, which reads one snapshot while other connections
-// write. A copy of the database file alone would miss the commits in the log. VACUUM INTO does not
-// sync the copy, so `copySqlite` does.
+// write. A copy of the database file alone would miss the commits in the log (WAL).
 
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -72,15 +71,16 @@ export function sqliteCopies(fileOf: (url: string) => string | null): Copies {
 }
 
 /**
- * Returns the paths of the log and journal files of a database file. Such a file would damage
- * another database that gets the same name.
+ * Returns the paths of the log and journal files of a database file. If these files stay beside
+ * another database of the same name, they damage it.
  */
 export const sqliteSideFiles = (file: string): string[] => [`${file}-wal`, `${file}-shm`, `${file}-journal`]
 
-/** Writes a snapshot of the database into a new file. Resolves once the file is synced. */
+/**
+ * Writes a snapshot of the database to a new file. Resolves after the file is synced to the disk.
+ */
 export async function copySqlite(db: Kysely<unknown>, path: string): Promise<void> {
-  // The file is created with its permissions before the copy, so that no other user can ever read
-  // the copy.
+  // The file gets its permissions before the copy, so that no other user can ever read the copy.
   rmSync(path, { force: true })
   writeFileSync(path, '', { mode: 0o600, flag: 'wx' })
   chmodSync(path, 0o600)
@@ -89,9 +89,9 @@ export async function copySqlite(db: Kysely<unknown>, path: string): Promise<voi
 }
 
 /**
- * Opens the database exclusively and closes it again. SQLite then writes the log into the database
- * file. Returns false while another connection is open. Leaves a file that is not a database
- * unchanged.
+ * Opens the database exclusively and closes it again, so that SQLite writes the log into the
+ * database file. Returns false while another connection is open. A file that is not a database is
+ * not changed.
  */
 export function checkpointSqliteIfUnused(file: string): boolean {
   const database = new Sqlite(file, { timeout: 0 })

@@ -1,12 +1,10 @@
 // Retries work while another process has the write lock. The event loop runs between the attempts.
-// A `busy_timeout` of SQLite would block the event loop, so server connections have none.
+// SQLite's `busy_timeout` would block the event loop, so connections of the server do not set it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStorageFault } from './errors.ts'
 
-/**
- * The default maximum wait for the lock in milliseconds. After this time the work fails as busy.
- */
+/** The default maximum wait for the lock in milliseconds. After this time the work fails. */
 export const maxBusyWaitMs = 5000
 /**
  * The first pauses between attempts in milliseconds. Every later pause is `maxPauseMs`, which is
@@ -20,8 +18,8 @@ export const isBusy = (error: unknown): boolean => sqliteStorageFault(error) ===
 export const retryDelayMs = (tries: number): number => pausesMs[tries] ?? maxPauseMs
 
 /**
- * Runs the work and returns its result. Retries while the lock is taken. Throws the error of SQLite
- * when the lock is not free after `waitMs`.
+ * Runs the work and returns its result. Retries while another process has the lock. Throws
+ * SQLITE_BUSY when the lock is not free after `waitMs`.
  */
 export function retryWhileBusy<T>(work: () => T, waitMs = maxBusyWaitMs): T | Promise<T> {
   try {

@@ -10,13 +10,13 @@ import type Database from 'better-sqlite3'
  */
 const openingTimeoutMs = 5000
 /**
- * The number of log pages at which maintenance runs a checkpoint (maintenance.ts). Counts pages of
- * 4 KiB that are not in the database file yet.
+ * The number of log pages at which maintenance runs a checkpoint (maintenance.ts). Counts the pages
+ * of 4 KiB that are not yet in the database file.
  */
 export const checkpointPages = 1000
 /** The number of log pages at which a commit runs the checkpoint itself. */
 const maxWalPages = 16 * checkpointPages
-/** The size in bytes to which SQLite truncates the log file once no reader uses old data. */
+/** The size in bytes to which SQLite truncates the log file after a checkpoint. */
 export const maxWalBytes = 16 * 1024 * 1024
 
 /** Applies the settings of a connection that can write, and returns the connection. */
@@ -57,8 +57,8 @@ export function walBytes(file: string): number {
 }
 
 /**
- * Returns a function whose number changes when another connection commits. Commits of `database` do
- * not change the number. A call takes about a microsecond.
+ * Returns a function that returns a number. The number changes when another connection commits, but
+ * not when `database` commits. A call takes about a microsecond.
  */
 export function createForeignCommitCounter(database: Database.Database): () => number {
   const version = database.prepare<[], number>('pragma data_version').pluck()

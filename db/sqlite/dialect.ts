@@ -1,5 +1,5 @@
-// Implements the dialect of SQLite: opens databases, and builds SQL that only SQLite understands.
-// connection.ts has the settings of a connection. Code outside db/ does not depend on SQLite.
+// The dialect of SQLite: opens databases, and builds SQL that only SQLite understands.
+// connection.ts has the settings of a connection.
 
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -57,24 +57,24 @@ export function openSqliteReader(file: string): Database.Database {
 }
 
 /**
- * Opens a connection that sees the data of this moment until the connection is closed. `sleepMs` is
- * how long the call may block while another process recovers the log.
+ * Opens a connection that sees the data of this moment until it is closed. The call blocks for up
+ * to `sleepMs` while another process recovers the log.
  */
 export function openSqliteSnapshot(file: string, sleepMs = 0): Database.Database {
   return asOfNow(withFunctions(new Sqlite(file, { readonly: true, timeout: sleepMs })))
 }
 
 /**
- * Opens a snapshot of a database in memory. The snapshot is a copy, because no second connection
- * can open a database in memory.
+ * Opens a snapshot of a database in memory. The snapshot is a copy, because a database in memory
+ * cannot have a second connection.
  */
 export function copySqliteSnapshot(database: Database.Database): Database.Database {
   return asOfNow(withFunctions(new Sqlite(sqliteImage(database))))
 }
 
 /**
- * Begins a transaction and reads, so that the connection sees the data of this moment. A
- * transaction sees the data that was committed at its first read.
+ * Begins a transaction and reads, because a transaction sees the data that was committed at its
+ * first read.
  */
 function asOfNow(database: Database.Database): Database.Database {
   database.exec('begin; select count(*) from sqlite_schema')
@@ -206,11 +206,11 @@ export const sqliteDialect: Dialect = {
     const found = await sql`select 1 from sqlite_schema where type = 'table' limit 1`.execute(db)
     return found.rows.length > 0
   },
-  // An id that is inserted moves the counter of its table.
+  // Inserting a row with a given id already raises the counter of its table.
   async resetSequences(db, lastIds = {}) {
     for (const [table, last] of Object.entries(lastIds)) {
       await sql`update sqlite_sequence set seq = max(seq, ${last}) where name = ${table}`.execute(db)
-      // A table gets its counter with its first row.
+      // An empty table may have no counter yet.
       await sql`insert into sqlite_sequence (name, seq) select ${table}, ${last}
         where exists (select 1 from pragma_table_list where name = ${table})
           and not exists (select 1 from sqlite_sequence where name = ${table})`.execute(db)

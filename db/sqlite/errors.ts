@@ -10,8 +10,7 @@ const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError 
 export const isSqliteUniqueViolation = (error: unknown): boolean =>
   ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(codeOf(error))
 
-// SQLite enforces `on delete restrict` with an internal trigger, so the error has the code of
-// triggers.
+// SQLite enforces `on delete restrict` with an internal trigger, so its error has the trigger code.
 export const isSqliteForeignKeyViolation = (error: unknown): boolean =>
   codeOf(error) === 'SQLITE_CONSTRAINT_FOREIGNKEY' ||
   (codeOf(error) === 'SQLITE_CONSTRAINT_TRIGGER' && String(error).includes('FOREIGN KEY'))
@@ -32,8 +31,8 @@ export const sqliteStorageFault: Dialect['storageFault'] = (error) => {
 }
 
 /**
- * Returns whether the error means that data or tables are damaged. Other storage faults, such as a
- * full disk or a lock, do not mean damage.
+ * Returns whether an error of SQLite may mean damage. Errors of locks, full disks and other storage
+ * faults do not mean damage.
  */
 export const isDamage = (error: unknown): error is Error =>
   error instanceof Sqlite.SqliteError && [null, 'damaged'].includes(sqliteStorageFault(error))

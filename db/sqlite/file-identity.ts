@@ -15,8 +15,8 @@ export interface FileIdentity {
   /** Checks the files off the event loop. Never rejects. */
   verify(): Promise<void>
   /**
-   * Returns the problem that the last `verify` found as a sentence, or null. The problem ends once
-   * the original files are back.
+   * Returns the problem that the last `verify` found as a sentence, or null. A later `verify`
+   * clears the problem when the original files are back.
    */
   lost(): string | null
   /** Throws DatabaseFilesLostError if the last `verify` found a problem. */
@@ -26,8 +26,8 @@ export interface FileIdentity {
 const identityOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`
 
 /**
- * Returns a check that every path in `paths` stays the same file. A path in `late` may be missing
- * at first and must stay the same file once `verify` has seen it.
+ * Checks that every path in `paths` stays the same file. A path in `late` may be missing at first.
+ * After `verify` has seen it, it must stay the same file, too.
  */
 export function createFileIdentity(paths: readonly string[], late: readonly string[]): FileIdentity {
   const known = new Map<string, string>()

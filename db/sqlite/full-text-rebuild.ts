@@ -1,6 +1,6 @@
-// Builds a full-text index beside the current index, a few rows at a time. Only rows that exist at
-// the start are copied. Triggers update the new index when copied rows change and when rows are
-// inserted.
+// Builds a full-text index beside the current index, a few rows at a time. Copies only the rows
+// that exist at the start. Triggers update the new index when rows are inserted and when copied
+// rows change.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -33,15 +33,14 @@ async function run(db: Kysely<unknown>, statements: readonly string[]): Promise<
 }
 
 /**
- * Deletes the rows of an index in small steps before the index is dropped. A drop frees all pages
- * in one step, which takes long. Nearly all pages of an FTS5 index are in its `_data` table.
+ * Deletes the rows of an index in small steps, because dropping a full index would free all its
+ * pages in one long step. Nearly all pages of an FTS5 index are in its `_data` table.
  */
 async function empty(file: string, index: string): Promise<void> {
   const thread = createMaintenanceThread(file, { isUnsafe: true })
   const step = `delete from ${index}_data where id in (select id from ${index}_data limit ${blocksAtOnce})`
   try {
-    // With `normal`, a step does not sync. A sync at each step would make other writes wait for the
-    // disk.
+    // With `normal`, a step does not sync, so other writes do not wait for the disk.
     await thread.run('pragma synchronous = normal')
     for (let since = performance.now(); ; await sleep(gapMs)) {
       try {
@@ -111,8 +110,8 @@ export const sqliteIndexRebuild: IndexRebuild = {
       ]),
       `drop table ${progressOf(table)}`,
     ])
-    // FTS5 cannot rename a damaged index that lacks one of its tables. Such an index is dropped at
-    // once.
+    // FTS5 cannot rename a damaged index that lacks one of its tables, so such an index is dropped
+    // now.
     await run(db, [`alter table ${index} rename to ${oldOf(index)}`]).catch(() =>
       run(db, [`drop table if exists ${index}`]),
     )

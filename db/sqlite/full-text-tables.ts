@@ -6,23 +6,22 @@ export const indexedColumns = ['entity_type', 'title', 'body'] as const
 
 export const wordIndexOf = (table: string): string => `${table}_words`
 /**
- * Returns the name of the trigram index. The suffix is historical; renaming a virtual table would
- * need a migration.
+ * Returns the name of the trigram index. Its suffix `_pieces` is historical, because a new name
+ * would need a migration.
  */
 export const trigramIndexOf = (table: string): string => `${table}_pieces`
 export const indexesOf = (table: string): string[] => [wordIndexOf(table), trigramIndexOf(table)]
 
-/** The number of segments of one level that a merge combines. */
+/** The minimum number of segments of one level that a merge combines. */
 const segmentsPerMerge = 16
 /**
- * The number of segments at which FTS5 merges inside a write. Every query reads every segment, so
- * more segments would slow down queries.
+ * The number of segments of one level at which FTS5 merges inside a write. Every query reads every
+ * segment, so more segments would slow down queries.
  */
 const maxSegments = 500
 /**
- * The number of pages that a merge step writes. Other writes wait during a step: some tens of
- * milliseconds, or longer for a very common word. Smaller steps take longer in total, because FTS5
- * writes each segment again.
+ * The number of pages that a merge step writes. A step blocks other writes for some tens of
+ * milliseconds, or longer for a very common word. Smaller steps take longer in total.
  */
 const pagesPerStep = 100
 
@@ -36,8 +35,9 @@ export const mergeOf = (index: string): string =>
 export const mergesOf = (table: string): string[] => indexesOf(table).map(mergeOf)
 
 /**
- * Returns the statement that creates an index as `name`. A rebuild passes a name other than
- * `index`. The trigram index stores no positions, so its size is a tenth of the size of the texts.
+ * Returns the statement that creates the index `index` with the name `name`, which differs during a
+ * rebuild. The trigram index stores no positions (`detail=none`), so it has only a tenth of the
+ * size of the texts.
  */
 export const creationOf = (table: string, index: string, name: string): string =>
   index === wordIndexOf(table)
@@ -45,8 +45,8 @@ export const creationOf = (table: string, index: string, name: string): string =
     : `create virtual table ${name} using fts5(text, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1')`
 
 /**
- * Returns the statements that turn off merging inside writes. Each write adds a segment. By default
- * FTS5 merges segments inside a later write, which can take a second.
+ * Returns the statements that disable merging inside writes up to `maxSegments`. By default, FTS5
+ * merges segments inside a write, which can take a second.
  */
 export const settingsOf = (name: string): string[] => [
   `insert into ${name} (${name}, rank) values ('automerge', 0)`,
@@ -63,8 +63,8 @@ export const foldedTextOf = (row: string): string => `fold(${row}title || char(1
 const valuesOf = (row: string): string => indexedColumns.map((column) => `${row}.${column}`).join(', ')
 
 /**
- * Returns the statements of a trigger that add the new row to the index `name` and remove the old
- * row.
+ * Returns the statements for the triggers of the index `name`: one adds the new row, and the other
+ * removes the old row.
  */
 export function rowChangesOf(table: string, index: string, name: string): { add: string; remove: string } {
   if (index === wordIndexOf(table))
@@ -81,10 +81,7 @@ export function rowChangesOf(table: string, index: string, name: string): { add:
 export const watchedBy = (table: string, index: string): string =>
   index === wordIndexOf(table) ? String(indexedColumns) : 'title, body'
 
-/**
- * Returns the statements that create the triggers of an index. The triggers update the index when
- * the table changes.
- */
+/** Returns the statements that create the triggers of an index. */
 export function triggersOf(table: string, index: string): string[] {
   const { add, remove } = rowChangesOf(table, index, index)
   return [
@@ -96,14 +93,14 @@ export function triggersOf(table: string, index: string): string[] {
 
 /**
  * Returns a statement that compares the word index with the texts. SQLite takes the write lock for
- * this statement, though it changes nothing.
+ * it, although it changes nothing.
  */
 export const integrityCheckOf = (table: string): string =>
   `insert into ${wordIndexOf(table)} (${wordIndexOf(table)}, rank) values ('integrity-check', 1)`
 
 /**
- * Returns statements that compare the word index with the texts without the write lock. The
- * statements copy FTS5's tables into a temporary index. A view gives this index the same texts.
+ * Returns statements that compare the word index with the texts without the write lock. They copy
+ * the tables of the index into a temporary index, which reads the texts through a temporary view.
  */
 export function integrityCheckOfCopy(table: string): string[] {
   const words = wordIndexOf(table)

@@ -18,21 +18,18 @@ import {
 } from './full-text-tables.ts'
 import { mainFileOf } from './snapshot-thread.ts'
 
-/**
- * The weights of the columns entity_type, title and body in the score. The entity type only narrows
- * a query, so its weight is 0.
- */
+/** The weights of entity_type, title and body in the score. The entity type is only a filter. */
 const weights = sql.raw('0.0, 10.0, 1.0')
 
 /**
- * Returns an FTS5 query for words that begin with `word`. A word with punctuation, such as an email
- * address, becomes a phrase.
+ * Returns an FTS5 query for words that begin with `word`. A word with punctuation, such as an
+ * e-mail address, becomes a phrase.
  */
 const beginning = (word: string): string => `${quoted(word)}*`
 
 const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`
 
-/** Returns each sequence of three characters in the text once. A shorter text has none. */
+/** Returns the distinct sequences of three characters in the text. */
 const trigrams = (text: string): string[] => {
   const letters = [...text]
   return [...new Set(letters.slice(2).map((letter, at) => `${letters[at]}${letters[at + 1]}${letter}`))]
@@ -76,7 +73,7 @@ export const sqliteFullText: FullText = {
     if (asked.length === 0) return null
     const index = sql.table(trigramIndexOf(table))
     const query = `(${asked.map(quoted).join(' AND ')}) OR ${quoted(truncationMark)}`
-    // A cross join fixes the order of reading: first the hits in the index, then their rows.
+    // A cross join fixes the join order: first the hits in the index, then their rows.
     return sql<number>`select item.entity_id from ${index} as found cross join ${sql.table(table)} as item where ${sql.ref(`found.${trigramIndexOf(table)}`)} match ${query} and item.id = found.rowid and item.entity_type = ${type}`
   },
 

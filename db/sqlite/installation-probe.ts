@@ -1,5 +1,5 @@
-// Reads the facts that identify the installation of a database file. Does not create or change the
-// file.
+// Reads the migration times that identify the installation of a database file. Does not create or
+// change the file.
 
 import { statSync } from 'node:fs'
 import type Database from 'better-sqlite3'
@@ -16,11 +16,11 @@ const nothing: Probe = { isSeeded: false, migratedAt: [] }
 const busyTimeoutMs = 500
 
 /**
- * Returns the facts about the file, or null when the file cannot be read as a database. A later
- * attempt to open the file for writing reports the cause.
+ * Returns null when the file cannot be read as a database. Opening the file for writing later
+ * reports the cause.
  */
 export function probeSqlite(file: string, { migrations }: { migrations: number }): Probe | null {
-  // An empty file is not opened, because SQLite would then delete the log beside the file.
+  // An empty file is not opened, because SQLite would delete the log beside it.
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return nothing
   let database: Database.Database | undefined
   try {

@@ -1,5 +1,5 @@
-// Connects Kysely to SQLite. Reads outside of transactions use a connection of their own and never
-// wait for a write. All other statements go through the write queue.
+// The Kysely driver for SQLite. Reads outside of transactions use a separate connection and never
+// wait for a write. All other statements use the write queue.
 
 import {
   type DatabaseConnection,
@@ -21,8 +21,8 @@ import type { ReadTransaction } from './read-transaction.ts'
 import type { FaultLog } from './storage-faults.ts'
 
 /**
- * Returns Kysely for a store. A database in memory has no `reader`, so its reads wait while a
- * transaction is open.
+ * Returns the Kysely instance of a store. A database in memory has no `reader`, so its reads wait
+ * while a transaction is open.
  */
 export function kyselySqlite<DB>(
   writer: WriteQueue<never>,
@@ -44,8 +44,8 @@ export function kyselySqlite<DB>(
       if (statement.kind === 'write') return writer.write<R>(query)
       if (statement.kind === 'other' || !(reader !== null || writer.isIdle())) return writer.runOutside<R>(query)
       if (reader === null) return faults.recording(() => runStatement<R>(statement, query.parameters))
-      // A write does not block a read. Another process that recovers or closes the log can block a
-      // read for a moment.
+      // Writes do not block reads. A process that recovers or closes the log can block a read
+      // briefly.
       const read = (): QueryResult<R> => {
         reader.look.begin()
         // The statement is prepared again, because `begin` empties the cache when the schema has
@@ -64,23 +64,19 @@ export const kyselySqliteSnapshot = <DB>(statements: PreparedStatements, faults:
     faults.recording(() => runStatement(statements.prepare(sql), parameters)),
   )
 
-/**
- * Returns a Kysely instance for a caller with exclusive use of the connection or of an open
- * transaction. Each statement runs at once.
- */
+/** Returns a Kysely instance that runs each statement immediately, without the write queue. */
 export function kyselySqliteConnection<DB>(runNow: <R>(query: SqlQuery) => QueryResult<R>): Kysely<DB> {
   const now = async <R>(query: SqlQuery) => runNow<R>(query)
   return kyselyOf(now, () => ({ executeQuery: now, streamQuery: noStream }))
 }
 
-/** Returns Kysely for statements that run on another thread, one after another. */
+/** Returns a Kysely instance that runs its statements on another thread. */
 export const kyselySqliteRemote = <DB>(execute: Execute): Kysely<DB> =>
   kyselyOf(execute, () => ({ executeQuery: execute, streamQuery: noStream }))
 
 /**
- * Maps the isolation level of a transaction to its membership in the write queue. Kysely passes no
- * other option. In SQLite every transaction is serializable, so the names of the levels are free
- * for this use.
+ * Maps isolation levels to memberships in the write queue. The level is the only option that Kysely
+ * passes to the driver, and SQLite does not need it: its transactions are always serializable.
  */
 const memberships: Readonly<Record<string, Exclude<Membership, 'exclusive'>>> = {
   serializable: 'own group',
@@ -123,8 +119,8 @@ const dialect: Dialect = {
 const parts: EngineParts = { compiler: new SqliteQueryCompiler(), adapter: new SqliteAdapter() }
 
 /**
- * The connection that Kysely gets for `transaction()` and `connection()`. A transaction enters the
- * write queue at `begin`; any other use enters the queue with its first statement.
+ * The connection of Kysely's `transaction()` and `connection()`. A transaction enters the write
+ * queue at `begin`, and `connection()` at its first statement.
  */
 class OneConnection implements DatabaseConnection {
   readonly #queue: WriteQueue<never>
@@ -170,9 +166,7 @@ class OneConnection implements DatabaseConnection {
 
 const nothing = (): void => undefined
 
-/**
- * Refuses to stream rows. An open query would keep every other query of the connection at old data.
- */
+/** Throws, because during a stream the other queries of the connection would read old data. */
 const noStream = (): never => {
   throw new Error('Rows can be streamed only from store.snapshot().')
 }

@@ -1,5 +1,5 @@
-// Builds the store of an SQLite database. The parts of a store are connections, a write queue, the
-// sync of the WAL, maintenance and a fault log.
+// Creates the store of an SQLite database from its parts: the connections, the write queue, the
+// sync of the WAL, maintenance and the fault log.
 
 import type { Database as SqliteConnection } from 'better-sqlite3'
 import { searchIndexTable } from '../housekeeping-tables.ts'
@@ -29,15 +29,15 @@ import { createReadTransaction, type ReadTransaction } from './read-transaction.
 import { createFaultLog, type FaultLog } from './storage-faults.ts'
 
 /**
- * The number of stores that this process has opened. Each store counts its commits in a range of
- * its own, so that two stores never have the same generation.
+ * The number of stores opened by this process. Each store counts from another start value, so that
+ * no two stores have the same generation.
  */
 let opened = 0
 
 export const openSqliteStore = (connection: SqliteConnection, url: string, options: StoreOptions = {}): Store =>
   new SqliteStore(connection, url, options)
 
-/** The connection that only reads. Only a database in a file has one. */
+/** The read-only connection. A database in memory has none. */
 interface Reader {
   readonly connection: SqliteConnection
   readonly statements: PreparedStatements
@@ -50,8 +50,8 @@ class SqliteStore implements Store {
   readonly url: string
   readonly #connection: SqliteConnection
   /**
-   * The path of the database file. `#file`, `#reader` and `#sync` are null for a database in
-   * memory.
+   * The path of the database file. For a database in memory, `#file`, `#reader` and `#sync` are
+   * null.
    */
   readonly #file: string | null
   readonly #reader: Reader | null
@@ -96,8 +96,8 @@ class SqliteStore implements Store {
     this.#maintenance = this.#openMaintenance()
   }
 
-  // Every public member is a bound function, because callers spread a store or pass one function
-  // alone.
+  // Every public member is a bound function, because callers spread the store or pass single
+  // functions.
   health = () => this.#health.trouble
   faults = () => this.#faults.list()
   verifyFiles = () => this.#files.verify()
@@ -135,7 +135,7 @@ class SqliteStore implements Store {
     } catch (error) {
       const fault = sqliteDialect.storageFault(error)
       if (fault === null) throw error
-      // A lock of another process says nothing about the disk.
+      // A lock of another process does not mean that the disk fails.
       if (fault !== 'busy') this.#health.trouble = fault
     }
     return this.#health.trouble
@@ -143,7 +143,7 @@ class SqliteStore implements Store {
 
   whenDurable = (): Promise<void> | null => {
     if (this.#sync === null) return null
-    // Another process may have committed without a sync so far.
+    // A commit of another process may not be synced yet.
     const foreign = this.#foreignGeneration()
     if (foreign !== this.#confirmedForeign) this.#sync.markDirty()
     this.#confirmedForeign = foreign
@@ -172,8 +172,8 @@ class SqliteStore implements Store {
   }
 
   close = async (): Promise<void> => {
-    // Snapshots are closed first. SQLite removes the log when the last connection closes, if that
-    // connection can write.
+    // The write connection is closed last, because SQLite removes the log only if the last
+    // connection to close can write.
     for (const each of [...this.#snapshots]) await each.close()
     const maintenanceClosed = this.#maintenance.close()
     try {
@@ -267,8 +267,8 @@ class SqliteStore implements Store {
   }
 
   /**
-   * Adds the snapshot to the open snapshots. An open snapshot keeps the log from being emptied, so
-   * maintenance runs when the snapshot is closed.
+   * Adds the snapshot to the open snapshots. An open snapshot blocks checkpoints, so maintenance
+   * runs after it is closed.
    */
   #track(snapshot: DatabaseSnapshot): DatabaseSnapshot {
     const close = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// Caches the prepared statements of one connection by their text. Converts parameters for
-// better-sqlite3 and results for Kysely. Everything here is synchronous.
+// Caches the prepared statements of a connection by their text. Converts parameters for
+// better-sqlite3 and results for Kysely.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -21,14 +21,11 @@ export interface PreparedStatement {
    */
   readonly kind: 'read' | 'write' | 'other'
   readonly isSchema: boolean
-  /** Whether the statement can write. False for pragmas, because most pragmas write nothing. */
+  /** Whether the statement can write. False for pragmas, because most of them do not write. */
   readonly writes: boolean
-  /**
-   * Whether the statement changes only housekeeping tables. Caches of committed data then stay
-   * valid.
-   */
+  /** Whether the statement changes a housekeeping table, which does not invalidate caches. */
   readonly isHousekeeping: boolean
-  /** Whether the statement changes the search index. FTS5 then adds an index segment. */
+  /** Whether the statement changes the search index, so that FTS5 adds a segment. */
   readonly addsSegment: boolean
   readonly hasRows: boolean
   /** Runs the statement and returns its rows as objects. */
@@ -50,8 +47,8 @@ const housekeeping = new RegExp(`^(insert into|update|delete from) "(${housekeep
 const indexing = new RegExp(`^(insert into|update|delete from) "${searchIndexTable}"`)
 
 /**
- * Returns whether the statement may be one that only reads. A statement that begins with `with` can
- * read or write.
+ * Returns whether the statement may be read-only. A statement that begins with `with` can write,
+ * too.
  */
 export const mayBeRead = (text: string): boolean => reading.test(text)
 
@@ -91,9 +88,9 @@ function described(text: string, prepared: Database.Statement<unknown[]>): Prepa
 type Cells = readonly unknown[]
 
 /**
- * Returns a function that runs the statement and returns its rows as objects. better-sqlite3 would
- * build objects that V8 treats as dictionaries, which takes twice as long as the query. So
- * better-sqlite3 returns arrays, and a generated function builds the objects.
+ * Returns a function that runs the statement and returns its rows as objects. Objects from
+ * better-sqlite3 are slow: V8 treats them as dictionaries, and building them takes twice as long as
+ * the query. So better-sqlite3 returns arrays, and a generated function builds the objects.
  */
 function rowsOf(prepared: Database.Statement<unknown[]>): PreparedStatement['rows'] {
   prepared.raw(true)
@@ -103,7 +100,8 @@ function rowsOf(prepared: Database.Statement<unknown[]>): PreparedStatement['row
     const rows = prepared.all(parameters) as Cells[]
     const [first] = rows
     if (first === undefined) return []
-    // Another process may have added a column; `clear` covers every other change of the schema.
+    // Another process may have added a column. After schema changes that this process notices,
+    // `clear` empties the cache.
     if (first.length !== names?.length) {
       names = prepared.columns().map(({ name }) => name)
       toObject = objectOf(names)
@@ -132,8 +130,8 @@ export function runStatement<R>(
 }
 
 /**
- * Returns whether the statement changed anything. SQLite counts no rows for DDL, so DDL always
- * counts as a change.
+ * Returns whether the statement changed anything. DDL always counts as a change, because SQLite
+ * reports no row count for it.
  */
 export const hasChanged = ({ writes, kind, hasRows }: PreparedStatement, done: QueryResult<unknown>): boolean =>
   writes && (kind === 'other' || (hasRows ? done.rows.length > 0 : done.numAffectedRows !== 0n))
@@ -152,9 +150,9 @@ function bound(parameters: readonly unknown[]): readonly unknown[] {
 }
 
 /**
- * Returns the value in a type that better-sqlite3 binds. better-sqlite3 binds no booleans, and
- * whole numbers beyond 32 bits only as floats. Throws for any other type, which is a programming
- * error.
+ * Returns the value in a type that better-sqlite3 binds. Booleans become 0 and 1. Integers over 32
+ * bits become bigints, because better-sqlite3 would bind them as floats. Throws TypeError for any
+ * other type.
  */
 export function bindable(value: unknown, index: number): string | number | bigint | Uint8Array | null {
   if (value === null || typeof value === 'string' || typeof value === 'bigint') return value

@@ -1,29 +1,26 @@
-// Manages the read transaction of the connection that only reads. All statements of one turn of the
-// event loop share a transaction, because beginning one takes as long as a simple query.
+// Manages the read transaction of the read-only connection. All statements in one turn of the event
+// loop share a transaction, because its begin takes as long as a simple query.
 
 import type Database from 'better-sqlite3'
 
 export interface ReadTransaction {
   /**
-   * Begins a transaction unless one is open. Reads see the same data until `end` or the end of this
+   * Begins a transaction if none is open. Reads see the same data until `end` or the end of this
    * turn of the event loop.
    */
   begin(): void
   /**
-   * Ends the transaction, so that later reads see current data. With `agoMs`, a transaction younger
-   * than that many milliseconds stays open.
+   * Ends the transaction, so that later reads see current data. A transaction that began less than
+   * `agoMs` milliseconds ago stays open.
    */
   end(agoMs?: number): void
-  /**
-   * Returns a number that changes once a connection other than this store's writer has committed.
-   */
+  /** Returns a number that changes after a commit of another process. */
   generation(): number
 }
 
 /**
- * Returns the read transaction of `database`. `onSchema` is called when another connection has
- * changed the schema. `others` returns a number that changes when a connection other than this
- * store's writer has committed.
+ * Calls `onSchema` after another connection has changed the schema. `others` must return a number
+ * that changes after each commit of a connection other than the store's write connection.
  */
 export function createReadTransaction(
   database: Database.Database,
@@ -48,7 +45,7 @@ export function createReadTransaction(
     try {
       commit?.run()
     } catch {
-      // SQLite refuses to commit even a read transaction that met a damaged page. A rollback loses
+      // SQLite refuses to commit a transaction that has read a damaged page. A rollback loses
       // nothing.
       if (database.inTransaction) database.exec('rollback')
     }
@@ -62,7 +59,7 @@ export function createReadTransaction(
       try {
         end()
       } catch {
-        // The error is ignored, because the next read throws the same error.
+        // Ignored, because the next read throws the same error.
       }
     })
   }
@@ -76,18 +73,18 @@ export function createReadTransaction(
     try {
       detectCommits()
     } catch (error) {
-      // The next `begin` looks for commits again.
+      // The transaction ends, so that the next `begin` detects commits again.
       end()
       throw error
     }
   }
 
   function detectCommits(): void {
-    // This first read fixes the data that the transaction sees.
+    // This first read determines which data the transaction sees.
     const now = version?.get() ?? 0
     if (now === last.version) return
-    // `others` may already count a commit that came after the first read and that this transaction
-    // does not see. So the next change counts again.
+    // `others` may already count a commit that this transaction does not see, because it was made
+    // after the first read. So the next change of `data_version` also counts.
     const foreign = others()
     const tables = schema?.get() ?? 0
     const isForeign = foreign !== last.others

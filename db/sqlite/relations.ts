@@ -1,5 +1,4 @@
-// Reads foreign keys, unique keys and columns from the database schema, so that no handwritten list
-// can become outdated.
+// Reads foreign keys, unique keys and columns from the schema of an SQLite database.
 
 import { type Kysely, sql } from 'kysely'
 import type { ForeignKey, Relations } from '../dialect.ts'

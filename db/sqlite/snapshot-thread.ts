@@ -1,5 +1,5 @@
-// Runs long reads of a database in use on a thread. The thread reads one snapshot, so that neither
-// the event loop nor writes wait.
+// Runs long reads on a thread, in one read transaction, so that they do not block the event loop or
+// writes.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'

@@ -1,12 +1,12 @@
-// Records the faults of a database since it was opened: damaged pages, disk errors and failing
+// Records the faults of a database since it was opened: damaged pages, disk errors and failed
 // maintenance. All connections of a store share one fault log. /readyz, /metrics and the server's
-// log report these faults.
+// log report the faults.
 
 import { Sqlite } from './driver.ts'
 import { sqliteStorageFault } from './errors.ts'
 
 /**
- * `damaged`: a page is not as SQLite wrote it. `io`: the disk failed to read, write or sync.
+ * `damaged`: a page of the file is corrupt. `io`: the disk failed to read, write or sync.
  * `maintenance`: a round of maintenance failed (maintenance.ts).
  */
 export type FaultKind = 'damaged' | 'io' | 'maintenance'
@@ -16,8 +16,8 @@ export interface RecordedFault {
   /** The number of occurrences since the database was opened. */
   count: number
   /**
-   * The code of the error and the time of its first occurrence while the fault lasts, else null.
-   * Damage lasts until the database is opened again.
+   * The error code and the time of the first occurrence, or null when the fault has ended. Damage
+   * lasts until the database is opened again.
    */
   present: { code: string; since: Date } | null
 }
@@ -27,9 +27,9 @@ export interface FaultLog {
   record(error: unknown): void
   /** Runs the work and records the error that it throws. */
   recording<T>(work: () => T): T
-  /** Notes that a write has reached the disk. */
+  /** Records that a write has reached the disk. */
   recordWrite(): void
-  /** Notes the result of a round of maintenance: null or the error. */
+  /** Records the result of a round of maintenance: null or the error. */
   recordMaintenance(error: unknown): void
   /** Returns whether no write has succeeded since the last disk error. */
   awaitsWrite(): boolean
@@ -38,11 +38,11 @@ export interface FaultLog {
 }
 
 /**
- * The time in milliseconds for which a disk error lasts at least. The error ends when a write has
- * succeeded and no other disk error has come in this time.
+ * A disk error ends after a successful write, and at least this many milliseconds after the last
+ * disk error.
  */
 export const ioQuietMs = 60_000
-/** The time in milliseconds after which maintenance that another process blocks is a fault. */
+/** If a lock of another process blocks maintenance for this many milliseconds, that is a fault. */
 export const maxBusyMs = 5 * 60_000
 
 const codeOf = (error: unknown): string => (error instanceof Sqlite.SqliteError ? error.code : 'ERROR')

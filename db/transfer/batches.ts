@@ -1,4 +1,4 @@
-// Copies the rows of a table in batches. Each batch has a transaction of its own.
+// Copies the rows of a table in batches, one transaction for each batch.
 
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely'
 import { storageFaultOf } from '../storage-errors.ts'
@@ -14,12 +14,12 @@ const maxRows = 500
 const maxCharacters = 4_000_000
 
 export interface Step {
-  /** The name of the step in the table of progress. */
+  /** The name of the step in the progress table. */
   name: string
   table: PlannedTable
-  /** The columns that are read, the key included. */
+  /** The columns to read, including the key. */
   columns: readonly string[]
-  /** Only rows with a value in this column are read. */
+  /** Skips rows in which this column is null. */
   having?: string
   /** Returns the statement that writes the rows. */
   write: (rows: readonly Row[]) => RawBuilder<unknown>
@@ -27,7 +27,7 @@ export interface Step {
   values: (row: Row) => unknown[]
 }
 
-/** The step that inserts the rows of a table, without its late columns. */
+/** Returns the step that inserts the rows of a table, with null in its late columns (plan.ts). */
 export function insertStep(table: PlannedTable): Step {
   const { columns, late, name } = table
   const values = (row: Row): unknown[] => columns.map((column) => (late.includes(column) ? null : row[column]))
@@ -41,13 +41,14 @@ export function insertStep(table: PlannedTable): Step {
   }
 }
 
-/** The step that fills a late column of a table. */
+/** Returns the step that fills a late column of a table (plan.ts). */
 export function updateStep(table: PlannedTable, column: string): Step {
   const { name } = table
   const [key = '', ...more] = table.key
   if (more.length > 0) throw new Error(`The table ${name} refers to itself and needs a key of one column.`)
   const values = (row: Row): unknown[] => [row[key], row[column]]
-  // Both are ids. The type is written out because PostgreSQL takes a parameter here for a text.
+  // Both values are ids. The casts are needed, because PostgreSQL assumes the type text for
+  // parameters in `values`.
   const pair = ([id, value]: unknown[]): RawBuilder<unknown> => sql`(cast(${id} as bigint), cast(${value} as bigint))`
   return {
     name: `update ${name}.${column}`,
@@ -63,7 +64,7 @@ export function updateStep(table: PlannedTable, column: string): Step {
 
 const listOf = (columns: readonly string[]): RawBuilder<unknown> => sql.join(columns.map((column) => sql.ref(column)))
 
-/** Copies the rows that are not copied yet. `tell` receives the number of rows of each batch. */
+/** Copies the rows after the stored position. `tell` receives the number of rows of each batch. */
 export async function copyRows(
   source: DatabaseSnapshot,
   target: Store,
@@ -122,7 +123,10 @@ async function* batchesOf(
   if (rows.length > 0) yield rows
 }
 
-/** Returns a function that writes rows. Its statement is compiled once for each number of rows. */
+/**
+ * Returns a function that writes rows. It reuses the compiled statement while the number of rows is
+ * the same.
+ */
 function batchWriter({ write, values }: Step): (db: Db, rows: readonly Row[]) => Promise<void> {
   let known: { count: number; query: CompiledQuery } | undefined
   return async (db, rows) => {
@@ -135,8 +139,8 @@ function batchWriter({ write, values }: Step): (db: Db, rows: readonly Row[]) =>
 class TrialOver extends Error {}
 
 /**
- * Returns the error of a batch as a sentence about the first row that fails. Nothing that the
- * search inserts is kept. Returns a fault of the storage unchanged.
+ * Finds the first row of a failed batch that cannot be stored, by a binary search with trial
+ * inserts that are rolled back. Returns an error about this row. Returns a storage fault unchanged.
  */
 async function explained(target: Store, step: Step, rows: readonly Row[], error: unknown): Promise<unknown> {
   if (storageFaultOf(error) !== null) return error
@@ -155,7 +159,7 @@ async function explained(target: Store, step: Step, rows: readonly Row[], error:
     }
     return null
   }
-  // The first `good` rows can be stored, and the first `bad` rows cannot.
+  // Invariant: the first `good` rows can be stored, and the first `bad` rows cannot.
   let [good, bad, reason] = [0, rows.length, error]
   while (bad - good > 1) {
     const middle = Math.floor((good + bad) / 2)

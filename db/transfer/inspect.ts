@@ -1,17 +1,17 @@
-// Reads all rows of the source before anything is written: counts and hashes for the check at the
-// end, and texts that the target cannot store.
+// Reads all rows of the source before the target is changed. Computes the checksums for the final
+// check and finds texts that the target cannot store.
 
 import type { Dialect } from '../dialect.ts'
 import type { DatabaseSnapshot } from '../store.ts'
 import { type CheckedTable, type TableChecksum, valueChecksum } from '../table-checksums.ts'
 import { TransferError } from './transfer-error.ts'
 
-/** The number of problems that the error lists. */
+/** The maximum number of problems that the error lists. */
 const maxListed = 20
 
 /**
- * Returns the checksums of the tables by name. Throws TransferError when a text cannot be stored in
- * the target. `tell` is called after each table.
+ * Returns the checksums by table name. Throws TransferError when the target cannot store a text.
+ * `tell` is called after each table.
  */
 export async function inspect(
   source: DatabaseSnapshot,
@@ -42,7 +42,7 @@ export async function inspect(
   throw new TransferError(['The target cannot store some texts.', ...problems, ...more, remedy].join('\n'))
 }
 
-/** A piece of JSON text that can mean a character which an engine cannot store. */
+/** Matches JSON escapes of U+0000 and of surrogates, which an engine may be unable to store. */
 const escaped = /\\u(0000|d[89a-f])/i
 
 function problemOf(value: unknown, isJson: boolean, dialect: Dialect): string | null {

@@ -1,4 +1,4 @@
-// Decides which tables are copied, and in which order: a table follows the tables that it refers
+// Decides which tables are copied and in which order: each table after the tables that it refers
 // to.
 
 import type { Kysely } from 'kysely'
@@ -10,8 +10,8 @@ import { TransferError } from './transfer-error.ts'
 
 export interface PlannedTable extends CheckedTable {
   /**
-   * The columns that refer to rows of the same table. These columns are inserted as null and are
-   * updated once all rows exist, because a row can refer to a later row.
+   * The columns that refer to rows of the same table. They are inserted as null and updated after
+   * all rows exist, because a row can refer to a later row.
    */
   readonly late: readonly string[]
 }
@@ -24,14 +24,14 @@ export interface Plan {
 }
 
 /**
- * The table that every start of a server reads first. It stays empty until all other tables are
+ * Every server reads this table at its start. The table stays empty until all other tables are
  * verified, so no server can use an unfinished copy.
  */
 const lastTable = 'migrations'
 
 /**
- * Plans the copy. Both databases must have all migrations. Tables that only one engine has are left
- * out, because the engine fills these tables itself.
+ * Plans the copy. Both databases must have all migrations. Omits tables that only one engine has,
+ * because the engine fills them itself.
  */
 export async function planTransfer(source: DatabaseSnapshot, from: Store, to: Store): Promise<Plan> {
   const present = await from.dialect.copies.tables(source.db as unknown as Kysely<unknown>)
@@ -61,7 +61,7 @@ function inOrder<Table extends PlannedTable>(tables: readonly Table[], keys: rea
     const isReady = ({ name }: Table): boolean =>
       keys.every((key) => key.table !== name || key.parent === name || !names.has(key.parent))
     const ready = waiting.filter(isReady)
-    // A migration that makes such a circle fails the test of this command.
+    // A test of the transfer fails when a migration creates such a cycle.
     if (ready.length === 0) throw new Error(`These tables refer to each other in a circle: ${[...names].join(', ')}.`)
     ordered.push(...ready)
     waiting = waiting.filter((table) => !ready.includes(table))

@@ -1,5 +1,5 @@
-// Notes in the target how far a copy has come, in a table of its own. A note is written in the
-// transaction of the rows that it is about, so a killed copy goes on exactly where it ended.
+// Stores the progress of a copy in a separate table of the target. Each position is written in the
+// same transaction as its rows, so a killed copy continues exactly where it ended.
 
 import { type Kysely, sql } from 'kysely'
 import type { Dialect } from '../dialect.ts'
@@ -15,14 +15,14 @@ interface ProgressTables {
 export interface SourceState {
   /** The id of the installation (installation.ts). */
   installation: string | null
-  /** The last id that each table has given, which tells whether rows were added since. */
+  /** The last generated id of each table, to detect rows that were added later. */
   lastIds: Record<string, number>
 }
 
 /** The key of the last row that was copied, or `done`. */
 export type Position = readonly unknown[] | 'done'
 
-/** The step that holds the state of the source. */
+/** The name under which the state of the source is stored. */
 const sourceStep = 'source'
 
 const progressOf = (db: Db): Kysely<ProgressTables> => db as unknown as Kysely<ProgressTables>

@@ -1,4 +1,4 @@
-// The error of all files of this folder.
+// The error class that all files in this folder throw.
 
 /** A reason why a database cannot be copied, as a sentence for the user. */
 export class TransferError extends Error {

@@ -1,5 +1,6 @@
-// Copies a whole database into an empty database of another engine, and proves that both hold the
-// same data. A killed copy goes on when it runs again. ../README.md has the decisions.
+// Copies a whole database to an empty database of another engine, and verifies that both contain
+// the same data. A killed copy continues when the command runs again. ../README.md explains the
+// design.
 
 import { type Kysely, sql } from 'kysely'
 import { housekeepingTables } from '../housekeeping-tables.ts'
@@ -17,14 +18,17 @@ export type Phase = 'Reading' | 'Copying' | 'Verifying'
 export type Tell = (done: number, total: number) => void
 
 export interface TransferOptions {
-  /** Runs each phase, to show its progress. */
+  /** Runs each phase. The caller uses it to show the progress. */
   during?: <T>(phase: Phase, work: (tell: Tell) => Promise<T>) => Promise<T>
   /**
-   * Tables that triggers of the target fill, and views on such tables. They are compared but not
+   * Tables that triggers fill in the target, and views on these tables. They are compared but not
    * copied.
    */
   derived?: readonly CheckedTable[]
-  /** Changes the schema of the target once it has all rows. Can run more than once. */
+  /**
+   * Changes the schema of the target after all rows are copied. Runs again when a killed copy
+   * continues.
+   */
   finish?: (db: Db) => Promise<void>
 }
 
@@ -45,12 +49,13 @@ export async function transfer(source: Store, target: Store, options: TransferOp
   if (source.dialect.name === target.dialect.name)
     throw new TransferError('The source and the target have the same engine. To copy, use accord backup and restore.')
   const isResumed = await isUnfinished(target)
-  // The state is read before the snapshot, so that no change in between goes unnoticed.
+  // The state is read before the snapshot, so that a change in between is detected.
   const state = await stateOf(source)
   const snapshot = await source.snapshot()
   try {
     if (isResumed) await assertSame(target, state)
-    // The source is read before the target is changed, so that a refusal leaves an empty target.
+    // The source is read before the target is changed, so that the target is still empty after a
+    // refusal.
     const sums = await during('Reading', (tell) => readSource(source, snapshot, target, derived, tell))
     if (!isResumed) await createSchema(target, state)
     const plan = await planTransfer(snapshot, source, target)
@@ -67,7 +72,7 @@ export async function transfer(source: Store, target: Store, options: TransferOp
   }
 }
 
-/** Returns whether the target has an unfinished copy. Throws when it has anything else. */
+/** Returns whether the target has an unfinished copy. Throws when it has other tables. */
 async function isUnfinished(target: Store): Promise<boolean> {
   if (await hasProgress(target.db)) return true
   if (await target.dialect.hasTables(untyped(target.db)))
@@ -100,7 +105,10 @@ async function assertUnchanged(source: Store, state: SourceState): Promise<void>
     )
 }
 
-/** Returns the tables that got rows in between. Every change of a record adds at least an event. */
+/**
+ * Returns the tables with new rows. This detects every change of a record, because each adds an
+ * event.
+ */
 const changedTables = (before: SourceState, after: SourceState): string[] =>
   [...new Set([...Object.keys(before.lastIds), ...Object.keys(after.lastIds)])]
     .filter((name) => before.lastIds[name] !== after.lastIds[name])
@@ -121,9 +129,8 @@ async function readSource(
 }
 
 /**
- * Creates the tables with the migrations of this program, and removes the rows that the migrations
- * insert. The note about the source is part of the same transaction, so a killed copy always has
- * it.
+ * Creates the tables with the migrations of this program, and deletes rows that the migrations
+ * insert. Stores the state of the source in the same transaction, so a killed copy always has it.
  */
 async function createSchema(target: Store, state: SourceState): Promise<void> {
   await migrate(target, migrations, {
@@ -144,7 +151,7 @@ async function copyTables(
 ): Promise<void> {
   const steps: { step: Step; rows: number }[] = []
   for (const table of plan.tables) steps.push({ step: insertStep(table), rows: sums.get(table.name)?.rows ?? 0 })
-  // Rows that refer to each other exist by now.
+  // All rows exist by now, so late columns can be filled (plan.ts).
   for (const table of plan.tables)
     for (const column of table.late) steps.push({ step: updateStep(table, column), rows: 0 })
   const total = steps.reduce((sum, { rows }) => sum + rows, 0)
@@ -193,7 +200,9 @@ async function verify(
     )
 }
 
-/** Copies the list of migrations and removes the notes, so that servers accept the target. */
+/**
+ * Copies the table of migrations and drops the progress table, so that servers accept the target.
+ */
 async function finishCopy(snapshot: DatabaseSnapshot, target: Store, { migrations }: Plan): Promise<void> {
   const rows = await snapshot.db.selectFrom('migrations').selectAll().execute()
   await target.transaction(

@@ -1,6 +1,6 @@
-// Creates Ajv instances for requests and replies: JSON Schema 2020-12 with the contract's formats.
-// The formats are in formats.ts, which does not import Ajv, so that a module that only parses dates
-// does not load Ajv.
+// Creates Ajv instances for requests and replies: JSON Schema 2020-12 with the contract's formats
+// (input/formats.ts). formats.ts does not import Ajv, so that modules can parse dates without
+// loading Ajv.
 import type { Ajv, Options, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { addFormats } from './input/formats.ts'
@@ -9,7 +9,7 @@ const commonOptions = {
   strict: false,
   validateSchema: false,
   allErrors: true,
-  // Ajv's code optimization takes a third of the compile time, with no measurable gain.
+  // Ajv's code optimization takes a third of the compile time and has no measurable benefit.
   code: { optimize: false },
 } as const
 
@@ -21,9 +21,8 @@ const inputOptions = {
 } as const
 
 /**
- * Returns an Ajv 2020-12 instance with the contract's formats. The return type is Ajv's draft-07
- * class, because openapi-backend's types know only this class. Both classes share one
- * implementation.
+ * Returns an Ajv 2020-12 instance with the contract's formats. The return type is the draft-07
+ * class, because the types of openapi-backend require it. Both classes have the same interface.
  */
 export const newAjv = (options: Options = {}): Ajv =>
   addFormats(new Ajv2020({ ...commonOptions, ...options }) as unknown as Ajv)
@@ -37,8 +36,8 @@ let inputAjv: Ajv | undefined
 export function compileInput(schema: object): ValidateFunction {
   inputAjv ??= newInputAjv()
   const validate = inputAjv.compile(schema)
-  // Ajv caches every compiled schema. Without this call, the shared instance would keep the
-  // function in memory after its owner is gone.
+  // Ajv caches every compiled schema. Without this call, the validator could never be
+  // garbage-collected.
   inputAjv.removeSchema(schema)
   return validate
 }

@@ -1,11 +1,11 @@
-// Finds the methods of each path of the contract. Fastify gets a route only for these methods,
-// because a 405 route for each other method would add two thousand routes. A request with another
-// method reaches Fastify's 404 handling, and this file finds the methods for its 405.
+// Finds the methods of each path of the contract, for 405 responses. Registering a 405 route for
+// every other method would add two thousand routes. Instead, requests with another method reach
+// Fastify's 404 handler, which uses this file.
 import { type AnyOperationId, type OperationFact, operations } from './operations.gen.ts'
 
 /**
- * Facts about the route of a request, available before the body is read. For an unknown path, every
- * fact is undefined.
+ * Facts about the route of a request, available before the body is read. All are undefined for an
+ * unknown path.
  */
 export interface RouteFacts {
   operation?: AnyOperationId
@@ -14,8 +14,8 @@ export interface RouteFacts {
   /** The media types of forms. Fastify does not read a body of these types. */
   forms?: readonly string[]
   /**
-   * The value of the `Allow` header. Set only when the path exists but does not allow the method of
-   * the request.
+   * The value of the `Allow` header. Set only when the path exists but not with the method of the
+   * request.
    */
   methods?: string
 }
@@ -28,7 +28,7 @@ interface Path {
 
 /**
  * Returns the path in Fastify's syntax: `/leads/:id([^]+)`. The pattern requires at least one
- * character, because `/leads//` would otherwise match as a lead with an empty id.
+ * character, so that `/leads//` does not match with an empty id.
  */
 export const routeOf = ({ path }: OperationFact): string => path.replaceAll(/\{(\w+)\}/g, ':$1([^]+)')
 
@@ -67,8 +67,8 @@ export interface Hidden {
 let hidden: Hidden[] | undefined
 
 /**
- * Returns the methods that need a 405 route, because a path with a parameter would otherwise match
- * the request: `GET /leads/mass-destroy` would read the lead with the id `mass-destroy`.
+ * Returns the methods of fixed paths that need a 405 route, because a path with a parameter would
+ * match instead: `GET /leads/mass-destroy` would read the lead with the id `mass-destroy`.
  */
 export function shadowedMethods(): readonly Hidden[] {
   hidden ??= findHidden()
@@ -84,7 +84,10 @@ function findHidden(): Hidden[] {
   })
 }
 
-/** All paths, in the order of matching. From the left, a fixed segment comes before a parameter. */
+/**
+ * All paths in matching order: at the first difference from the left, a fixed segment precedes a
+ * parameter.
+ */
 const ranked = [...paths.values()]
   .map((path) => ({ path, rank: path.segments.map((segment) => (isParameter(segment) ? '1' : '0')).join('') }))
   .sort((one, other) => (one.rank < other.rank ? -1 : Number(one.rank > other.rank)))

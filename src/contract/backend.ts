@@ -1,5 +1,6 @@
-// Sets up openapi-backend, which runs every request: security handler, validation, handler, in the
-// order of DOMAIN 4.3. The caller of this module supplies the steps as a `Pipeline`.
+// Sets up openapi-backend, which runs the security handler, the validation and the handler of every
+// request in the order of DOMAIN 4.3. The caller of `createBackend` supplies these steps as a
+// `Pipeline`.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context as BackendContext, OpenAPIBackend } from 'openapi-backend'
@@ -20,15 +21,15 @@ export interface LoggedCaller {
   session_id: number | null
 }
 
-/** Counts a request against the rate limits. */
+/** Counts a request toward the rate limits. */
 export interface RateCounter {
-  /** Called after authentication. Throws 429 when `caller` has made too many calls. */
+  /** Called after successful authentication. Throws 429 when `caller` has made too many calls. */
   authenticated(caller: string, isWrite: boolean): void
-  /** Called after authentication has refused the credential. */
+  /** Called after failed authentication. */
   authenticationFailed(): void
 }
 
-/** One request on its way through the pipeline. */
+/** A request in the pipeline. */
 export interface Call {
   readonly operation: AnyOperationId
   readonly fact: OperationFact
@@ -40,7 +41,7 @@ export interface Call {
   /** Milliseconds since the request arrived. */
   readonly ageMs: number
   readonly body: Buffer | undefined
-  /** The unread body of a multipart form; undefined for any other request. */
+  /** The unread body of a multipart form. Undefined for any other request. */
   readonly stream: Readable | undefined
   /** Facts from Fastify, such as the IP address of the caller. */
   readonly request: {
@@ -52,8 +53,8 @@ export interface Call {
     rateAccount: RateCounter | null
   }
   /**
-   * The context of the handler. `authenticate` or `authorizePublic` sets this property; only the
-   * pipeline reads it.
+   * The context of the handler, which `authenticate` or `authorizePublic` sets. Only the pipeline
+   * reads it.
    */
   context?: unknown
 }
@@ -78,25 +79,25 @@ export interface Pipeline {
    */
   authenticate(call: Call): Promise<void>
   /**
-   * Prepares a call of an operation that needs no token. Throws when the operation refuses the call
-   * before its body is read.
+   * Prepares a call of an operation that needs no credential. Throws when the operation refuses the
+   * call before its body is read.
    */
   authorizePublic(call: Call): Promise<void>
   /**
-   * Throws 403 when the caller lacks the permission, or the token lacks the ability, of the
-   * operation.
+   * Throws 403 when the user lacks the permission or the token lacks the ability that the operation
+   * requires.
    */
   authorize(call: Call): void
   /** Reads a multipart form from the stream, stores its files, and returns the body. */
   receive(call: Call, stream: Readable, schema: Shape): Promise<ParsedBody>
   /**
    * Throws 404 or 412 for the record in the path. Called before the errors of an invalid body are
-   * sent.
+   * sent, so that 404 and 412 take precedence.
    */
   assertRecordVisible(call: Call, params: Record<string, unknown>): Promise<void>
   /**
-   * Checks the operation's rules on the valid fields of an invalid body and returns the errors.
-   * Writes nothing.
+   * Checks the operation's rules for the valid fields of an invalid body and returns the errors.
+   * Changes no data.
    */
   examine(call: Call, input: Input, refused: Refused): Promise<FieldErrors>
   handle(call: Call, input: Input): Promise<unknown>
@@ -111,7 +112,7 @@ export interface Backend {
   warmUp(): Promise<void>
 }
 
-/** One request on its way through openapi-backend, which passes this object to every handler. */
+/** The state of a request in openapi-backend, which passes this object to every handler. */
 export interface Exchange {
   readonly call: Call
   readonly pipeline: Pipeline
@@ -119,12 +120,12 @@ export interface Exchange {
   readonly shapes: RequestShapes
   readonly request: MatchedRequest
   /**
-   * Errors that no schema describes. The reply lists these errors together with the schema errors.
+   * Errors that JSON Schema cannot express. The reply lists them together with the schema errors.
    */
   readonly found: { readonly query: Finding[]; readonly body: Finding[] }
 }
 
-/** The objects that depend only on the contract. All servers of one process share these objects. */
+/** The objects that depend only on the contract. All servers in a process share them. */
 interface Shared {
   api: OpenAPIBackend
   shapes: ReadonlyMap<string, RequestShapes>
@@ -157,7 +158,7 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)
-        // Waiting requests run during the pause, so a request waits for at most one compilation.
+        // Requests run during the pause, so a request waits for at most one compilation.
         await pause(warmUpPauseMs, undefined, { ref: false })
       }
     },
@@ -168,7 +169,7 @@ const noShapes: RequestShapes = { ids: [], query: {}, body: undefined }
 
 async function createShared(document: object): Promise<Shared> {
   const api = await createOpenApi(document)
-  // request-definition.ts keeps only this security scheme. The scheme stands for both tokens and
+  // request-definition.ts removes the other security schemes. This handler covers both tokens and
   // sessions.
   api.registerSecurityHandler('bearer', async (_context: BackendContext, { call, pipeline }: Exchange) => {
     await pipeline.authenticate(call)

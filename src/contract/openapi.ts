@@ -1,5 +1,5 @@
-// Adapts openapi-backend to Fastify and to the contract. Fastify has already matched the request,
-// and read-request.ts parses it, so this file disables both steps in openapi-backend.
+// Adapts openapi-backend to Fastify and to the contract. Disables its routing and parsing, because
+// Fastify matches requests and read-request.ts parses them.
 import type { Ajv } from 'ajv'
 import { OpenAPIBackend, OpenAPIRouter, OpenAPIValidator, ValidationContext } from 'openapi-backend'
 import { newInputAjv } from './ajv.ts'
@@ -21,8 +21,8 @@ type RoutedOperation = ReturnType<OpenAPIRouter['getOperations']>[number]
 type ParsedRequest = ReturnType<OpenAPIRouter['parseRequest']>
 
 /**
- * Finds the operation of a request by its id. The base class would compare all paths and would
- * parse each request four times.
+ * Finds the operation of a request by its id. The base class would compare all paths and parse each
+ * request four times.
  */
 class MatchedRouter extends OpenAPIRouter {
   readonly #operations: RoutedOperation[]
@@ -55,7 +55,7 @@ class MatchedRouter extends OpenAPIRouter {
 }
 
 /**
- * Compiles all schemas with two Ajv instances. The base class would create one instance for each
+ * Compiles all schemas with two Ajv instances. The base class would create an instance for each
  * schema.
  */
 class RequestValidator extends OpenAPIValidator {
@@ -69,8 +69,8 @@ class RequestValidator extends OpenAPIValidator {
 
 class ContractBackend extends OpenAPIBackend {
   /**
-   * Returns the document as it is. The base class would read the document again to resolve
-   * references to other files.
+   * Returns the document unchanged. The base class would process it again to resolve references to
+   * other files.
    */
   override async loadDocument(): ReturnType<OpenAPIBackend['loadDocument']> {
     return this.inputDocument as OpenAPIBackend['document']
@@ -90,6 +90,6 @@ class ContractBackend extends OpenAPIBackend {
   }
 }
 
-/** Returns openapi-backend for a contract. The caller registers the handlers. */
+/** Creates the openapi-backend of a contract. The caller registers the handlers. */
 export const createOpenApi = async (document: object): Promise<OpenAPIBackend> =>
   new ContractBackend({ definition: requestDefinition(document) as never, quick: true, strict: true }).init()

@@ -1,5 +1,4 @@
-// Fills in the ids of an operation's path, for links in replies. The paths come from the contract,
-// so that no other file repeats a path.
+// Builds the paths of links in replies from the paths of the contract.
 import type { OperationFact } from './types.ts'
 
 /** Returns the path of an operation. `ids` replace the path parameters, in order. */

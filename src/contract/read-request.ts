@@ -1,5 +1,5 @@
-// Reads the path, the query and the body of a request into the form that its schemas describe.
-// Afterwards, openapi-backend validates this form.
+// Converts the path, the query and the body of a request to the form that their schemas describe.
+// openapi-backend validates the result.
 import type { Call, Exchange } from './backend.ts'
 import { bodyFindings, type ParsedBody, readBody } from './input/body.ts'
 import { filesAsText } from './input/form.ts'
@@ -8,7 +8,7 @@ import { readQuery } from './input/query.ts'
 
 /**
  * Parses the request and stores the values in `exchange.request`. Throws a `Problem` for an
- * unreadable request. Adds the errors that no schema describes to `exchange.found`.
+ * unreadable request. Adds errors that JSON Schema cannot express to `exchange.found`.
  */
 export async function readRequest(exchange: Exchange): Promise<void> {
   const { call, pipeline, reading, request, shapes } = exchange
@@ -28,7 +28,7 @@ function normalize(
   sent: ParsedBody,
 ): unknown {
   const isJson = /^application\/json\b/i.test(String(call.headers['content-type']))
-  // In JSON, only a JSON number is a number. A form writes numbers and booleans as text.
+  // JSON has its own number type. A form sends numbers and booleans as texts.
   const value = shape
     ? normalizeBody(sent.value, shape, intakeOf(call.fact), isJson ? { ...reading, exact: true } : reading, found)
     : sent.value
@@ -38,8 +38,8 @@ function normalize(
 }
 
 /**
- * Returns the path parameters. An id has plain digits (DOMAIN 3.1), but Ajv would also coerce `0x1`
- * and `1e3` to numbers. Such a text becomes a list, which Ajv refuses.
+ * Returns the path parameters. An id consists of plain digits (DOMAIN 3.1), but Ajv would coerce
+ * `0x1` and `1e3` to numbers. So such a text becomes a list, which Ajv refuses.
  */
 function readParams(sent: Readonly<Record<string, string>>, ids: readonly string[]): Record<string, unknown> {
   const params: Record<string, unknown> = { ...sent }
@@ -51,8 +51,8 @@ function readParams(sent: Readonly<Record<string, string>>, ids: readonly string
 }
 
 /**
- * Returns whether the caller asks for a dry run that the operation does not support. Such a request
- * is refused, because it would really write.
+ * Returns whether the caller requests a dry run that the operation does not support. The request is
+ * refused, because otherwise it would change data.
  */
 const ignoresDryRun = ({ fact, headers }: Call): boolean =>
   !fact.dryRun && fact.method !== 'get' && (headers['accord-dry-run'] ?? 'false') !== 'false'

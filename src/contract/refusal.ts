@@ -1,4 +1,4 @@
-// Refuses an invalid request. The reply lists all errors (DOMAIN 4.1, 4.3).
+// Refuses an invalid request with a reply that lists all errors (DOMAIN 4.1, 4.3).
 import type { ErrorObject } from 'ajv'
 import type { OpenAPIBackend } from 'openapi-backend'
 import type { Exchange } from './backend.ts'
@@ -11,7 +11,7 @@ const headerNames = ['If-Match', 'If-None-Match', 'Idempotency-Key', 'Accord-Dry
 
 /**
  * Throws 422 with all errors. When only the body is invalid, checks the record in the path first,
- * so that a missing record is a 404.
+ * and throws 404 if it is missing.
  */
 export async function refuse(
   api: OpenAPIBackend,
@@ -19,7 +19,7 @@ export async function refuse(
   findings: readonly ErrorObject[] = [],
 ): Promise<never> {
   const { call, pipeline, request, found } = exchange
-  // Only a positive integer is an id (DOMAIN 3.1). No record has any other id, so the reply is 404.
+  // An id is a positive integer (DOMAIN 3.1). No record has any other id, so the reply is 404.
   if (findings.some(({ instancePath }) => instancePath.startsWith('/path'))) throw new Problem('not_found')
   const isBodyAlone =
     found.query.length === 0 &&
@@ -33,14 +33,14 @@ export async function refuse(
 }
 
 /**
- * Returns the errors that only the operation's rules find, such as a missing reference or a value
- * that is already taken. The rules check the valid fields of the invalid body.
+ * Checks the operation's rules for the valid fields of the invalid body. Returns their errors, such
+ * as a reference to a missing record or a value that is already taken.
  */
 async function findRuleErrors(api: OpenAPIBackend, exchange: Exchange, errors: FieldErrors): Promise<FieldErrors> {
   const { call, pipeline, request, shapes } = exchange
   const { params, query, requestBody: sent } = request
-  // The rules cannot check the other fields when the whole body is invalid, or when it has more
-  // errors than the reply lists.
+  // An error of `body` means that the whole body is invalid or has more errors than the reply
+  // lists. The valid fields are then unknown.
   if (typeof sent !== 'object' || sent === null || !shapes.body || errors.body) return {}
   const fields = Object.keys(errors)
   const { body, isNews } = pruned(sent, shapes.body, fields)

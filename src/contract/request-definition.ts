@@ -1,5 +1,5 @@
-// Reduces the contract to the requests, which is all that openapi-backend needs. For replies,
-// output/reply-check.ts uses the full contract.
+// Reduces the contract to its requests for openapi-backend. output/reply-check.ts checks replies
+// with the full contract.
 import { type Shape, typesOf } from './input/normalize.ts'
 import type { Parameters } from './input/query.ts'
 
@@ -8,10 +8,7 @@ export interface RequestDefinition {
   [key: string]: unknown
 }
 
-/**
- * An operation as the router of openapi-backend returns it. `parameters` includes the parameters of
- * the path.
- */
+/** An operation as the router of openapi-backend returns it, with the parameters of its path. */
 export interface RequestOperation {
   parameters?: { name: string; in: string; schema: Shape }[]
   requestBody?: { content: Record<string, { schema?: Shape }> }
@@ -34,9 +31,8 @@ export function requestShapes({ parameters = [], requestBody }: RequestOperation
 }
 
 /**
- * Returns the contract without its replies and webhooks. The replies are most of the contract, and
- * openapi-backend would dereference them. Also removes `explode`, because read-request.ts splits
- * lists in the query.
+ * Returns the contract without replies, webhooks and documentation, which openapi-backend would
+ * otherwise dereference. Also removes `explode`, because input/query.ts splits lists.
  */
 export function requestDefinition(contract: object): RequestDefinition {
   const { components, paths, security, webhooks: _webhooks, ...document } = contract as Contract
@@ -46,8 +42,7 @@ export function requestDefinition(contract: object): RequestDefinition {
     if (typeof value !== 'object' || value === null) return value
     const made: Record<string, unknown> = {}
     for (const [key, each] of Object.entries(value)) if (!isProse(key, each)) made[key] = copy(each)
-    // openapi-backend would drop a required file whose format is `binary`. It does not know the
-    // format `file`.
+    // openapi-backend drops required files with the format `binary`. The format `file` avoids this.
     if (made.format === 'binary') made.format = 'file'
     const name = /^#\/components\/schemas\/(.+)$/.exec(String(made.$ref))?.[1]
     if (name !== undefined && !(name in used)) {
@@ -69,8 +64,8 @@ export function requestDefinition(contract: object): RequestDefinition {
   }
   return {
     ...document,
-    // The security schemes are alternatives. The pipeline checks all schemes in one step, so the
-    // definition keeps only the first.
+    // The security schemes are alternatives. The definition keeps only the first, because the
+    // pipeline checks all of them in one step.
     security: security.slice(0, 1),
     paths: Object.fromEntries(Object.entries(paths).map(([url, methods]) => [url, path(methods)])),
     components: { ...others, parameters: sent, schemas: used },
@@ -79,8 +74,8 @@ export function requestDefinition(contract: object): RequestDefinition {
 
 /**
  * Uses the schema of the multipart form for every media type, because openapi-backend checks only
- * one. The form has all fields of the JSON body and also files. form.ts refuses a text in place of
- * a file.
+ * one. The form has all fields of the JSON body and also files. input/form.ts refuses files in
+ * JSON.
  */
 function withoutForms(operation: Taking): object {
   const { requestBody } = operation
@@ -105,10 +100,7 @@ interface Contract {
   }
 }
 
-/**
- * Returns whether the key holds documentation. Documentation is half of the contract, and the
- * validator does not need it.
- */
+/** Returns whether the key contains documentation, which is half of the contract. */
 const isProse = (key: string, value: unknown): boolean =>
   ((key === 'description' || key === 'summary') && typeof value === 'string') ||
   (key === 'examples' && Array.isArray(value))
@@ -119,8 +111,8 @@ interface Parts {
 }
 
 /**
- * Moves `additionalProperties` to `patternProperties`. openapi-backend would apply the
- * `additionalProperties` of one parameter to the whole query.
+ * Moves `additionalProperties` of a parameter to `patternProperties`, because openapi-backend would
+ * apply `additionalProperties` to the whole query.
  */
 function openParts(schema: Parts | undefined): void {
   if (typeof schema?.additionalProperties !== 'object') return
@@ -134,8 +126,8 @@ interface SortNames {
 }
 
 /**
- * Allows the custom attributes of the installation as sort names. Does so for a list whose records
- * have custom attributes (`x-entity`).
+ * Allows any custom attribute as a sort name if the records of the list have custom attributes
+ * (`x-entity`).
  */
 function openSort(names: SortNames | undefined): void {
   if (names?.enum === undefined || names['x-entity'] === undefined) return

@@ -1,5 +1,5 @@
-// Registers one Fastify route for each operation of the contract, with its body limit, 405 with
-// Allow, HEAD and OPTIONS. A route passes the request to openapi-backend and sends the reply.
+// Registers a Fastify route for each operation of the contract. The route passes the request to
+// openapi-backend and sends the reply. Also handles HEAD, OPTIONS and 405.
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type RouteFacts, routeFactsOf, routeOf, shadowedMethods } from './allowed-methods.ts'
@@ -13,8 +13,7 @@ export interface Answered {
   headers: Record<string, string>
   cookies?: readonly string[]
   /**
-   * Undefined for a response without a body. A stream is read at the pace at which the client
-   * receives the data.
+   * Undefined for a response without a body. A stream is read as fast as the client receives it.
    */
   body: string | Buffer | Readable | undefined
   mediaType: string
@@ -22,15 +21,14 @@ export interface Answered {
 
 const maxQueryLength = 8 * 1024
 
-/** Registers every operation that has a handler. http/docs/docs.ts serves the other operations. */
+/** Registers every operation that http/docs/docs.ts does not serve. */
 export function registerRoutes(app: FastifyInstance, backend: Backend): void {
-  // Without this parser, Fastify would refuse an unknown media type before authentication.
-  // input/body.ts checks the media type after authentication, and a multipart form is read only
-  // then.
+  // This parser reads nothing. Without it, Fastify would refuse forms before authentication. A
+  // multipart form is read only after authentication.
   app.addContentTypeParser(form, (_request, _payload, done) => done(null))
   app.addHook('onRequest', (request, reply, done) => {
     const { methods: allow } = routeFactsOf(request)
-    // The reply is a 405, so the body need not be read.
+    // The reply is sent before the body is read.
     if (allow !== undefined) return void refuseMethod(allow, request, reply, done)
     if (request.is404 || request.headers['content-type'] !== undefined)
       request.headers = { 'content-type': isForm(request) ? form : 'application/octet-stream' }
@@ -41,7 +39,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
-      // Fastify reads a form that is not multipart, so the limit of the form must be set here.
+      // Fastify reads forms that are not multipart, so it needs their limit.
       ...(fact.maxFormBytes !== null && fact.maxFormBytes < maxBodyLength && { bodyLimit: fact.maxFormBytes }),
       config: {
         operation: id,
@@ -49,7 +47,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
         isForAnyOrigin: fact.isForAnyOrigin === true,
         forms: fact.maxFormBytes === null ? [] : [form, ...(fact.takesBytes ? [plainForm] : [])],
       } satisfies RouteFacts,
-      // The handler returns no promise. For a promise, Fastify would watch the connection.
+      // The handler does not return a promise, because Fastify would then watch the connection.
       handler: (request, reply) =>
         void answered(backend, id, fact, request, reply.elapsedTime)
           .then((answer) => sendAnswer(reply, answer))
@@ -61,13 +59,13 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
 }
 
-/** The limit in bytes for a body that is not a form. app.ts sets the same limit. */
+/** The limit in bytes for a body that is not a form, as in app.ts. */
 const maxBodyLength = 1024 * 1024
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'
 
-/** Returns whether the body is a form that is read only after authentication. */
+/** Returns whether the body is a form that is read after authentication. */
 export function isForm(request: FastifyRequest): boolean {
   const { forms = [] } = routeFactsOf(request)
   const [type = ''] = (request.raw.headers['content-type'] ?? '').split(';')
@@ -75,8 +73,7 @@ export function isForm(request: FastifyRequest): boolean {
 }
 
 /**
- * Returns the detail of a 405. It names the methods of the path, and suggests PUT in place of
- * PATCH.
+ * Returns the detail of a 405. It lists the methods of the path, and suggests PUT instead of PATCH.
  */
 function knownMethods(method: string, allow: string): string {
   const methods = allow.split(', ').filter((each) => each !== 'HEAD' && each !== 'OPTIONS')
@@ -123,7 +120,7 @@ async function answered(
   return answerOf(backend, call)
 }
 
-/** Runs a call to its end. */
+/** Handles a call and always calls `backend.finish`. */
 export async function answerOf(backend: Backend, call: Call): Promise<Answered> {
   let answer: Answered | undefined
   try {
@@ -142,8 +139,8 @@ export function sendAnswer(reply: FastifyReply, answer: Answered): void {
 }
 
 /**
- * Splits a URL into its path, without a slash at the end, and its query. Throws 400 for a query
- * that is too long.
+ * Splits a URL into its path, without a trailing slash, and its query. Throws 400 for a query that
+ * is too long.
  */
 export function queryOf(url: string): { path: string; query: string } {
   const at = url.indexOf('?')

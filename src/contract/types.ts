@@ -1,5 +1,5 @@
-// Types of the contract: the input and the reply of each handler, by operationId. All types derive
-// from the generated types, so the compiler checks every handler against openapi.yaml.
+// The types of the input and the reply of each operation, by operationId. They derive from the
+// generated types, so the compiler checks every handler against openapi.yaml.
 
 import type { operations as facts } from './operations.gen.ts'
 import type { Download } from './output/download.ts'
@@ -13,8 +13,8 @@ type Facts = typeof facts
 export type OperationId = { [O in keyof Facts]: Facts[O]['servedBy'] extends 'handler' ? O : never }[keyof Facts]
 
 /**
- * The operation at the path of `O` followed by `/Word`. For `getLead` and `history`, it is
- * `listLeadHistory`.
+ * The operation at the path of `O` followed by `/Word`: `listLeadHistory` for `getLead` and
+ * `history`.
  */
 export type OperationBelow<O extends OperationId, Word extends string> = {
   [Each in OperationId]: Facts[Each]['path'] extends `${Facts[O]['path']}/${Word}` ? Each : never
@@ -58,6 +58,8 @@ export type Reply<O extends OperationId> = [Content<O>] extends [never]
 /** The record inside a reply: `data` of a single record, or an element of `data` of a list. */
 export type Data<O extends OperationId> = Json<O> extends { data: infer D } ? (D extends (infer E)[] ? E : D) : never
 
-/** The sort names of a list, without the minus sign that stands for descending order. */
+/**
+ * The sort names of a list, without the names for descending order, which begin with a minus sign.
+ */
 export type SortName<O extends OperationId> =
   Query<O> extends { sort?: (infer S)[] } ? (S extends `-${string}` ? never : S & string) : never

@@ -1,6 +1,6 @@
-// The access log: one line for each request, with its request id and the ids of its caller. A line
-// has no text that a user has written. At the end of a request, this file also counts it
-// (kernel/runtime/metrics.ts).
+// Writes the access log, one line for each request, and counts requests for the metrics
+// (kernel/runtime/metrics.ts). A line has the request id and the ids of the caller, but no text
+// from a user.
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { Socket } from 'node:net'
@@ -22,11 +22,11 @@ import { textLog } from './text-log.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The ids of the caller; null until http/pipeline.ts has identified the caller. */
+    /** The ids of the caller. Null until http/pipeline.ts has identified the caller. */
     caller: LoggedCaller | null
-    /** The problem code of an error response; null for any other response. */
+    /** The problem code of an error response. Null for any other response. */
     refusal: string | null
-    /** The callbacks that run at the end of the request; null after the end. */
+    /** The callbacks to run at the end of the request. Null after the end. */
     cleanups: Set<() => void> | null
   }
 }
@@ -58,7 +58,7 @@ function formatOf(logFormat: Config['logFormat']): (line: string) => string {
   return logFormat === 'text' || (logFormat === 'auto' && isTerminal) ? textLog(isTerminal) : (line) => line
 }
 
-/** Returns a log for a process without a server. */
+/** Creates a log for a process without a server. */
 export const createLog = (config: Config): FastifyBaseLogger => Fastify(logging(config)).log
 
 const flushMs = 10
@@ -68,14 +68,14 @@ const maxWaiting = 1024 * 1024
 const standardOutput = 1
 
 /**
- * A pipe takes at most this many bytes in one piece (PIPE_BUF of Linux). With more, the lines of
- * several processes would mix.
+ * The maximum number of bytes that Linux writes to a pipe atomically (PIPE_BUF). Larger writes of
+ * several processes could mix their lines.
  */
 const maxPieceBytes = 4_096
 
 /**
- * Returns how many bytes of the text to write next: the whole lines that fit into `maxPieceBytes`.
- * If the first line is longer, returns the length of that line.
+ * Returns the number of bytes to write next: the whole lines that fit into `maxPieceBytes`, or the
+ * first line if it is longer.
  */
 export function wholeLines(text: Buffer): number {
   if (text.length <= maxPieceBytes) return text.length
@@ -85,10 +85,10 @@ export function wholeLines(text: Buffer): number {
 
 /**
  * Returns a buffered log destination, because a write for each line would cost as much as a simple
- * request. A warning or an error is written at once. When the reader is slow or the disk is full,
- * lines are dropped instead of blocking the server. `format` turns a JSON line into the written
- * text. pino.destination does not fit: its flushSync overtakes a write in progress, and blocks the
- * event loop while a pipe is full.
+ * request. Warnings and errors are written immediately. When the reader is slow or the disk is
+ * full, lines are dropped instead of blocking the server. `format` converts a JSON line to the
+ * written text. pino.destination is not used, because its flushSync overtakes a write in progress
+ * and blocks the event loop while a pipe is full.
  */
 export function bufferedSink(
   output: number = standardOutput,
@@ -129,8 +129,8 @@ export function bufferedSink(
 export type TrackRequest = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
- * Logs and counts every request at its end. Call this function before other hooks are added, so
- * that it also sees the requests that those hooks refuse.
+ * Adds a hook that logs and counts every request at its end. Must be called before other hooks are
+ * added, so that it also sees requests that they refuse.
  */
 export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackRequest {
   http.decorateRequest('caller', null)
@@ -148,8 +148,8 @@ export function trackRequests(http: FastifyInstance, metrics: Metrics): TrackReq
 
 function createTracker(metrics: Metrics): TrackRequest {
   /**
-   * The ends of the open requests, by connection. When a connection closes, Node emits no event for
-   * a request that is pipelined behind another request.
+   * The callbacks that end the open requests of each connection. When a connection closes, Node
+   * does not emit `close` for requests that are pipelined behind another request.
    */
   const open = new WeakMap<Socket, Set<() => void>>()
   const waitingOn = (socket: Socket): Set<() => void> => {
@@ -184,7 +184,8 @@ function createTracker(metrics: Metrics): TrackRequest {
           path: loggedPath(request.url),
           status,
           ms: Math.round(reply.elapsedTime),
-          // An injected request has no connection, so the announced length is logged.
+          // A request injected by a test has no connection, so the content length is logged
+          // instead.
           bytes: Number.isInteger(before)
             ? socket.bytesWritten - before
             : Number(reply.getHeader('content-length') ?? 0),
@@ -201,12 +202,12 @@ function createTracker(metrics: Metrics): TrackRequest {
   }
 }
 
-/** The logged status of a request whose caller closed the connection before the response. */
+/** The logged status of a request whose client closed the connection before the response. */
 const goneAway = 499
 
 /**
- * Calls `ending` at the end of the request. Fastify's onResponse hook does not fit, because it is
- * not called when the caller closes the connection before the response.
+ * Calls `cleanup` at the end of the request, or now if it has ended. Fastify's onResponse hook is
+ * not used, because it does not run when the client closes the connection before the response.
  */
 export function onRequestEnd({ cleanups }: FastifyRequest, cleanup: () => void): void {
   if (cleanups) cleanups.add(cleanup)
@@ -221,8 +222,7 @@ const routes = new Map(
 )
 
 /**
- * Returns the operationId, or `none` for an unknown route. This keeps the number of different
- * values limited.
+ * Returns the operationId, or `none` for an unknown route, so that the number of values is limited.
  */
 function operationOf({ method, routeOptions }: FastifyRequest): string {
   const asked = method === 'HEAD' ? 'get' : method.toLowerCase()
@@ -232,8 +232,8 @@ function operationOf({ method, routeOptions }: FastifyRequest): string {
 const words = new Set(Object.values(operations).flatMap(({ path }) => path.split('/')))
 
 /**
- * Returns the path for the log. Only words of the contract and ids are kept, because any other part
- * may be a secret or a name.
+ * Returns the path for the log. Keeps only words of the contract and ids, and replaces every other
+ * part by `*`, because it may be a secret or a name.
  */
 export function loggedPath(url: string): string {
   const [path = ''] = url.split('?')
@@ -247,7 +247,7 @@ const connectionsOf = ({ server }: FastifyInstance): Promise<number> =>
   new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count)))
 
 /**
- * Returns the request id that the caller sent when it is safe in a log, else a new id (DOMAIN 3.1).
+ * Returns the request id that the caller sent if it is safe to log, or else a new id (DOMAIN 3.1).
  */
 export const requestId = (sent: string | string[] | undefined): string =>
   typeof sent === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(sent) ? sent : randomUUID()

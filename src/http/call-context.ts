@@ -1,5 +1,5 @@
-// Creates the context of a call: everything that its handler knows about the caller and the request
-// (kernel/context.ts).
+// Creates the context of a call (kernel/context.ts), which gives its handler all facts about the
+// caller and the request.
 import type { Call } from '../contract/backend.ts'
 import type { OperationId } from '../contract/types.ts'
 import type { Context, Services } from '../kernel/context.ts'
@@ -7,7 +7,7 @@ import { header } from './response.ts'
 
 type ContextCaller = Pick<Context, 'user' | 'token' | 'session' | 'requestOrigin'>
 
-/** Returns the scheme and the host of the request. */
+/** Returns the scheme and host of the request. */
 export const requestOriginOf = ({ request }: Call): string => `${request.protocol.toLowerCase()}://${request.host}`
 
 export const callContext = (call: Call): Context => call.context as Context
@@ -16,8 +16,7 @@ export function createContext(services: Services, call: Call, caller: ContextCal
   const { request, fact } = call
   const { user, token, session, requestOrigin } = caller
   request.caller = { user_id: user?.id ?? null, token_id: token?.id ?? null, session_id: session?.id ?? null }
-  // The properties are written out, because V8 is slow to copy objects and every request needs a
-  // context.
+  // The properties are written out, because every request needs a context and a spread is slower.
   return {
     services,
     db: services.store.db,
@@ -30,7 +29,7 @@ export function createContext(services: Services, call: Call, caller: ContextCal
     requestId: request.id,
     ip: request.address,
     dryRun: fact.dryRun && header(call, 'accord-dry-run') === 'true',
-    // If-Match counts only for an operation that can reply 412.
+    // Operations that cannot reply 412 ignore If-Match.
     ifMatch: fact.statuses.includes(412) ? (header(call, 'if-match') ?? null) : null,
     headers: call.headers,
     baseUrl: services.config.appUrl ?? requestOrigin,

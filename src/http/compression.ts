@@ -1,15 +1,12 @@
-// Compresses replies over 1 KiB with @fastify/compress. This file decides which replies must not be
-// compressed, and changes the ETag of a compressed reply.
+// Compresses replies over 1 KiB with @fastify/compress, except replies for which that is unsafe,
+// and changes their ETags.
 import compress from '@fastify/compress'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { encodedTag } from '../kernel/write/etag.ts'
 
 const encodings = ['br', 'gzip'] as const
 
-/**
- * Matches every text media type except event streams. The lines of an event stream must be sent at
- * once.
- */
+/** Matches every text media type except event streams, whose lines must be sent immediately. */
 const texts = /^(text\/(?!event-stream)|application\/([\w.-]+\+)?(json|x-ndjson|yaml|javascript)|image\/svg\+xml)/
 
 export async function compressReplies(http: FastifyInstance): Promise<void> {
@@ -21,26 +18,26 @@ export async function compressReplies(http: FastifyInstance): Promise<void> {
     encodings: [...encodings],
     threshold: 1024,
     customTypes: texts,
-    // Request bodies stay compressed. request-guards.ts limits their size.
+    // Request bodies are not decompressed.
     globalDecompression: false,
   })
-  // The plugin adds its hook to each route. The hook added here runs after that hook.
+  // Added after the plugin, so this hook runs after the plugin's hook on each route.
   http.addHook('onRoute', (route) => {
     route.onSend = [...[route.onSend ?? []].flat(), tagEncoded]
   })
 }
 
 /**
- * Returns whether a reply must stay uncompressed. Another site can make a browser
- * send a request with its cookies. The length of the compressed reply could then reveal a secret in
- * the reply (the BREACH attack). A reply that allows byte ranges stays uncompressed, too.
+ * Returns whether a reply must stay uncompressed: replies with byte ranges, and replies to requests
+ * with cookies. Another site can make a browser send such a request, and the length of a compressed
+ * reply could reveal a secret in it (BREACH attack).
  */
 const isPlain = ({ raw: { headers } }: FastifyRequest, reply: FastifyReply): boolean =>
   (headers.cookie !== undefined && headers.authorization === undefined) || reply.hasHeader('accept-ranges')
 
 /**
- * Changes the ETag of a compressed reply. A strong ETag identifies the bytes that are sent (RFC
- * 9110, 8.8.3.3), so a compressed reply needs a different ETag.
+ * Changes the ETag of a compressed reply, because a strong ETag identifies the sent bytes (RFC
+ * 9110, 8.8.3.3).
  */
 function tagEncoded(
   request: FastifyRequest,
@@ -56,8 +53,6 @@ function tagEncoded(
   done(null, payload)
 }
 
-/**
- * Returns the encoding of the copy that the caller has; undefined when the copy is not compressed.
- */
+/** Returns the encoding of the client's cached copy, or undefined if it is not compressed. */
 const knownAs = ({ raw: { headers } }: FastifyRequest, etag: string): string | undefined =>
   encodings.find((each) => headers['if-none-match']?.includes(encodedTag(etag, each)))

@@ -1,5 +1,5 @@
-// Limits for connections: the time and size of headers and bodies. Also sends a problem document
-// for bytes that are not an HTTP request, because Node's own reply would have another form.
+// Sets the limits of connections: timeouts, the size of headers and the number of connections.
+// Replies to bytes that are not HTTP with a problem document, which Node's own reply is not.
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance, RawServerDefault } from 'fastify'
@@ -12,18 +12,16 @@ const usual = {
   headersMs: 10_000,
   requestMs: 15_000,
   /**
-   * The time in milliseconds until an idle connection is closed. Longer than the minute after which
-   * proxies close such a connection, so that the proxy closes first.
+   * The time in milliseconds until an idle connection is closed. Proxies usually close after a
+   * minute, and the proxy must close first.
    */
   keepAliveMs: 65_000,
   /**
-   * The time in milliseconds until a connection without traffic is closed during a response. An
-   * event stream sends data more often.
+   * The time in milliseconds until a connection without traffic is closed during a response. Event
+   * streams send data more often.
    */
   silenceMs: 30_000,
-  /**
-   * The interval in milliseconds at which Node checks for late requests. Node's default is 30 s.
-   */
+  /** The interval in milliseconds at which Node checks for timeouts. Its default is 30 s. */
   checkMs: 1_000,
 }
 const maxHeadersBytesLength = 16 * 1024
@@ -45,7 +43,8 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     connectionsCheckingInterval: limits.checkMs,
-    // request-guards.ts refuses a request without a Host header, with a problem document.
+    // request-guards.ts refuses a request without a Host header, because its reply is a problem
+    // document.
     requireHostHeader: false,
   },
   requestTimeout: limits.requestMs,
@@ -53,7 +52,7 @@ export const sockets = (config: Config, limits: typeof usual = usual): Sockets =
   connectionTimeout: limits.silenceMs,
   // request-guards.ts refuses requests while the server is closing.
   return503OnClosing: false,
-  // A proxy may send an absolute URL (RFC 9112, 3.2.2). Only its path and query are kept.
+  // Clients may send an absolute URL (RFC 9112, 3.2.2). Removes its scheme and host.
   rewriteUrl: ({ url = '/' }) => url.replace(/^https?:\/\/[^/?#]*\/?/i, '/'),
   clientErrorHandler: (error, socket) => {
     if (error.code !== 'ECONNRESET') refuse(config, socket as Socket, sentences[error.code] ?? 'It is not valid HTTP.')
@@ -70,13 +69,13 @@ export function limitConnections(http: FastifyInstance, config: Config): void {
   const { server } = http
   server.maxConnections = connectionsWithin(maxDescriptors())
   closeIdleOnShutdown(http)
-  // CONNECT is refused. An Expect header other than `100-continue` is ignored.
+  // Refuses CONNECT, and ignores Expect headers other than `100-continue`.
   server.on('connect', (_request, socket: Socket) => refuse(config, socket, 'This server is not a proxy.'))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
 /**
- * Ends the connections that have not sent a request yet. Fastify's close ends only the connections
+ * At shutdown, closes connections that have not sent a request yet. Fastify closes only connections
  * that are idle after a request.
  */
 function closeIdleOnShutdown(http: FastifyInstance): void {
@@ -91,10 +90,10 @@ function closeIdleOnShutdown(http: FastifyInstance): void {
   })
 }
 
-/** Sends a 400 response. The response does not quote the bytes that the client sent. */
+/** Sends a 400 response, which does not contain bytes from the client. */
 function refuse({ appUrl, host, port }: Config, socket: Socket, why: string): void {
   const { _httpMessage: answer } = socket as Socket & { _httpMessage?: { headersSent: boolean } }
-  // When another response has started on this connection, no second response can be sent.
+  // After a response has begun on this connection, another response cannot be sent.
   if (!socket.writable || answer?.headersSent) return void socket.destroy()
   const problem = new Problem('malformed_request', `The request could not be read. ${why}`)
   const requestId = randomUUID()

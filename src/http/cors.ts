@@ -1,7 +1,6 @@
-// CORS headers (DOMAIN 3.1). Scripts of any origin may call public web forms, without credentials.
-// Scripts of a listed origin may call every other path, with credentials. @fastify/cors does not
-// fit, because OPTIONS has its own route here (with Allow), and Vary is added to a finished
-// response.
+// CORS headers (DOMAIN 3.1). Any origin may call public web forms, without credentials. Listed
+// origins may call every other path, with credentials. @fastify/cors is not used, because OPTIONS
+// has its own handler (with Allow), and Vary must be added to the finished response.
 
 const exposed = [
   'ETag',
@@ -34,23 +33,23 @@ const accepted = [
   'Range',
   'If-Range',
 ]
-/** The request headers that any origin may send. None of them identifies the caller. */
+/** The request headers that any origin may send. They contain no credentials. */
 const acceptedOfAll = accepted.slice(0, 5).join(', ')
 const acceptedOfListed = accepted.join(', ')
 
-/** The caching time of a preflight response. No browser caches it for longer. */
+/** The caching time of a preflight response in seconds, the maximum that browsers accept. */
 const daySeconds = '86400'
 
 export interface CorsRequest {
   origin: string | undefined
-  /** The methods of the path. Only set for a preflight request. */
+  /** The methods of the path. Set only for a preflight request. */
   methods: string | undefined
   isForAnyOrigin: boolean
 }
 
 export function corsHeaders({ origin, methods, isForAnyOrigin }: CorsRequest, listed: readonly string[]) {
   const headers: Record<string, string> = {}
-  // The response depends on the origin, even when the origin is not listed or absent.
+  // Needed even if the origin is missing or not listed, because a cache could reuse that response.
   if (!isForAnyOrigin && listed.length > 0) headers.vary = 'Origin'
   if (!isForAnyOrigin && (origin === undefined || !listed.includes(origin))) return headers
   headers['access-control-allow-origin'] = isForAnyOrigin ? '*' : (origin ?? '')

@@ -1,29 +1,26 @@
-// Computes how many file descriptors this process may open, and how many of them may be
-// connections. Some descriptors stay reserved, because without a free descriptor the process could
-// not read its database.
+// Computes how many connections this process may accept, from its limit of file descriptors. Some
+// descriptors stay reserved, so that the process can always open its database and other files.
 import { readFileSync } from 'node:fs'
 
 export const maxConnections = 10_000
-/** The number of descriptors for the database, the event loop, the log and the program files. */
+/** The descriptors for the database, the event loop, the log and the program files. */
 const ownDescriptors = 32
 /**
- * The descriptors for exports, uploads, mail, outgoing calls and subprocesses. `share` is the
- * fraction of the limit; `min` and `max` bound the number.
+ * The descriptors for exports, uploads, mail, outgoing calls and subprocesses: `share` of the
+ * limit, but at least `min` and at most `max`.
  */
 const reserve = { min: 8, max: 256, share: 1 / 8 }
 
 /**
- * Returns the maximum number of descriptors, or null when the system does not tell. Node raises the
- * soft limit to the hard limit when it starts.
+ * Returns the soft limit of descriptors, or null when it is unknown or unlimited. Node raises it to
+ * the hard limit at its start.
  */
 export function maxDescriptors(): number | null {
   const said = fromProc() ?? fromReport()
   return said === null || said === 'unlimited' ? null : Number(said) || null
 }
 
-/**
- * Returns the maximum number of connections. It is at least one, so that the server can be reached.
- */
+/** Returns the maximum number of connections, at least one. */
 export function connectionsWithin(descriptors: number | null): number {
   if (descriptors === null) return maxConnections
   const kept = Math.min(Math.max(Math.floor(descriptors * reserve.share), reserve.min), reserve.max)
@@ -42,7 +39,7 @@ interface Report {
   userLimits?: { open_files?: { soft?: string | number } }
 }
 
-/** Reads the limit from Node's diagnostic report. Needed on systems other than Linux. */
+/** Reads the limit from Node's diagnostic report, for systems other than Linux. */
 function fromReport(): string | null {
   const { userLimits } = (process.report?.getReport() ?? {}) as Report
   return userLimits?.open_files?.soft?.toString() ?? null

@@ -1,4 +1,4 @@
-// The error handler. It is the only code that converts an error into a problem document.
+// The error handler, which converts errors to problem documents.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { storageFaultOf } from '../../db/storage-errors.ts'
 import type { Config } from '../config/config.ts'
@@ -21,7 +21,7 @@ export interface ErrorReply {
 /** Chooses the response to a problem. */
 export type PresentProblem = (problem: Problem, request: FastifyRequest) => ErrorReply
 
-/** Sends the detail of the problem to the caller, and logs its cause. */
+/** Returns a handler that sends the problem to the caller and logs its cause. */
 export function createErrorHandler(
   config: Config,
   clock: Clock,
@@ -36,7 +36,7 @@ export function createErrorHandler(
   }
 }
 
-/** Throws the 404 for an unknown path. Its Link header leads to the contract and its documents. */
+/** Throws the 404 for an unknown path, with links to the contract and the documentation. */
 export function refuseUnknownPath(): never {
   throw new Problem('not_found', 'There is nothing at this path.', { headers: { link: discoveryLinks } })
 }
@@ -47,8 +47,7 @@ function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  // A download that fails before its first byte has already set its headers. They do not fit the
-  // problem document.
+  // If a download fails before its first byte, its headers are already set and must be removed.
   for (const name of downloadHeaders) {
     reply.removeHeader(name)
     if (!reply.raw.headersSent) reply.raw.removeHeader(name)
@@ -77,7 +76,7 @@ export function problemText(config: Config, problem: Problem, request: FastifyRe
   return JSON.stringify(problemDocument(problem, about))
 }
 
-/** Returns the beginning of the URLs of this server, as its caller may use them. */
+/** Returns the base URL under which the caller reaches this server. */
 export function baseUrlOf(config: Config, { host: sent, protocol }: FastifyRequest): string {
   const host = isValidHost(sent) ? sent : `${config.host}:${config.port}`
   return config.appUrl ?? `${protocol}://${host}`
@@ -86,9 +85,8 @@ export function baseUrlOf(config: Config, { host: sent, protocol }: FastifyReque
 const sayAgainMs = 60_000
 
 /**
- * Returns a function that tells whether the storage fault of a problem was logged within the last
- * minute. Each kind of storage fault is logged once a minute, because it affects every request. The
- * access log has the code of every request.
+ * Returns a function that returns whether the same kind of storage fault was logged in the last
+ * minute. A storage fault affects every request, so each kind is logged only once a minute.
  */
 function loggedRecently(clock: Clock): (problem: Problem) => boolean {
   const saidAt = new Map<string, number>()
@@ -104,11 +102,11 @@ function loggedRecently(clock: Clock): (problem: Problem) => boolean {
 }
 
 /**
- * Logs the cause of a server error. The cause of a caller's error is logged only at debug level,
- * because the access log has its code.
+ * Logs the cause of a server error. The cause of a client error is logged at debug level, because
+ * the access log has its code.
  */
 function logCause({ status, code, more: { cause } }: Problem, { log }: FastifyRequest): void {
-  // A problem without a cause is the server's own refusal, which is frequent under overload.
+  // `unavailable` without a cause is a deliberate refusal, which is frequent under overload.
   if (cause === undefined && code === 'unavailable') return
   const isOurs = status >= 500
   if (isOurs) log.error({ err: cause, code }, 'A request failed.')
@@ -126,7 +124,7 @@ const downloadHeaders = [
 
 function toProblem(error: FastifyError | Problem): Problem {
   if (error instanceof Problem) return error
-  // Node raises this error when the caller closes the connection before the end of the body.
+  // The client closed the connection before the end of the body.
   if (error.code === 'ECONNRESET' && error.message === 'aborted')
     return new Problem('malformed_request', 'The connection was closed before the body was complete.', { cause: error })
   if (error.statusCode === 413) return new Problem('payload_too_large', undefined, { cause: error })
@@ -137,8 +135,8 @@ function toProblem(error: FastifyError | Problem): Problem {
 }
 
 /**
- * Returns whether the response is the login page (DOMAIN 4.4). This applies to a 401 that asks for
- * a token, unless the request asks for JSON.
+ * Returns whether the response is the login page (DOMAIN 4.4): for a 401 with WWW-Authenticate, if
+ * the request does not accept JSON.
  */
 function wantsLoginPage(problem: Problem, { headers }: FastifyRequest): boolean {
   if (problem.status !== 401 || problem.more.headers?.['www-authenticate'] === undefined) return false

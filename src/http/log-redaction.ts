@@ -1,16 +1,12 @@
-// Removes secrets and personal data from the log (DESIGN 9). Code that logs leaves them out, but an
-// error of a library or of another server may quote them. This file is the last line of defense: it
-// cleans errors and every finished line.
+// Removes secrets and personal data from errors and from every log line (DESIGN 9). Own log calls
+// do not contain them, but errors of libraries and of other servers may quote them.
 import { Problem } from '../contract/output/problems.ts'
 import { BuryJob } from '../jobs/queue.ts'
 import { OutboundError } from '../kernel/outbound/errors.ts'
 import { Veto } from '../kernel/write/events.ts'
 import { MailboxFailed, MailDeferred, MailReaderBusy, MailRefused, UnreadableMail } from '../mail/failures.ts'
 
-/**
- * Errors that quote another server. Their messages, and the messages of their causes, are not
- * logged.
- */
+/** Errors that quote another server. Their messages and those of their causes are not logged. */
 const externalErrors = [
   BuryJob,
   Veto,
@@ -23,14 +19,14 @@ const externalErrors = [
 ]
 const isForeign = (error: Error): boolean => externalErrors.some((each) => error instanceof each)
 /**
- * Returns whether the message of an error is meant for users. Users see such a message in a reply
- * or with a job. It may quote records, so it is not logged.
+ * Returns whether the message of an error is meant for users, who see it in a reply or in a job. It
+ * may quote records, so it is not logged.
  */
 const isUserFacing = (error: Error): boolean => error instanceof Problem || isForeign(error)
 
 interface Told {
   type: string
-  /** The message of the error. Empty when the message must not be logged. */
+  /** The message of the error. Empty when it must not be logged. */
   message: string
   stack: string
   code?: string
@@ -42,16 +38,16 @@ interface Told {
 const deepest = 5
 
 /**
- * Returns the logged form of an error: type, message, stack, code and cause. An error that is meant
- * for users gets no message, and neither does an error that wraps it. Other properties are left
- * out, because libraries attach whole requests to errors.
+ * Returns the logged form of an error: type, message, stack, code and cause. The messages of
+ * user-facing errors and of their wrappers are omitted. Other properties are omitted, because
+ * libraries attach whole requests to errors.
  */
 export function errorOf(error: unknown): Told {
   const chain: Error[] = []
   for (let each = error; each instanceof Error && chain.length < deepest; each = each.cause) chain.push(each)
   if (chain.length === 0) return { type: typeof error, message: '', stack: '' }
-  // An error that wraps another error may repeat its message, so the messages of all its wrappers
-  // are left out, too.
+  // A wrapper may repeat the message of its cause, so the messages of all wrappers are omitted,
+  // too.
   const quoting = chain.findLastIndex(isUserFacing)
   const from = chain.findIndex(isForeign)
   return chain.reduceRight<Told | undefined>(
@@ -67,7 +63,7 @@ function told(error: Error, isForPeople: boolean, cause: Told | undefined): Told
   return {
     type,
     message,
-    // An error that is meant for users is expected, so its stack is left out.
+    // A user-facing error is expected, so its stack is omitted.
     stack: isUserFacing(error) ? '' : [isForPeople ? type : `${type}: ${message}`, ...framesOf(error)].join('\n'),
     ...(typeof code === 'string' && { code }),
     ...(cause && { cause }),
@@ -75,8 +71,8 @@ function told(error: Error, isForPeople: boolean, cause: Told | undefined): Told
 }
 
 /**
- * Returns the message of an error. The message of a JSON SyntaxError is replaced, because it quotes
- * the invalid text.
+ * Returns the message of an error, at most 2,000 characters. Replaces the message of a JSON
+ * SyntaxError, because it quotes the invalid text.
  */
 const wordsOf = ({ message }: Error): string =>
   / is not valid JSON$/.test(message) ? 'The text is not valid JSON' : message.slice(0, 2000)
@@ -89,8 +85,8 @@ const secretKey = new RegExp(`(?:^|\\W)(?:${secretNames}|(?:set-)?cookie)$`, 'i'
 const named = `\\b(${secretNames})(\\\\*"?\\s*[=:]\\s*)`
 
 /**
- * The patterns of secrets, each with its replacement. The order matters: no pattern may match half
- * of the text that a later pattern would replace.
+ * The patterns of secrets and their replacements. The order matters: a pattern must not match a
+ * part of a text that a later pattern would replace as a whole.
  */
 const secrets: readonly [RegExp, string][] = [
   // Matches user:password@ in a URL.
@@ -100,22 +96,22 @@ const secrets: readonly [RegExp, string][] = [
   [/\bwhsec_[\w+/=-]+/g, '[secret]'],
   [/\b(accord_session|XSRF-TOKEN|__(?:Host|Secure)-[\w-]+)=[^\s;"\\]+/gi, '$1=[secret]'],
   [/\b((?:set-)?cookie)(\\*"?\s*:\s*\\*"?)[^"\\]+/gi, '$1$2[secret]'],
-  // The next three patterns match a secret in quotes, in escaped quotes (JSON inside a text), and
-  // without quotes.
+  // The next three patterns match a named secret in quotes, in escaped quotes (JSON inside a text)
+  // and without quotes.
   [new RegExp(`${named}(")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\[^])+`, 'gi'), '$1$2$3[secret]'],
   [new RegExp(`${named}(\\\\+")(?!\\[|(?:Bearer|Basic) )(?:[^"\\\\]|\\\\+[^"\\\\])+`, 'gi'), '$1$2$3[secret]'],
   [new RegExp(`${named}(?!\\[|(?:Bearer|Basic) )[^\\s"\\\\&,;}\\]]+`, 'gi'), '$1$2[secret]'],
-  // The next three patterns match e-mail addresses. Each pattern matches only at the start of a run
-  // of characters, so that a long run without an @ is scanned only once.
+  // The next three patterns match e-mail addresses. They match only at the start of a run of
+  // characters, so that a long run without an @ is scanned only once.
   [/"(?:[^"\\]){1,64}"@[\p{L}\p{N}.[\]:-]+/gu, '[e-mail]'],
   [
     /(?<![\p{L}\p{N}._%+'!#$&*=?^`{|}~-])[\p{L}\p{N}._%+'!#$&*=?^`{|}~-]+@[\p{L}\p{N}[](?:[\p{L}\p{N}.:\]-]*[\p{L}\p{N}\]])?/gu,
     '[e-mail]',
   ],
   [/(?<![\p{L}\p{N}._+-])[\p{L}\p{N}._+-]+%40[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?/gu, '[e-mail]'],
-  // The last two patterns match IP addresses. They exclude addresses that mean "this machine" or
-  // "all". They also exclude two addresses that the operator needs: the address that the server
-  // listens on, and the host that a refused sign-in named.
+  // The last two patterns match IP addresses, except loopback and wildcard addresses, and except
+  // two addresses that the operator needs: the address that the server listens on, and the host of
+  // a refused sign-in.
   [
     /(?<![\d.]|^Accord CRM listens on https?:\/\/|^ACCORD_(?:HOST is|STATEFUL_DOMAINS lacks) )(?!127\.|0\.0\.0\.0)\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g,
     '[address]',
@@ -127,15 +123,13 @@ const secrets: readonly [RegExp, string][] = [
 ]
 
 /**
- * A quick test for a line that may need redaction, because most lines need none. Matches the sign
- * of an e-mail address or token, a word before a secret, or the digits of an IP address. Every text
- * that a pattern above removes contains such a mark.
+ * Matches lines that may need redaction, because most lines need none and this test is fast. Every
+ * text that a pattern in `secrets` matches must contain a match of this pattern.
  */
 const marks = new RegExp(
   [
     '@|%40|\\||bearer|basic|whsec_|accord_session|xsrf-token|__(?:host|secure)-',
-    // The pattern has no `\b` before the word, because JSON writes a tab as `\t`, whose letter
-    // would join the word.
+    // No `\b` before the word, because the `t` of an escaped tab (`\t`) may precede it.
     `(?:${secretNames}|cookie)[^a-z_]`,
     String.raw`\d\.\d{1,3}\.\d|[0-9a-f]{1,4}:[0-9a-f]{0,4}:|::`,
   ].join('|'),
@@ -158,13 +152,10 @@ function scrubValue(value: unknown): unknown {
 const scrubNamed = (key: string, value: unknown): unknown =>
   secretKey.test(key) && value !== null && typeof value !== 'boolean' ? '[secret]' : scrubValue(value)
 
-/** Removes secrets and personal data from a log line. The line is JSON. */
+/** Removes secrets and personal data from a JSON log line. */
 export const redactLine = (line: string): string => (marks.test(line) ? scrubWhole(line) : line)
 
-/**
- * Redacts each value of the JSON line separately, so that no pattern can remove a quote or a
- * bracket of the JSON.
- */
+/** Redacts each value of the JSON line separately, so that the result stays valid JSON. */
 export function scrubWhole(line: string): string {
   try {
     return `${JSON.stringify(scrubValue(JSON.parse(line)))}\n`

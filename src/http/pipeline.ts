@@ -1,6 +1,5 @@
-// Implements the steps of a request, which contract/backend.ts calls in order. The steps identify
-// the caller, check permissions, find the record in the path, and convert the result of a handler
-// into a reply.
+// Implements the `Pipeline` of contract/backend.ts: the steps that identify the caller, check
+// permissions, check the record in the path, and convert the result of a handler to a reply.
 import type { Readable } from 'node:stream'
 import type { Call, Input, Pipeline, Refused } from '../contract/backend.ts'
 import type { ParsedBody } from '../contract/input/body.ts'
@@ -22,17 +21,17 @@ import { checkDownload, checkReply, type ReplyCheck } from './reply-sampling.ts'
 import { header, jsonType, notModifiedOr, type Rendered, renderJson, withVary } from './response.ts'
 
 /**
- * Functions by path. Each throws 404 or 412 for a record that the caller may not see. `id` and
- * `below` are the ids in the path, in order.
+ * Functions by path that throw 404 or 412 for the record in the path. `id` and `below` are the ids
+ * in the path, in order.
  */
 export type RecordGuards = Record<string, (ctx: Context, id: number, below: number) => Promise<void>>
 
-/** Functions by operation. Each checks the rules for the valid fields of an invalid body. */
+/** Functions by operation that check the rules for the valid fields of an invalid body. */
 export type Examiners = Partial<Record<OperationId, Examine>>
 
 export interface Rules {
   /**
-   * The keys are show paths of resources (`/api/admin/leads/{id}`), and paths of links below them.
+   * The keys are paths of single records (`/api/admin/leads/{id}`) and paths of links below them.
    */
   recordGuards: RecordGuards
   publicGuards: PublicGuards
@@ -69,8 +68,8 @@ export function createPipeline(services: Services, handlers: Handlers, rules: Ru
 async function authenticate(parts: Parts, call: Call): Promise<void> {
   const { services } = parts
   const { headers, request, fact } = call
-  // Another process may have revoked the token. A new read transaction shows every revocation from
-  // before the arrival of this request.
+  // Another process may have revoked the token. A new read transaction sees every revocation that
+  // was committed before this request arrived.
   services.store.renewReadTransaction(call.ageMs)
   const requestOrigin = requestOriginOf(call)
   const { user, token, session } = await identify(services, { headers, ip: request.address, requestOrigin }).catch(
@@ -108,7 +107,7 @@ async function receiveForm({ services }: Parts, call: Call, stream: Readable, sc
   const { body, uploads } = await receive(ctx, stream, form)
   call.context = { ...ctx, uploads } satisfies Context
   if (ctx.user === null) return body
-  // An upload may take long, so the caller is identified and authorized again afterwards.
+  // An upload may take long, so the caller is identified and authorized again after it.
   services.store.renewReadTransaction()
   const calling = { headers: call.headers, ip: ctx.ip ?? '', requestOrigin: ctx.requestOrigin }
   const { user, token, session } = await identify(services, calling, false)
@@ -145,9 +144,9 @@ async function examine(parts: Parts, call: Call, input: Input, { fields, isCompl
 }
 
 /**
- * Returns whether a dry run searches for further errors in an invalid body. A mass operation
- * reports errors by record, so it is excluded. A public operation is excluded, because strangers
- * could use dry runs to find out, without a trace, whether a record exists.
+ * Returns whether a dry run of the handler finds further errors of an invalid body. Excludes mass
+ * operations, which report errors by record. Excludes public operations, with which anyone could
+ * test whether a record exists without leaving a trace.
  */
 const isTried = ({ dryRun, public: isPublic, permission, method, path }: OperationFact): boolean =>
   dryRun && !isPublic && (permission !== null || method === 'put') && !path.includes('/mass-')
@@ -159,8 +158,8 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
   if (call.fact.method === 'get') return withSessionHeaders(ctx, notModifiedOr(call, await answer(ctx)))
   await prepareUploads(ctx)
   const key = header(call, 'idempotency-key')
-  // A dry run must not consume the key. A key belongs to a token or session, so a public call has
-  // no key.
+  // A dry run must not use up the key. A public call has no key, because a key belongs to a token
+  // or session.
   if (key === undefined || ctx.user === null || call.fact.method !== 'post' || ctx.dryRun)
     return withSessionHeaders(ctx, await answer(ctx))
   const { replayed, ...stored } = await once(ctx, key, input, {
@@ -173,7 +172,7 @@ async function handle(parts: Parts, call: Call, input: Input): Promise<Answered>
     },
   })
   const headers = replayed ? { ...stored.headers, 'idempotency-replayed': 'true' } : stored.headers
-  // Cookies are never stored, because they belong to this response alone.
+  // Cookies are not stored with the reply, because they belong to this response alone.
   return withSessionHeaders(ctx, { ...stored, mediaType: jsonType, headers })
 }
 
@@ -189,8 +188,8 @@ function render({ check }: Parts, ctx: Context, call: Call, input: Input, reply:
 }
 
 /**
- * Adds the cookies and, for a session, forbids caching. The next session in the same browser has
- * the same URLs, so it could get a cached response of this session.
+ * Adds the cookies. Forbids caching for a session, because the next session in the same browser
+ * could get a cached response of this session.
  */
 function withSessionHeaders({ session, cookies }: Context, answer: Answered): Answered {
   if (session === null && cookies.length === 0) return answer

@@ -1,5 +1,5 @@
 // Rate limits (DOMAIN 25.2): a token bucket for each API token, session and network address. Each
-// process counts in its own memory. The limits that all processes share are in attempt-limits.ts.
+// process has its own buckets. attempt-limits.ts has the limits that all processes share.
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { RateCounter } from '../contract/backend.ts'
@@ -12,24 +12,21 @@ interface Rate {
   burst: number
 }
 
-/**
- * The state of a bucket, with the values of the `RateLimit` header
- * (draft-ietf-httpapi-ratelimit-headers-10).
- */
+/** The state of a bucket, for the `RateLimit` header (draft-ietf-httpapi-ratelimit-headers-10). */
 interface BucketState {
   rate: Rate
   left: number
   /**
-   * `waitSeconds` is the time until one more request is allowed, `fullSeconds` until the bucket is
-   * full.
+   * `waitSeconds` is the time until the next request is allowed, and `fullSeconds` the time until
+   * the bucket is full.
    */
   waitSeconds: number
   fullSeconds: number
 }
 
 /**
- * The maximum number of buckets of each kind. Beyond it, the least recently used bucket is dropped,
- * and its owner gets a full bucket at the next request.
+ * The maximum number of buckets of each kind. Beyond it, the least recently used bucket is evicted,
+ * and its caller starts with a full bucket again.
  */
 const maxKnown = 20_000
 
@@ -41,7 +38,9 @@ const usual = {
 
 export interface RatedCall {
   ip: string
-  /** The token or cookie. Undefined when the caller sent none, or when the operation is public. */
+  /**
+   * The value of Authorization or Cookie. Undefined for public operations and without credentials.
+   */
   credential: string | undefined
   /** The time of the request. */
   at: Date
@@ -54,10 +53,10 @@ export interface RateAccount extends RateCounter {
 
 export interface Rates {
   /**
-   * Counts a request. Throws 429 with Retry-After above a limit. A request without a credential
-   * counts for its address. A request with a credential counts for its caller after authentication.
-   * When an address has no requests left, only credentials that were accepted before are allowed,
-   * so that the address cannot guess more credentials.
+   * Counts a request, and throws 429 with Retry-After above a limit. A request without a credential
+   * counts for its address. A request with a credential counts for its caller after authentication,
+   * and for its address if authentication fails. When an address has no requests left, only
+   * credentials that were accepted before are allowed, so that it cannot guess credentials.
    */
   check(call: RatedCall): RateAccount
 }
@@ -138,7 +137,7 @@ function createBuckets(rate: Rate): Buckets {
   })
   const leftOf = (key: string, atMs: number): number => {
     const bucket = known.get(key)
-    // When the clock was set back, the bucket keeps its content and refills from the new time on.
+    // After the clock was set back, the bucket keeps its content and refills from the new time.
     if (bucket && atMs < bucket.atMs) bucket.atMs = atMs
     return bucket
       ? Math.min(rate.burst, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * rate.perSecond)
@@ -157,8 +156,8 @@ function createBuckets(rate: Rate): Buckets {
 }
 
 /**
- * Returns a set of digests of accepted credentials. The set only decides whether the
- * server queries a credential; it never authenticates a caller.
+ * Returns a set of digests of accepted credentials. It only decides whether a credential is checked
+ * at all. It does not authenticate the caller.
  */
 function createAccepted() {
   const known = new LRUCache<string, true>({ max: maxKnown })

@@ -1,6 +1,5 @@
-// Checks that come before the operation is known: malformed headers, a closing server, rate limits,
-// and the memory for bodies. Load shedding comes before these checks. Other limits are in
-// security-headers.ts and connection-limits.ts.
+// Checks every request before its operation runs: load shedding, malformed headers, a closing
+// server, rate limits, and the memory for bodies.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { isForm } from '../contract/routes.ts'
@@ -16,17 +15,14 @@ import { registerSecurityHeaders } from './security-headers.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The rate limits of the caller; null when the request has no rate limit. */
+    /** The rate limits of the caller. Null for a request without a rate limit. */
     rateAccount: RateAccount | null
     /** The caller's IP address in canonical form. Code must read this property, not `ip`. */
     readonly address: string
   }
 }
 
-/**
- * Registers all guards. `serves` tells whether the server listens on a socket, which requires load
- * shedding.
- */
+/** Registers all guards. `serves`: the server listens on a socket and so needs load shedding. */
 export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('rateAccount', null)
   http.decorateRequest('address', { getter: addressOf })
@@ -38,8 +34,8 @@ export async function registerRequestGuards(http: FastifyInstance, services: Ser
 }
 
 /**
- * Returns the address that a trusted proxy names. When it is not a valid address, returns the
- * address of the connection.
+ * Returns the client address from a trusted proxy, or the address of the connection if that is
+ * invalid.
  */
 function addressOf(this: FastifyRequest): string {
   return plainAddress(this.ip ?? '') ?? plainAddress(this.socket.remoteAddress ?? '') ?? ''
@@ -47,14 +43,13 @@ function addressOf(this: FastifyRequest): string {
 
 const maxHeaders = 100
 
-/** Refuses requests with malformed headers. While the server is closing, refuses all requests. */
+/** Refuses requests with malformed headers, and all requests while the server is closing. */
 function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   let isClosing = false
   http.addHook('preClose', async () => {
     isClosing = true
   })
-  // The client must open a new connection, so that its next request reaches the server that
-  // replaces this server.
+  // The client must open a new connection, so that its next request reaches another server.
   http.addHook('onSend', (_request, reply, _payload, done) => {
     if (isClosing) reply.header('connection', 'close')
     done()
@@ -70,15 +65,14 @@ function rejectBadRequests(http: FastifyInstance, { metrics }: Services): void {
   })
 }
 
-/** Returns the reason for refusing the headers; undefined when they are valid. */
+/** Returns the reason to refuse the headers, or undefined. */
 function headerFault(request: FastifyRequest): string | undefined {
   const { rawHeaders, httpVersion, headers } = request.raw
   if (rawHeaders.length > maxHeaders * 2) return `There are more than ${maxHeaders} headers.`
   let hosts = 0
   for (let at = 0; at < rawHeaders.length; at += 2) if (isHostHeader(rawHeaders[at] ?? '')) hosts++
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return 'There must be one Host header.'
-  // Links in replies begin with the protocol and the host. Behind a trusted proxy, the forwarded
-  // values count.
+  // These values begin the links in replies. Behind a trusted proxy, they are the forwarded values.
   const { host, protocol } = request
   if (!/^https?$/i.test(protocol)) return 'X-Forwarded-Proto must be http or https.'
   if (host === '' ? (headers.host ?? '') !== '' : !isValidHost(host)) return 'The Host header names no host.'
@@ -90,14 +84,13 @@ const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowe
 function limitRates(http: FastifyInstance, { config, clock }: Services): void {
   if (config.rateFactor === null) return
   const rates = createRates(config.rateFactor)
-  // This hook is synchronous: a request without a body must be queued or refused before the event
-  // loop handles the next request (load-shedding.ts).
+  // This hook must be synchronous: a request without a body must be queued or refused before the
+  // event loop handles the next request (load-shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {
     const { operation, isPublic = true, methods } = routeFactsOf(request)
     if (operation === 'getHealth' || operation === 'getReadiness') return done()
     if (operation === 'getMetrics' && isLoopback(request.address)) return done()
-    // A preflight request is exempt. It reveals nothing about a caller and costs less than a
-    // refusal.
+    // A preflight request and a 405 are not limited, because they cost less than a refusal.
     if (methods !== undefined) return done()
     const { authorization, cookie } = request.raw.headers
     const credential = isPublic ? undefined : (authorization ?? cookie)
@@ -111,8 +104,8 @@ function limitRates(http: FastifyInstance, { config, clock }: Services): void {
 }
 
 /**
- * Limits the memory for bodies, because a body is in memory before its sender is known. The bytes
- * are counted as they arrive.
+ * Limits the memory for bodies, because a body is read before its caller is known. Counts the bytes
+ * as they arrive.
  */
 function boundBodies(http: FastifyInstance, services: Services): void {
   http.addHook('preParsing', (request, reply, payload, done) => {
@@ -124,7 +117,7 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     payload.on('data', function count(chunk: Buffer) {
       if (loan.grow(chunk.length)) return
       payload.off('data', count)
-      // Without an error listener, the request was already refused, and nothing reads the body.
+      // Without an error listener, the request was already refused and its body is not read.
       if (payload.listenerCount('error') === 0) return
       reply.header('connection', 'close')
       payload.emit('error', budgetExceeded())

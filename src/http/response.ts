@@ -1,5 +1,5 @@
-// Renders the reply of a handler as JSON, with ETag and Link headers. A caller that already has the
-// reply gets 304.
+// Renders the reply of a handler as JSON with ETag and Link headers, or as 304 if the caller has
+// the same version.
 import type { Call, Input } from '../contract/backend.ts'
 import type { ReplyChecker } from '../contract/output/reply-check.ts'
 import type { Answered } from '../contract/routes.ts'
@@ -15,8 +15,7 @@ export function header(call: Call, name: string): string | undefined {
 }
 
 /**
- * Adds `Vary: Accept` when the operation has several media types, so that a cache keeps their
- * replies apart.
+ * Adds `Vary: Accept` if the operation has several media types, so that caches distinguish them.
  */
 export function withVary({ fact }: Call, answer: Rendered): Rendered {
   if (fact.produces.length > 1) answer.headers.vary = 'Accept'
@@ -24,7 +23,7 @@ export function withVary({ fact }: Call, answer: Rendered): Rendered {
 }
 
 export interface Rendered extends Answered {
-  /** Whether the ETag covers the whole reply. Only then is a 304 possible. */
+  /** Whether the ETag covers the whole reply, which a 304 requires. */
   isComparable?: boolean
 }
 
@@ -64,7 +63,7 @@ function linkHeader(reply: unknown): string | undefined {
     .join(', ')
 }
 
-/** Returns the Link header of a page of a feed, while there is more to read at once. */
+/** Returns the Link header of a feed page, or undefined after the last page. */
 function nextOfFeed({ baseUrl }: Context, { path, query }: Call, reply: unknown): string | undefined {
   const { next_after: after, has_more: hasMore } = (reply as { meta?: FeedMeta } | null)?.meta ?? {}
   if (after === undefined || !hasMore) return undefined

@@ -6,12 +6,12 @@ import { routeFactsOf } from '../contract/allowed-methods.ts'
 import { corsHeaders } from './cors.ts'
 
 /**
- * The content security policy of data: a browser must not run, load or frame anything in it. An
- * HTML page sets its own policy.
+ * The content security policy of data: a browser must not run, load or frame any part of it. HTML
+ * pages set their own policy.
  */
 const policyOfData = "default-src 'none'; frame-ancestors 'none'"
 
-/** The headers of a response that is sent before Fastify has a request. */
+/** The headers of a response that is sent before there is a Fastify request. */
 export const minimalHeaders = {
   'content-security-policy': policyOfData,
   'referrer-policy': 'no-referrer',
@@ -19,10 +19,7 @@ export const minimalHeaders = {
   'x-frame-options': 'DENY',
 }
 
-/**
- * Returns the headers that helmet sets. They are computed once, because helmet would set each
- * header separately for every response.
- */
+/** Returns the headers that helmet sets, so that they are computed only once and set together. */
 function helmetHeaders(): Record<string, string> {
   const headers: Record<string, string> = {}
   const response = {
@@ -37,8 +34,7 @@ function helmetHeaders(): Record<string, string> {
     xFrameOptions: false,
     // Set by registerSecurityHeaders, because it depends on the protocol of the request.
     strictTransportSecurity: false,
-    // The header would ask a browser to give the origin a separate process, which no page here
-    // needs.
+    // The header requests a separate browser process for the origin, which no page here needs.
     originAgentCluster: false,
     xDownloadOptions: false,
   })
@@ -49,7 +45,7 @@ function helmetHeaders(): Record<string, string> {
 
 const always = { ...helmetHeaders(), ...minimalHeaders }
 
-/** Returns the headers of a refusal before routing: `always`, the request id and HSTS. */
+/** Returns the headers of a load-shedding refusal, which skips the hooks. */
 export const headersFor = (request: FastifyRequest, config: Config): Record<string, string> => ({
   ...always,
   'x-request-id': request.id,
@@ -59,8 +55,8 @@ export const headersFor = (request: FastifyRequest, config: Config): Record<stri
 const transportSecurity = { 'strict-transport-security': 'max-age=31536000' }
 
 /**
- * Returns whether the response gets HSTS. HSTS applies without includeSubDomains, because
- * subdomains may belong to other programs.
+ * Returns whether the response gets HSTS. The header has no includeSubDomains, because subdomains
+ * may belong to other programs.
  */
 const isSecure = ({ protocol }: FastifyRequest, { appUrl }: Config): boolean =>
   protocol === 'https' || appUrl?.startsWith('https:') === true
@@ -90,8 +86,8 @@ export function registerSecurityHeaders(http: FastifyInstance, config: Config): 
 }
 
 /**
- * Allows the PDF viewer. A browser shows a PDF in its own viewer page, which inherits the policy of
- * the response.
+ * Removes `default-src 'none'`, because the PDF viewer of a browser inherits the policy of the
+ * response.
  */
 function allowPdfViewer(reply: FastifyReply): void {
   if (reply.getHeader('content-security-policy') === policyOfData)
@@ -109,9 +105,9 @@ function allowEmbedding(reply: FastifyReply): void {
 }
 
 /**
- * Sets Cache-Control. Replies have customer data, so no proxy may store them. A browser may store a
- * reply with an ETag, but must ask for each use whether it is current (304). `Vary` prevents its
- * use for another user of the browser.
+ * Sets Cache-Control. Replies contain customer data, so proxies must not store them. A browser may
+ * store a reply with an ETag, but must revalidate it before each use. `Vary` prevents its use for
+ * another user of the browser.
  */
 function setCacheControl({ method }: FastifyRequest, reply: FastifyReply): void {
   if (reply.hasHeader('cache-control')) return

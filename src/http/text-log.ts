@@ -1,5 +1,5 @@
-// Turns a JSON log line into one line for a reader at a terminal. pino-pretty was tried: it brings
-// 13 packages and still needs a format of its own for the access log.
+// Converts JSON log lines to text for a terminal. pino-pretty is not used: it has 13 dependencies
+// and would still need a custom format for the access log.
 import { stripVTControlCharacters, styleText } from 'node:util'
 
 type Style = 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow'
@@ -14,13 +14,13 @@ const levels: Readonly<Record<number, readonly [name: string, style: Style]>> = 
   60: ['fatal', 'red'],
 }
 
-/** The fields of a line that every line has, or that a successful request does not need. */
+/** The fields that are hidden in every line. `ofRequest`: the fields that `requestText` formats. */
 const everywhere = ['level', 'time', 'pid', 'hostname', 'msg', 'err']
 const ofRequest = ['operation', 'method', 'path', 'status', 'ms', 'bytes']
 
 /**
- * Returns a function that turns a JSON line into a readable line. A line that is not JSON stays as
- * it is.
+ * Returns a function that converts a JSON line to text. A line that is not JSON is returned
+ * unchanged.
  */
 export function textLog(isColored: boolean): (line: string) => string {
   const paint: Paint = (style, text) => (isColored ? styleText(style, text) : text)
@@ -57,7 +57,7 @@ function requestText({ method, path, status, ms, operation }: Record<string, unk
   return `${plain(method).padEnd(6)} ${plain(path)} ${paint(style, String(code))} ${Number(ms)} ms${paint('cyan', name)}`
 }
 
-/** Returns the stack of an error, or its kind and message when there is none, and its causes. */
+/** Returns the lines of an error and its causes: the stack, or else the type and message. */
 function errorLines(error: unknown): string[] {
   if (typeof error !== 'object' || error === null) return []
   const { type, message, stack, cause } = error as Record<string, unknown>
@@ -68,7 +68,10 @@ function errorLines(error: unknown): string[] {
   return [...own, ...errorLines(cause)]
 }
 
-/** Removes what a terminal would interpret. A log line may quote a request. */
+/**
+ * Removes control sequences, because a log line may quote a request and terminals would interpret
+ * them.
+ */
 const plain = (text: unknown): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
   stripVTControlCharacters(String(text ?? '')).replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, ' ')

@@ -1,19 +1,19 @@
-// Finds the reason why the data folder cannot be used. SQLite does not tell the reason: it opens an
-// unwritable file as read-only, and it reports a full disk as "disk I/O error".
+// Finds the reason why the data folder cannot be used. SQLite's errors do not show it: an
+// unwritable file is opened read-only, and a full disk is reported as "disk I/O error".
 import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * The size of the test file. SQLite needs less to open a database: it writes 32 KiB beside the
- * database.
+ * The size of the test file in bytes. It is larger than the 32 KiB that SQLite writes when it opens
+ * a database.
  */
 const trialBytes = 64 * 1024
 
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
 
 /**
- * Returns the end of a sentence that names the first of `paths` that cannot be written, and the
- * reason. Returns null when all paths can be written.
+ * Returns the end of a sentence about the first path that cannot be written, with the reason, or
+ * null. Ignores missing paths.
  */
 export function accessProblem(paths: readonly string[]): string | null {
   for (const path of paths.filter((each) => existsSync(each))) {
@@ -35,7 +35,7 @@ export function accessProblem(paths: readonly string[]): string | null {
   return null
 }
 
-/** Returns whether the disk of a folder is full. Writes and deletes a small file to find out. */
+/** Returns whether the disk of a folder is full. Writes and deletes a small test file. */
 export function isDiskFull(folder: string): boolean {
   const path = join(folder, `.trial-${process.pid}`)
   let handle: number | undefined

@@ -1,5 +1,5 @@
-// Writes a file atomically: after a power cut, the file exists either whole or not at all. The
-// content is written under a temporary name and synced, then the file is renamed.
+// Writes a file atomically: after a power cut, it has either the old or the whole new content. The
+// content is written to a temporary file and synced, and the file is then renamed.
 import { randomUUID } from 'node:crypto'
 import { linkSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,10 +7,7 @@ import { syncPath } from '../../db/disk.ts'
 
 interface Options {
   mode?: number
-  /**
-   * Whether the file must be new. When it exists already, the function changes nothing and returns
-   * false.
-   */
+  /** Whether the file must be new. If it exists, the function changes nothing and returns false. */
   isFirst?: boolean
 }
 
@@ -29,8 +26,8 @@ export function writeFileAtomic(path: string, text: string, { mode = 0o644, isFi
 }
 
 /**
- * Gives the draft its final name. Returns false when a file with this name exists. A hard link,
- * unlike a rename, never replaces the file of another process.
+ * Gives the draft its final name. Returns false when the name is taken. Uses a hard link, because a
+ * rename would replace an existing file.
  */
 function named(draft: string, path: string): boolean {
   try {
@@ -38,7 +35,7 @@ function named(draft: string, path: string): boolean {
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? ''
     if (code === 'EEXIST') return false
-    // Some file systems have no hard links, so the draft is renamed there.
+    // The file system does not support hard links.
     if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(code)) throw cause
     renameSync(draft, path)
   }
@@ -46,8 +43,8 @@ function named(draft: string, path: string): boolean {
 }
 
 /**
- * Removes drafts from before `before`, because their processes have ended. A newer draft may belong
- * to a running process.
+ * Removes drafts that were last written before `before`. Newer drafts may belong to a running
+ * process.
  */
 export function removeStaleDrafts(folder: string, before: Date): void {
   for (const name of readdirSync(folder)) {

@@ -1,6 +1,5 @@
-// Opens the database in the data folder, stores the secret and publishes the contract. The server
-// and all commands use these functions, so that they create the same files with the same
-// permissions.
+// Opens the database, stores the secret and publishes the contract in the data folder. The server
+// and all commands use these functions, so that files always get the same permissions.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -17,7 +16,7 @@ import { type Published, publish, publishedIn } from './published-contract.ts'
 
 export { filesFolder, restoringMark, secretFile } from './installation.ts'
 
-/** Returns the data folder. When the database is in another folder, returns that folder, too. */
+/** Returns the data folder, and the folder of the database if it is another one. */
 export function writtenFolders({ dataDir, databaseUrl }: Config): string[] {
   const file = databaseFile(databaseUrl)
   if (file === null) return [dataDir]
@@ -33,7 +32,7 @@ function writtenPaths(config: Config): string[] {
   return [...writtenFolders(config), ...files, secretFile(config), filesFolder(config)]
 }
 
-/** Returns the options for opening a database on a server. */
+/** Returns the options for a PostgreSQL database. */
 export const serverOptions = (config: Config): Pick<StoreOptions, 'postgres'> => ({
   postgres: {
     max: config.databaseConnections,
@@ -43,9 +42,9 @@ export const serverOptions = (config: Config): Pick<StoreOptions, 'postgres'> =>
 })
 
 /**
- * Opens the database. Creates the data folder if it is missing, with access only for its owner.
- * Throws ConfigError when the data cannot be used. A lost database is an error, too, and is never
- * replaced by a new database.
+ * Opens the database. Creates a missing data folder with mode 700. Throws ConfigError when the data
+ * cannot be used, and when the database is lost, because a lost database must not be replaced by a
+ * new one.
  */
 export async function openData(config: Config): Promise<Store> {
   try {
@@ -86,7 +85,7 @@ export async function openData(config: Config): Promise<Store> {
   }
 }
 
-/** Returns the present secret; null when there is none. Never creates a secret. */
+/** Returns the configured or stored secret, or null. */
 export function presentSecret(config: Config): string | null {
   if (config.secret !== null) return config.secret
   const path = secretFile(config)
@@ -95,9 +94,8 @@ export function presentSecret(config: Config): string | null {
 }
 
 /**
- * Returns ACCORD_SECRET, or else the secret in the data folder. When there is neither, generates a
- * secret and writes it into the data folder. Throws ConfigError when the file is invalid or cannot
- * be written.
+ * Returns ACCORD_SECRET, or else the secret in the data folder, which is generated if it is
+ * missing. Throws ConfigError when the file is invalid or cannot be written.
  */
 export function getOrCreateSecret(config: Config): { secret: string; isNew: boolean } {
   if (config.secret !== null) return { secret: config.secret, isNew: false }
@@ -145,7 +143,7 @@ export const openPublished = (config: Config): (() => Published | null) =>
   publishedIn(config.dataDir, join(packageRoot, 'openapi.yaml'))
 
 /**
- * Publishes the contract that this program was generated from. Returns false when it is already
+ * Publishes the contract that this program was generated from. Returns false if it is already
  * published.
  */
 export function publishContract(config: Config): boolean {

@@ -1,13 +1,13 @@
 // Finds the encrypted values of a database and tries to decrypt them. Backups and `accord doctor`
-// thus check whether the secret is right.
+// use this to check the secret.
 import type { Db } from '../../db/store.ts'
 import type { Config } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
 import { configurationKeys } from '../resources/configuration/keys.ts'
 
 /**
- * Returns the number of encrypted values and the places of the unreadable ones. Without a secret,
- * all values are unreadable.
+ * Returns the number of encrypted values and descriptions of those that cannot be decrypted.
+ * Without a secret, no value can be decrypted.
  */
 export async function checkEncryptedValues(
   db: Db,

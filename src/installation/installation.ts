@@ -1,6 +1,6 @@
-// Detects a lost database: it is missing, empty or belongs to another installation. Without this
-// check, the server would create a new database, and the cleanup would delete all files that the
-// new database does not refer to.
+// Detects a lost database: missing, empty or from another installation. Without this check, the
+// server would create a new database, and the cleanup would delete all uploaded files, because the
+// new database does not refer to them.
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FoundInstallation, findInstallation } from '../../db/installation.ts'
@@ -11,27 +11,24 @@ import { writeFileAtomic } from './atomic-file.ts'
 
 /**
  * The path of the mark that exists while `accord restore` replaces the data. No process may open
- * the data in this time, because they are a mixture of old and new.
+ * the data then, because a part is still old.
  */
 export const restoringMark = (config: Config): string => join(config.dataDir, 'restoring')
 export const filesFolder = (config: Config): string => join(config.dataDir, 'files')
 export const secretFile = (config: Config): string => join(config.dataDir, 'secret')
 export const backupsFolder = (config: Config): string => join(config.dataDir, 'backups')
 export const backupNote = (config: Config): string => join(config.dataDir, 'last-backup')
-/**
- * The path of the file with the id of the installation. The file exists after a complete
- * installation.
- */
+/** The path of the file with the installation id. It exists after a complete installation. */
 export const installedMark = (config: Config): string => join(config.dataDir, 'installed')
 /**
- * The path of the mark that exists during an installation. An interrupted installation can thus be
- * continued.
+ * The path of the mark that exists during an installation. With the mark, an interrupted
+ * installation continues at the next start.
  */
 export const installingMark = (config: Config): string => join(config.dataDir, 'installing')
 
 /**
- * Returns the time and the folder of the last backup, from the note that the backup wrote. Returns
- * null without a note.
+ * Returns the time and the folder of the last backup, or null. The command `accord backup` writes
+ * them to a file.
  */
 export function lastBackup(config: Config): { at: string; path: string } | null {
   const path = backupNote(config)
@@ -40,22 +37,18 @@ export function lastBackup(config: Config): { at: string; path: string } | null 
   return Number.isNaN(Date.parse(at)) ? null : { at, path: folder }
 }
 
-/**
- * Returns whether the folder has entries. `lost+found` does not count, because every ext4 volume
- * has it.
- */
+/** Returns whether the folder has entries other than `lost+found`, which every ext4 volume has. */
 const hasEntries = (folder: string): boolean =>
   existsSync(folder) && readdirSync(folder).some((name) => name !== 'lost+found')
 
 /**
- * Returns the files and folders that prove an installation. The names are relative to the data
- * folder, for messages.
+ * Returns the files and folders that prove an earlier installation, relative to the data folder.
  */
 export function listTraces(config: Config): string[] {
   const { dataDir, databaseUrl } = config
   const found = (names: readonly string[]): string[] => names.filter((name) => existsSync(join(dataDir, name)))
-  // A database in memory is empty at every start. Its server leaves a secret and files behind, so
-  // only `installed` proves an installation.
+  // A server with a database in memory leaves a secret and files behind, but its database is always
+  // empty at the start. So only `installed` proves an installation.
   if (isInMemory(databaseUrl)) return found(['installed'])
   const folders = [
     ...(hasEntries(filesFolder(config)) ? ['files/'] : []),
@@ -69,12 +62,12 @@ export const lookForInstallation = ({ databaseUrl, databasePooler }: Config): Pr
   findInstallation(databaseUrl, { isPooled: databasePooler === 'transaction' })
 
 /**
- * Returns the problem of a lost database, as the end of a sentence about the database. `problem` is
- * null when the database may be opened or created.
+ * Returns the problem of a lost database as the end of a sentence, or null when the database may be
+ * opened or created.
  */
 export async function findLoss(config: Config): Promise<{ problem: string | null; found: FoundInstallation }> {
-  // The traces must be listed before the installing mark is checked. An installing process creates
-  // the mark first and removes it last, so its files are never mistaken for those of a lost
+  // The traces must be listed before the installing mark is checked. A concurrent installation
+  // creates the mark first and removes it last, so its files do not count as those of a lost
   // database.
   const seen = listTraces(config)
   const isFirstStart = existsSync(installingMark(config)) && seen.every((name) => name === 'secret')
@@ -93,8 +86,8 @@ const emptinessOf = ({ databaseUrl }: Config, seen: readonly string[]): string =
     : `is gone or empty, but ${listed(seen)} of an installation ${seen.length > 1 ? 'exist' : 'exists'}`
 
 /**
- * Throws ConfigError for a lost database, the database of another installation, or a server that
- * cannot be used. Changes nothing.
+ * Throws ConfigError for a lost database, the database of another installation, or an unusable
+ * database server.
  */
 export async function assertNotLost(config: Config): Promise<FoundInstallation> {
   const { problem, found } = await findLoss(config)
@@ -114,9 +107,7 @@ export async function assertNotLost(config: Config): Promise<FoundInstallation> 
   )
 }
 
-/**
- * Returns advice to restore a backup, the last one if it is known. The text ends with the command.
- */
+/** Returns a sentence that advises to restore a backup and ends with the command. */
 export function restoreAdvice(config: Config): string {
   const last = lastBackup(config)
   if (last === null) return 'Restore a backup: accord restore <path> --force'
@@ -134,8 +125,8 @@ export function markInstalling(config: Config): void {
 }
 
 /**
- * Writes the id of the installation and removes the installing mark. Called after the database is
- * seeded or restored.
+ * Stores the installation id and removes the installing mark. Called after the database is seeded
+ * or restored.
  */
 export function markInstalled(config: Config, id: string | null): void {
   if (id === null || isInMemory(config.databaseUrl)) return

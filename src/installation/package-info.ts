@@ -1,5 +1,5 @@
 // Finds the folder of this program, its version and its contract. Works in the source folder and in
-// dist. Imports no module of this project.
+// dist.
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 
 const manifestIn = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
-/** The folder with package.json and openapi.yaml. It is the parent of `src` or of `dist/src`. */
+/** The folder with package.json and openapi.yaml. */
 export const packageRoot: string = (() => {
   for (let folder = here; ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json')) && manifestIn(folder).name === 'accord-crm') return folder
@@ -25,14 +25,13 @@ export const packageRoot: string = (() => {
 export const { version } = manifestIn(packageRoot)
 
 /**
- * Returns the generated contract. Reads it as a file, because importing JSON makes Node 20 print a
- * warning.
+ * Returns the generated contract. Not an import, because Node 20 prints a warning for JSON imports.
  */
 export function generatedContract(): Record<string, unknown> {
   return JSON.parse(readFileSync(join(here, '..', 'contract', 'document.gen.json'), 'utf8'))
 }
 
-/** Returns the text of openapi.yaml; null in a deployment without this file. */
+/** Returns the text of openapi.yaml, or null in a deployment without this file. */
 function writtenContract(): string | null {
   try {
     return readFileSync(join(packageRoot, 'openapi.yaml'), 'utf8')
@@ -41,7 +40,7 @@ function writtenContract(): string | null {
   }
 }
 
-/** Returns whether the contract was generated from the present openapi.yaml. */
+/** Returns whether the contract was generated from the current openapi.yaml. */
 export function isGeneratedCurrent(generated: Record<string, unknown>): boolean {
   const written = writtenContract()
   return written === null || createHash('sha256').update(written).digest('hex') === generated['x-contract-hash']

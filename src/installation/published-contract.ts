@@ -1,6 +1,5 @@
 // The contract that the documentation shows (DOMAIN 26). `accord install` and `accord regenerate`
-// write it to the data folder, so a change of openapi.yaml does not show before one of these
-// commands runs.
+// write it to the data folder. Until then, a change of openapi.yaml does not appear.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,11 +7,11 @@ import { writeFileAtomic } from './atomic-file.ts'
 import { toYamlInWorker } from './yaml.ts'
 
 export interface Published {
-  /** The contract as JSON. It is encoded once, and all responses share the buffer. */
+  /** The contract as JSON. All responses share this buffer. */
   json: Buffer
   yaml(): Promise<Buffer>
   etag: string
-  /** The hash of the openapi.yaml that the contract was generated from. */
+  /** The hash of the source openapi.yaml. */
   hash: unknown
   /** `outdated` when openapi.yaml has changed since the contract was published. */
   state: 'ok' | 'outdated'
@@ -20,22 +19,22 @@ export interface Published {
 
 const publishedName = 'openapi.json'
 
-/** Writes the contract into the data folder as JSON. The file is written atomically. */
+/** Writes the contract as JSON to the data folder. */
 export function publish(dataDir: string, generated: object): void {
   mkdirSync(dataDir, { recursive: true })
   writeFileAtomic(join(dataDir, publishedName), JSON.stringify(generated))
-  // Older versions also published the YAML, which takes a second to write.
+  // Older versions also wrote this file.
   rmSync(join(dataDir, 'openapi.yaml'), { force: true })
 }
 
 /**
- * Returns a function that returns the published contract; null when it is missing or unreadable.
- * The contract is read again when its file changes. `source` is the path of openapi.yaml, which the
- * state is computed from. Some deployments have no openapi.yaml.
+ * Returns a function that returns the published contract, or null when it is missing or invalid.
+ * The contract is read again when its file changes. `source` is the path of openapi.yaml, which may
+ * be missing. The state `outdated` results from a comparison with it.
  */
 export function publishedIn(dataDir: string, source: string): () => Published | null {
   const contract = rereading(join(dataDir, publishedName), (json): Omit<Published, 'state'> | null => {
-    // Only the bytes stay in memory, because the parsed document takes ten times as much memory.
+    // Only the bytes stay in memory, because the parsed document needs ten times as much memory.
     const document: unknown = JSON.parse(json)
     if (typeof document !== 'object' || document === null || Array.isArray(document)) return null
     return { ...renderingsOf(json), hash: (document as Record<string, unknown>)['x-contract-hash'] }
@@ -53,15 +52,13 @@ export function publishedIn(dataDir: string, source: string): () => Published | 
 export interface Additions {
   /** A text that changes when the additions change. */
   revision: string
-  /**
-   * Returns the document with the additions. Returns the same object when there are no additions.
-   */
+  /** Returns the document with the additions, or the same object if there are none. */
   to<D extends object>(document: D): D
 }
 
 /**
  * Returns a function that returns the published contract with the additions of this installation.
- * The result is cached until the contract or the additions change.
+ * Caches the result until the contract or the additions change.
  */
 export function servedWith(
   published: () => Published | null,
@@ -85,7 +82,7 @@ function extended(base: Published, to: Additions['to']): Published {
   return { ...base, ...renderingsOf(JSON.stringify(extended)) }
 }
 
-/** The contract as bytes. A worker thread writes the YAML at the first request for it. */
+/** Returns the contract as bytes. A worker thread creates the YAML at the first request for it. */
 function renderingsOf(json: string): Pick<Published, 'json' | 'yaml' | 'etag'> {
   let yaml: Promise<Buffer> | undefined
   return {
@@ -102,8 +99,8 @@ function renderingsOf(json: string): Pick<Published, 'json' | 'yaml' | 'etag'> {
 }
 
 /**
- * Returns a function that returns the result of `read` for a file; null while the file cannot be
- * read. The result is cached until the file changes.
+ * Returns a function that returns the result of `read` for a file, or null while the file cannot be
+ * read. Caches the result until the file changes.
  */
 function rereading<T>(path: string, read: (text: string) => T | null): () => T | null {
   let known: { mtimeMs: number; made: T | null } | null = null

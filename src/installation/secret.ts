@@ -1,5 +1,5 @@
-// Checks that the secret is the secret that the database was installed with. Another secret could
-// not decrypt the stored values. A missing secret must not be replaced silently.
+// Checks that the secret is the one that the database was installed with. A different secret cannot
+// decrypt the stored values, so a missing secret must not be replaced silently.
 import type { Store } from '../../db/store.ts'
 import { type Config, ConfigError } from '../config/config.ts'
 import { createEncryption } from '../kernel/auth/encryption.ts'
@@ -15,8 +15,8 @@ const recorded = async ({ db }: Pick<Store, 'db'>): Promise<string | undefined> 
 
 /**
  * Returns the secret. Creates a secret for a database that never had one. Throws ConfigError when
- * the secret is missing or is not the secret of the database. With `accept`, no check is made, and
- * values that were encrypted with the former secret are lost.
+ * the secret is missing or wrong. With `accept`, skips this check. Values that were encrypted with
+ * another secret are then lost.
  */
 export async function ensureSecret(
   config: Config,
@@ -33,8 +33,8 @@ export async function ensureSecret(
 }
 
 /**
- * Returns a sentence about a wrong or missing secret for `accord doctor`; null when the secret is
- * right. The database must have all migrations.
+ * Returns the problem of a wrong or missing secret for `accord doctor`, or null. The database must
+ * have all migrations.
  */
 export const secretProblem = async (config: Config, store: Store): Promise<string | null> =>
   problemOf(config, store, { known: await recorded(store), present: presentSecret(config) })
@@ -53,8 +53,8 @@ async function problemOf(
   }
   const { values, unreadable } =
     known === undefined ? await checkEncryptedValues(db, config, present) : { values: 1, unreadable: ['all'] }
-  // Older databases have no recorded `secret_check`. For them, the secret is right if it decrypts
-  // an encrypted value.
+  // Databases of older versions have no `secret_check`. Their secret is right if it decrypts any
+  // value.
   if (present !== null) {
     if (values === 0 || unreadable.length < values) return null
     return `decrypts none of the ${values} encrypted values of this database. Restore the secret they were encrypted with. ${newOne}`

@@ -1,5 +1,5 @@
-// Checks every second, in servers and workers, whether the opened data folder and database are
-// still in place, and whether storage errors occurred. Logs one line for each change.
+// Checks every second, in servers and workers, whether the data folder or the database was removed
+// or replaced, and whether storage faults began or ended. Logs a line for each change.
 import type { FaultKind, RecordedFault } from '../../db/store.ts'
 import type { App } from '../app.ts'
 import { restoreAdvice } from './installation.ts'

@@ -1,4 +1,4 @@
-// The thread of yaml.ts: receives a document as JSON, writes it as YAML and ends.
+// The thread of yaml.ts. Converts a document from JSON to YAML and ends.
 import { parentPort, workerData } from 'node:worker_threads'
 import { stringify } from 'yaml'
 

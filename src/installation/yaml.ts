@@ -1,4 +1,4 @@
-// Writes a document as YAML. The contract takes a second, so a thread writes it (yaml.entry.ts).
+// Converts a document to YAML on a thread (yaml.entry.ts), because the contract takes a second.
 import { entryAt, startThread } from '../../db/entry-file.ts'
 
 const thread = entryAt(import.meta.url, './yaml.entry')

@@ -1,5 +1,5 @@
-// The benchmark in small: both servers still answer every request of it, and the same bytes. The
-// figures are not checked.
+// A small run of the benchmark: both servers must reply to each request with the same bytes. The
+// measured times are not checked.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

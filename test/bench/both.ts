@@ -1,5 +1,5 @@
-// Starts both servers on fresh copies of a filled folder, compares their answers, then measures
-// them kind by kind.
+// Starts both servers on fresh copies of a filled folder, compares their replies, then measures
+// each kind of request.
 import { Client } from './client.ts'
 import type { Filled } from './fill.ts'
 import { measure } from './measure.ts'
@@ -12,14 +12,14 @@ import { copyOf, quiet, remove, type Server, start } from './servers.ts'
 export interface Options {
   kinds: readonly Kind[]
   rounds: number
-  /** Per round of one server: the seconds, and the most requests. */
+  /** The limits of a round of one server: seconds and number of requests. */
   seconds: number
   requests: number
-  /** The folder for profiles of accord, one per kind. */
+  /** The folder for CPU profiles of accord, one per kind of request. */
   profile?: string
   /** Another build of accord. */
   program?: string
-  /** Without the response cache that older builds have. */
+  /** Disables the response cache of older builds. */
   fresh?: boolean
 }
 
@@ -41,7 +41,7 @@ export async function measureBoth(filled: Filled, options: Options, say: Say): P
     const servers = [accord, limit] as const
     await mustAnswerTheSame(servers, kinds, { world, token, times: 5 })
     say(`Both servers answer the same bytes and leave the same rows: ${kinds.join(', ')}.`)
-    // Waits until the work that follows a start is done.
+    // Waits until the work after the start is done.
     await quiet(accord, 30 * seconds)
     const profiler = accord.inspector && profile ? await connectProfiler(accord.inspector, profile) : null
     const rows: Row[] = []

@@ -1,5 +1,5 @@
-// The load generator. It runs in a process of its own for the whole run; `Client` is its other end.
-// Each task is a message, and its figures are the reply.
+// The load generator, a separate process. `Client` sends it each task as a message and receives the
+// results.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { Connection } from '../support/connection.ts'
@@ -8,11 +8,11 @@ import { type Kind, requestOf, type Walk, type World, walkFrom, walkOn } from '.
 
 export interface Task {
   url: string
-  /** Servers of the same database; connections are spread over all. */
+  /** Other servers of the same database. Connections are distributed over all servers. */
   others?: string[]
   token: string
   world: World
-  /** Drawn in turn, one per request. */
+  /** The kinds of the requests, used in turn. */
   kinds: Kind[]
   connections: number
   seed: number
@@ -24,7 +24,7 @@ export interface Task {
 export interface Figures extends Omit<Times, 'count'> {
   requests: number
   seconds: number
-  /** Requests answered 503 because the machine was busy, and sent again later. */
+  /** The number of requests that got 503 and were repeated. */
   refused: number
 }
 
@@ -55,7 +55,7 @@ export class Client {
   }
 }
 
-/** A walk continues where it was in the round before. */
+/** Walks by connection, because a walk continues in the next round. */
 const walks = new Map<string, Walk>()
 function walkOf(task: Task, index: number): Walk {
   const name = `${task.url} ${index}`

@@ -1,14 +1,13 @@
-// Measures the documentation page in Chromium: the time until the first tag is visible and the
-// times to open an operation and to search, on a CPU slowed down four times, and the compressed
-// size. Beside each time stands four times the CPU time of the page on the full CPU, which other
-// programs on the machine hardly change.
-// Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
+// Measures the documentation page in Chromium: the time until the first tag is visible, the times
+// to open an operation and to search, and the compressed size. The CPU is slowed down four times.
+// For comparison, prints four times the CPU time on the full CPU, which other programs hardly
+// affect. Run: npx tsx test/bench/documentation.ts [<URL of a running server>]
 import type { CDPSession, Page } from 'playwright-core'
 import { openBrowser } from '../browser/chromium.ts'
 import { searchTimes } from '../browser/search-times.ts'
 import { listeningServer } from '../support/listening.ts'
 
-/** The slowdown of the CPU, as in the performance panel of the developer tools. */
+/** The factor by which the CPU is slowed down. */
 const slowdown = 4
 /** The operations to open: a short one, a form and the longest list. */
 const opened = ['Sources/getSource', 'Leads/createLead', 'Leads/listLeads']
@@ -24,7 +23,7 @@ const painted = (selector: string): string => `new Promise((resolve) => {
 
 const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** Milliseconds of CPU that the main thread of the page has used. */
+/** Returns the CPU time of the main thread of the page in milliseconds. */
 async function cpuOf(cdp: CDPSession): Promise<number> {
   const { metrics } = await cdp.send('Performance.getMetrics')
   return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN) * 1000
@@ -48,7 +47,7 @@ async function measure(url: string, { page, cdp, note }: Round): Promise<void> {
   for (const operation of opened) {
     const [tag] = operation.split('/')
     const id = `operations-${operation.replace('/', '-')}`
-    // A tag that is pressed before Swagger UI has started opens then.
+    // A tag that is clicked before Swagger UI has started opens after the start.
     if ((await page.locator(`#${id}`).count()) === 0)
       await page.locator(`.opblock-tag[data-tag="${tag}"] button`).click()
     await page.locator(`#${id} .opblock-summary-control`).waitFor()
@@ -88,7 +87,7 @@ try {
       bytes += encodedDataLength
     })
     const note = (name: string, ms: number) => {
-      // Elapsed times count on the slow CPU, and CPU times on the full one.
+      // Elapsed times are recorded on the slow CPU, and CPU times on the full CPU.
       if (name.endsWith('CPU') === isSlow) return
       times.set(name, [...(times.get(name) ?? []), isSlow ? ms : ms * slowdown])
     }

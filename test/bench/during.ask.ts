@@ -1,5 +1,5 @@
-// Requests one lead after another at a fixed rate, answered or not. It runs in a process of its
-// own, so that other parts of a measurement do not disturb its figures.
+// Requests leads at a fixed rate, without waiting for replies. Runs as a separate process, so that
+// other parts of a measurement do not affect its times.
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ export interface Figures extends Times {
 
 const here = fileURLToPath(import.meta.url)
 
-/** Sends requests as long as `work` takes. */
+/** Sends requests while `work` runs. */
 export async function during<T>(task: Task, work: () => Promise<T>): Promise<{ figures: Figures; done: T }> {
   const child = spawn(process.execPath, [...fromSource, here, JSON.stringify(task)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -51,7 +51,7 @@ async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
 
   const one = (): Promise<void> =>
     new Promise((done) => {
-      // A different lead each time, and the same leads in each run.
+      // Each request reads another lead, and each run the same leads.
       const path = `/api/admin/leads/${1 + ((made++ * 7919) % leads)}`
       const since = performance.now()
       const fail = (): void => {
@@ -70,8 +70,7 @@ async function ask({ url, token, leads, aSecond }: Task): Promise<Figures> {
         .end()
     })
 
-  // The first requests of a new process are slow on the client's side; they must not count as the
-  // server's time.
+  // Warm-up: the first requests of a new process are slow in the client and must not count.
   for (let warm = 0; warm < 500; warm++) await one()
   taken.length = 0
   process.stdout.write('asking\n')

@@ -1,5 +1,5 @@
-// Two users who print a quote of 200 items and request charts without pause, while during.ts
-// measures how long a reader waits.
+// Two users continuously print a quote with 200 items and request charts, while during.ts measures
+// the wait of a reader.
 
 interface Drawing {
   tokens: string[]
@@ -48,10 +48,7 @@ export async function prepareDrawing(url: string, token: string): Promise<Drawin
   return { tokens, quote: quote.id }
 }
 
-/**
- * Returns the number of drawings. Each user has two requests under way, so one of them always
- * waits.
- */
+/** Returns the number of drawings. Each user has two concurrent requests, so one always waits. */
 export async function drawFor(url: string, { tokens, quote }: Drawing, seconds: number): Promise<number> {
   const over = performance.now() + seconds * 1000
   let drawn = 0

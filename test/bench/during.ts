@@ -1,6 +1,6 @@
-// How long one reader waits for `show` while the server is otherwise idle, exports all leads,
+// Measures the wait of a reader of single leads while the server is idle, exports all leads,
 // validates and imports a file, does both, or prints quotes and draws charts. `npx tsx
-// test/bench/during.ts` measures the built program in a copy of the folder that fill.ts keeps.
+// test/bench/during.ts` measures the built program in a copy of the folder of fill.ts.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -18,11 +18,11 @@ const imports = '/settings/data-transfer/imports'
 interface Server {
   url: string
   process: ChildProcess
-  /** Processor seconds used so far. */
+  /** Returns the CPU time so far in seconds. */
   cpu(): number
 }
 
-/** The settings of production, without rate limits. */
+/** Starts the program with production settings, without rate limits. */
 async function serve(program: string, folder: string): Promise<Server> {
   const own = Object.entries(process.env).filter(([name]) => !name.startsWith('ACCORD_'))
   const settings = { ACCORD_ENV: 'production', ACCORD_PORT: '0', ACCORD_RATE_LIMIT: 'off' }
@@ -74,7 +74,7 @@ function client(url: string, token: string) {
   return {
     at,
     begin: (id: number, what: 'validate' | 'start') => api('POST', `${imports}/${id}/${what}`),
-    /** Reads all leads as CSV as fast as they come; returns the number of lines. */
+    /** Reads all leads as CSV and returns the number of lines. */
     exportAll: (): Promise<number> =>
       new Promise((found, failed) => {
         request(`${url}/api/admin/leads/export?format=csv`, { headers: { authorization: headers.authorization } })
@@ -154,7 +154,7 @@ async function run(server: Server, token: string, { leads, rows, aSecond, second
     )
   }
 
-  /** Runs the import for some seconds, or to its end if that comes first. */
+  /** Runs the import for some seconds, or until it ends. */
   async function progress(id: number, name: string): Promise<number> {
     const begun = await until(id, ({ state, processed_rows_count: done }) => state !== name || done > 0)
     const over = performance.now() + seconds * 1000

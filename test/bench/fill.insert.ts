@@ -1,5 +1,5 @@
-// The number of records of each kind for N leads, and their insertion: one prepared statement per
-// table, many rows per transaction.
+// Computes the number of records of each kind for N leads, and inserts rows fast: one prepared
+// statement per table, many rows per transaction.
 import type { Database } from 'better-sqlite3'
 
 export const sizes = (leads: number) => ({
@@ -20,7 +20,8 @@ type Value = string | number | null
 type Row = Record<string, Value>
 
 /**
- * Inserts rows of one table with a statement that is prepared once; all rows have the same columns.
+ * Returns a function that inserts rows into a table with a prepared statement. All rows must have
+ * the same columns.
  */
 export function inserter(database: Database, table: string): (row: Row) => void {
   let run: ((values: Value[]) => unknown) | undefined
@@ -51,7 +52,7 @@ export const addressOf = (index: number): string =>
 
 const part = 100_000
 
-/** One transaction per batch of records. */
+/** Calls `write` for each record, in transactions of many records. */
 export function inParts(database: Database, total: number, write: (index: number) => void): void {
   for (let from = 0; from < total; from += part) {
     database.transaction(() => {

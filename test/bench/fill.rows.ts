@@ -1,6 +1,5 @@
-// The records of a filled database, inserted in bulk without the program: contacts, products, leads
-// and their dependents, as the program itself would have stored them. Each row follows from its
-// number, so a database of N leads is always the same.
+// Inserts contacts, products, leads and their dependents directly, as the program would have stored
+// them. Each row is derived from its number, so a database of N leads is always the same.
 import type { Database } from 'better-sqlite3'
 import { caseFold } from '../../db/schema/case-folding.ts'
 import { randomOf } from '../fuzz/random.ts'
@@ -22,7 +21,7 @@ const stages = [
   { id: 6, status: 3 },
 ]
 const dayMs = 24 * 60 * 60 * 1000
-/** All records date from the two years before this day. */
+/** All records were created in the two years before this day. */
 const lastDay = Date.UTC(2026, 0, 1)
 const span = 730 * dayMs
 const money = 10_000
@@ -34,7 +33,7 @@ const bornAt = (index: number, total: number): number => lastDay - span + Math.f
 export function fillRows(database: Database, leads: number, seed: number): void {
   const many = sizes(leads)
   const into: Into = (table) => inserter(database, table)
-  /** The table that keeps the addresses of persons unique. */
+  /** The attribute whose unique values are the addresses of persons. */
   const emails = database
     .prepare(`select id from attributes where entity_type = 'persons' and code = 'emails'`)
     .pluck()

@@ -1,6 +1,6 @@
-// Fills the data folder of a server with N leads, always the same for the same N, and keeps it
-// until a table or this filler changes. `npx tsx test/bench/fill.ts --leads 1000000 --to <folder>`
-// makes one that `accord serve` can serve.
+// Fills a data folder with N leads, always the same for the same N. The folder is reused until a
+// table or this code changes. `npx tsx test/bench/fill.ts --leads 1000000 --to <folder>` creates a
+// folder for `accord serve`.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const seed = 6
 const secret = 'secret of the benchmark, at least thirty-two characters'
 
-/** The facts that a measurement needs; stored in `bench.json` beside `data`. */
+/** The facts that a measurement needs, stored in `bench.json` beside `data`. */
 export interface Filled {
   folder: string
   leads: number
@@ -39,8 +39,8 @@ const hashOf = (text: string | Buffer): string => createHash('sha256').update(te
 const read = (path: string): Buffer => readFileSync(join(root, path))
 
 /**
- * Hashes everything that decides the content of a filled database, without migrations and search
- * index.
+ * Hashes the sources that determine the content of a filled database, except migrations and the
+ * search index.
  */
 function fingerprintOf(leads: number): string {
   const own = readdirSync(join(root, 'test/bench')).filter((name) => /^fill.*\.ts$/.test(name))
@@ -49,7 +49,7 @@ function fingerprintOf(leads: number): string {
   return hashOf([leads, ...files.map((path) => hashOf(read(path)))].join())
 }
 
-/** Hashes the sources of the search index: if only these changed, only the index is rebuilt. */
+/** Hashes the sources of the search index. If only these changed, only the index is rebuilt. */
 const searchFingerprint = (): string =>
   hashOf(['db/search/documents.ts', 'db/sqlite/full-text.ts'].map((path) => hashOf(read(path))).join())
 
@@ -60,10 +60,10 @@ const migrations = (): string[] =>
     .sort()
     .map((name) => `${name} ${hashOf(read(`db/migrations/${name}`))}`)
 
-/** The place of folders that are kept between runs. */
+/** Returns the path of a folder that is kept between runs. */
 export const keptFolder = (leads: number): string => join(tmpdir(), 'accord-bench', `${leads}`)
 
-/** Fills the folder, or keeps it when it is already right. */
+/** Fills the folder, or reuses it when it is up to date. */
 export async function fill(folder: string, leads: number, say: (text: string) => void = () => {}): Promise<Filled> {
   const note = join(folder, 'bench.json')
   const fingerprint = fingerprintOf(leads)
@@ -72,7 +72,7 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   if (kept?.fingerprint === fingerprint && kept.migrations.every((each, index) => each === known.migrations[index])) {
     const filled = { ...kept, ...known, folder }
     if (kept.search === known.search && kept.migrations.length === known.migrations.length) return filled
-    // A run that is stopped halfway starts again from nothing.
+    // If this run is interrupted, the next run fills the folder again.
     rmSync(note)
     await renew(folder, kept.search !== known.search)
     say('brought up to date')
@@ -92,7 +92,8 @@ export async function fill(folder: string, leads: number, say: (text: string) =>
   writeFileSync(file, start.image, { mode: 0o600 })
   told('installed')
   const database = new Sqlite(file)
-  // A run that is killed halfway leaves a folder without this note, so the next run fills it anew.
+  // No journal is needed: if this run is killed, `bench.json` is missing and the next run fills the
+  // folder again.
   for (const pragma of ['journal_mode = off', 'synchronous = off', 'cache_size = -200000', 'foreign_keys = off'])
     database.pragma(pragma)
   const indexes = takeIndexes(database)
@@ -117,7 +118,7 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   const store = openStore(`sqlite:${file}`)
   await migrate(store)
   await store.close()
-  // Removes the copy made before the migration; a benchmark never restores it.
+  // Removes the copy that was made before the migration.
   rmSync(join(folder, 'data/backups'), { recursive: true, force: true })
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
@@ -126,14 +127,14 @@ async function renew(folder: string, withSearch: boolean): Promise<void> {
   database.close()
 }
 
-/** The server does this every night. */
+/** Updates the planner statistics, as the server does every night. */
 function noteSizes(database: Database.Database): void {
   for (const text of ['analyze', ...discardSmallTableStatistics]) database.exec(text)
 }
 
 /**
- * A new installation with its administrator, a token without expiry, and two lead attributes
- * created through the API.
+ * Returns an image of a new installation with its administrator, a token without expiry, and two
+ * lead attributes.
  */
 async function installation(): Promise<{ image: Buffer; token: string; password: string }> {
   const password = 'correct horse battery'
@@ -148,7 +149,7 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
     if (made.status !== 201) throw new Error(`The attribute ${code} could not be made: ${made.text}`)
   }
   const { db } = server.store
-  // With the parameters of production, because the benchmark measures a login.
+  // Uses the hash parameters of production, because the benchmark measures logins.
   const password_hash = await hashPassword(testConfig({ passwordMemoryKiB: 19 * 1024 }), password)
   await db.updateTable('users').set({ password_hash }).where('id', '=', 1).execute()
   const terms = { abilities: ['*'], expiresAt: null, allowedIps: [] } as const
@@ -158,10 +159,7 @@ async function installation(): Promise<{ image: Buffer; token: string; password:
   return { image, token: token.text, password }
 }
 
-/**
- * Drops the indexes that enforce no rule. Creating them again after all rows are inserted costs a
- * fraction.
- */
+/** Drops the indexes that are not unique. Creating them again after the inserts is much faster. */
 function takeIndexes(database: Database.Database): string[] {
   const found = database
     .prepare(
@@ -172,10 +170,7 @@ function takeIndexes(database: Database.Database): string[] {
   return found.map(({ sql }) => sql)
 }
 
-/**
- * Fills the search index as the program would rebuild it: same documents, same full text, but
- * inserted by plain statements.
- */
+/** Fills the search index like a rebuild of the program, but with prepared statements. */
 async function fillSearch(database: Database.Database, url: string): Promise<void> {
   const store = openStore(url)
   const { fullText } = store.dialect

@@ -1,8 +1,7 @@
-// The dependents of the leads of a filled database: calls, e-mails and quotes, which the counts in
-// a reply come from.
+// Inserts the dependents of leads: calls, e-mails and quotes, which the counts in a reply need.
 import { addressOf, born, type Into, type Many } from './fill.insert.ts'
 
-/** Activities, e-mails and quotes of leads: every second, fifth and tenth lead has one. */
+/** Every second lead gets an activity, every fifth an e-mail, and every tenth a quote. */
 export function others(into: Into, many: Many) {
   const [activity, activityOf] = [into('activities'), into('lead_activities')]
   const [email, folder, reference] = [into('emails'), into('email_folders'), into('email_references')]

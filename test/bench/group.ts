@@ -1,6 +1,6 @@
-// The gain of group commit: leads created by 64 clients at a time, by accord as it is, by accord
-// with a commit for each, and by the limit server, which has only that. All are on disk before the
-// reply. Beside them, the rate that the database alone can reach.
+// Measures the benefit of group commit: 64 clients create leads on accord, on accord without group
+// commit, and on the limit server, which has none. Every reply waits for the disk. For comparison,
+// measures the rate of the database alone.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Client } from './client.ts'
@@ -12,20 +12,23 @@ import { requestOf, type World, walkFrom } from './requests.ts'
 import { copyOf, remove, type Server, start } from './servers.ts'
 
 const clients = 64
-/** The compiler of the engine takes as long with 64 clients. */
+/** The warm-up, in which V8 compiles the hot code. */
 const warmUp = { requests: 10_000, seconds: 20 }
 
 export interface Rates {
   /** Creates per second. */
   accord64: number
-  /** With `ACCORD_GROUP_COMMIT_MS=0`. */
+  /** The rate with `ACCORD_GROUP_COMMIT_MS=0`. */
   alone64: number
   limit64: number
   accord1: number
-  /** The statements of the limit server without a server: 64 per commit, and one commit each. */
+  /**
+   * The rates of the limit server's statements without HTTP: 64 leads per commit, and one lead per
+   * commit.
+   */
   together: number
   apart: number
-  /** Commits per second of one row each, by a program that does only this. */
+  /** The rate of commits with a single changed row. */
   commits: number
 }
 
@@ -76,8 +79,8 @@ export async function groupCommit(
 }
 
 /**
- * The limit of the database: the same rows by the same statements, and transactions of one small
- * row.
+ * Measures the database alone: the same rows with the same statements, and transactions that change
+ * one row.
  */
 function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: number; seconds: number }) {
   const database = openDatabase(folder)
@@ -99,7 +102,7 @@ function onTheDisk(folder: string, world: World, { rounds, seconds }: { rounds: 
   }
   for (let round = 0; round <= rounds; round++) {
     const rates = { together: clients * rate(inOne), apart: clients * rate(all) }
-    // The first round only warms up.
+    // The first round is a warm-up.
     if (round > 0) for (const name of ['together', 'apart'] as const) found[name].push(rates[name])
   }
   const change = database.prepare('update leads set version = version + 1 where id = ?')

@@ -1,6 +1,6 @@
-// Shows where the time of a profile went: `npx tsx test/bench/hot.ts <file.cpuprofile>` prints the
-// functions with the most self time, and sums by file and package. `npm run bench -- --profile
-// <folder>` writes such a file.
+// Summarizes a CPU profile: `npx tsx test/bench/hot.ts <file.cpuprofile>` prints the functions with
+// the most self time, and sums by file and package. `npm run bench -- --profile <folder>` writes
+// profiles.
 import { readFileSync } from 'node:fs'
 
 interface Profile {
@@ -12,7 +12,7 @@ interface Profile {
   timeDeltas: number[]
 }
 
-/** Names a package by its name, our own file by its path, and everything else by its kind. */
+/** Returns the name of a package, the path of an own file, or the kind of other code. */
 function placeOf(url: string, name: string): string {
   const [, scoped] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url) ?? []
   if (scoped !== undefined) return scoped

@@ -1,5 +1,5 @@
-// Opens the database for the limit server: as durable as the program's, with the one SQL function
-// that its tables need.
+// Opens the database for the limit server, with the same durability as the program and the SQL
+// function that the triggers need.
 import { join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { Sqlite } from '../../db/sqlite/driver.ts'

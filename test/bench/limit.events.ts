@@ -1,4 +1,4 @@
-// The event log of the limit server, shared by all its writes.
+// Writes the event log of the limit server.
 import type { Database } from 'better-sqlite3'
 
 export class Refused extends Error {}
@@ -21,7 +21,7 @@ interface EventRow {
 
 export type Log = (event: EventRow, requestId: string, ip: string, at: string) => number
 
-/** Returns the id of the row. */
+/** Returns a function that inserts an event and returns its id. */
 export function eventLog(database: Database): Log {
   const insertEvent = database.prepare<
     unknown[]

@@ -1,5 +1,5 @@
-// The board of the default pipeline as the limit server builds it: sums of all stages by one
-// statement, the first leads of each by the index of stages, and one read of all these leads.
+// Builds the board of the default pipeline for the limit server: one statement for the sums of all
+// stages, one per stage for the ids of its first leads, and one for all these leads.
 import type { Reader } from './limit.read.ts'
 
 type Stage = [id: number, code: string, name: string, probability: number, sort_order: number]

@@ -1,4 +1,4 @@
-// One lead of the limit server: its columns and joins, and the object built from a row.
+// The columns and joins of a lead on the limit server, and the conversion of a row to an object.
 
 export const scale = 10_000
 const dayMs = 24 * 60 * 60 * 1000

@@ -1,5 +1,5 @@
-// Signs in as the limit server does: the same hash with the same parameters, a token, and no more
-// tokens than the contract allows.
+// The login of the limit server: verifies the same hash, creates a token, and limits the number of
+// tokens as the contract requires.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { verify } from 'argon2'
 import type { Database } from 'better-sqlite3'

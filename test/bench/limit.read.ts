@@ -1,5 +1,5 @@
-// Reads leads for the limit server: statements prepared once, joins, plain objects. The keys stand
-// here in the order of the contract, because both servers must answer the same bytes.
+// Reads leads for the limit server with prepared statements and joins. The keys are in the order of
+// the contract, because both servers must reply with the same bytes.
 import { createHash, createHmac, hkdfSync } from 'node:crypto'
 import type { Database, Statement } from 'better-sqlite3'
 import { type Cells, columns, contacts, joins, presentRow, scale } from './limit.lead.ts'
@@ -12,7 +12,7 @@ const sortColumn: Record<string, string> = { title: 'title_key' }
 
 export function createReader(database: Database, { base, secret }: { base: string; secret: string }) {
   const kept = new Map<string, Statement<unknown[]>>()
-  /** Prepared on first use; rows come as arrays. */
+  /** Returns a cached statement that returns rows as arrays. */
   function prepared(text: string, how: 'raw' | 'pluck' = 'raw'): Statement<unknown[]> {
     let statement = kept.get(text)
     if (statement === undefined) {
@@ -28,7 +28,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
   const seal = (text: string): string => createHmac('sha256', fingerprintKey).update(text).digest('hex').slice(0, 22)
   const hasPieces =
     database.prepare(`select 1 from sqlite_schema where name = 'search_index_pieces'`).get() !== undefined
-  /** The default list without filters: the only one that the limit server walks by cursor. */
+  /** The mark in cursors of the default list, the only list with cursors on the limit server. */
   const listMark = createHash('sha256')
     .update(JSON.stringify(['/api/admin/leads', [['id', true]], []]))
     .digest('base64url')
@@ -79,13 +79,13 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return [...replies.values()]
   }
 
-  /** `now`: the time that a write uses. */
+  /** Returns a lead. `now` is the time that a write uses. */
   function show(id: number, now?: number) {
     const rows = byIds(1, 'l.id').all(id) as Cells[]
     return rows.length === 0 ? undefined : present(rows, now)[0]
   }
 
-  /** The statement and the bound values for a query. */
+  /** Returns the statement and the bound values for a query. */
   function shapeOf(query: Query) {
     const used = filters.filter((name) => query[name] !== undefined)
     const where = used.length === 0 ? '' : `where ${used.map((name) => `l.${name} = ?`).join(' and ')}`
@@ -109,8 +109,8 @@ export function createReader(database: Database, { base, secret }: { base: strin
   }
 
   /**
-   * Ids of the leads that contain these words, newest first. One query gives the page and the
-   * total. The trigram index names candidates, which are then checked.
+   * Returns the ids of leads that contain these words, newest first. The trigram index returns
+   * candidates, which are then checked.
    */
   function matching(q: string): number[] {
     const words = [...new Set(q.toLowerCase().split(/\s+/).filter(Boolean))]
@@ -162,7 +162,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
     }
   }
 
-  /** The URL of this request with another value for one parameter. */
+  /** Returns a function that builds the URL of this request with another value for a parameter. */
   function linksTo(path: string, search: string, name: string): (value: string) => string {
     const parameters = new URLSearchParams(search)
     parameters.set(name, '~')
@@ -170,7 +170,7 @@ export function createReader(database: Database, { base, secret }: { base: strin
     return (value) => `${base}${path}?${before}${name}=${value}${after}`
   }
 
-  /** Forwards only: the benchmark does not page backwards. */
+  /** Supports only forward paging, because the benchmark does not page backward. */
   function cursorPage(path: string, search: string, cursor: string, size: number) {
     let from = Number.MAX_SAFE_INTEGER
     if (cursor !== '') {

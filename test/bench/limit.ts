@@ -1,7 +1,7 @@
-// The least that this work costs: a Fastify server written by hand for the requests of the
-// benchmark. It answers the same bytes from the same database with prepared statements and
-// JSON.stringify. It has no contract, no permissions, no log, and one constant token. It caches
-// neither rows nor replies.
+// The limit server, a lower bound of the cost: a minimal handwritten Fastify server for the
+// requests of the benchmark. It returns the same bytes from the same database with prepared
+// statements and JSON.stringify. It has no contract, permissions or log, and one constant token. It
+// does not cache rows or replies.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

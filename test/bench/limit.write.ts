@@ -1,6 +1,5 @@
-// Writes as the limit server does: one prepared transaction per request, with every row that a
-// later request could read: the record, its tags and product lines, the events of the log, the
-// search text.
+// The writes of the limit server: one transaction per request with all rows that a later request
+// could read: the record, its tags and product lines, the events, and the search document.
 import { randomUUID } from 'node:crypto'
 import type { Database } from 'better-sqlite3'
 import { eventLog, foldText, Refused } from './limit.events.ts'

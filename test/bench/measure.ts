@@ -1,6 +1,6 @@
-// Measures kinds of requests on both servers in turn: a warm-up, then rounds in which each server
-// has its turn, so that other load on the machine meets both. A round is a number of seconds or of
-// requests, whichever is reached first.
+// Measures kinds of requests on both servers: a warm-up, then rounds in which both servers take
+// turns, so that other load on the machine affects both. A round ends after a number of seconds or
+// requests.
 import type { Client } from './client.ts'
 import { type Cost, median, type Row } from './report.ts'
 import type { Kind, World } from './requests.ts'
@@ -10,15 +10,15 @@ export interface Plan {
   world: World
   token: string
   rounds: number
-  /** Per round of one server. */
+  /** The limits of a round of one server. */
   seconds: number
   requests: number
-  /** Called when both servers are warm. */
+  /** Called after the warm-up of both servers. */
   warm?(): Promise<void> | undefined
 }
 
 /**
- * Enough that a server never waits for the client: while it answers one request, seven are queued.
+ * With eight connections, a server never waits for the client, because requests are always queued.
  */
 const connections = 8
 
@@ -30,8 +30,8 @@ export async function measure(
 ): Promise<Row> {
   const found: Record<Name, Cost[]> = { accord: [], limit: [] }
   let refused = 0
-  // Round 0 is the warm-up: statements are prepared, pages are read into memory, and the engine
-  // compiles code, which takes some thousand requests.
+  // Round 0 is the warm-up, which prepares statements, caches pages and lets V8 compile hot code.
+  // This takes some thousand requests.
   for (let round = 0; round <= rounds; round++) {
     for (const { name, pid, url } of servers) {
       const before = cpuMs(pid)
@@ -50,7 +50,7 @@ export async function measure(
   return { leads: world.leads, kind, rounds, refused, costs, ratio: costs.accord.cpuMs / costs.limit.cpuMs }
 }
 
-/** Until the engine has compiled the hot code; a slower server needs some seconds. */
+/** Returns the limits of the warm-up. A slower server needs more time to compile its hot code. */
 const warmUp = (seconds: number) => ({ seconds: 10 * seconds, requests: 10_000 })
 
 const middle = (costs: readonly Cost[]): Cost => ({

@@ -1,5 +1,5 @@
-// Measures the cost of polling while others write: 20 tokens ask for a list and a record every
-// second for a minute, and a lead is updated once a second. `--program` compares another build.
+// Measures the cost of polling during writes: for a minute, 20 tokens read a list and a record
+// every second, and one lead is updated every second. `--program` compares another build.
 import { parseArgs } from 'node:util'
 import { openStore } from '../../db/store.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
@@ -33,7 +33,7 @@ async function tokensOf(folder: string): Promise<string[]> {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Runs `work` every second, shifted by `index` parts of a second, until the time is over. */
+/** Runs `work` every second, shifted by `index` / `parts` of a second, until the time is over. */
 async function repeat(index: number, parts: number, work: (round: number) => Promise<void>): Promise<void> {
   const begin = performance.now() + (index * everyMs) / parts
   for (let round = 0; round < seconds; round++) {
@@ -55,7 +55,7 @@ try {
   const ask = async (connection: Connection, path: string): Promise<void> => {
     const sent = performance.now()
     const { status } = await connection.ask({ method: 'GET', path })
-    // A busy machine sheds load; those polls are not counted.
+    // Polls that a busy server refuses are not counted.
     if (status === 503) return
     if (status !== 200) throw new Error(`${path} answered ${status}.`)
     taken.push(performance.now() - sent)

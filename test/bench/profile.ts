@@ -1,5 +1,5 @@
-// Profiles of one server, one file per kind of request. The inspector protocol starts and stops
-// them from outside, so they contain neither start-up nor warm-up. hot.ts reads them.
+// Records CPU profiles of a server over the inspector protocol, one file per kind of request. They
+// do not contain the start and the warm-up. hot.ts reads them.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'undici'
@@ -10,7 +10,7 @@ export interface Profiler {
   close(): void
 }
 
-/** `url`: the address of the server's inspector. */
+/** Connects to the inspector of a server at `url`. */
 export async function connectProfiler(url: string, folder: string): Promise<Profiler> {
   mkdirSync(folder, { recursive: true })
   const socket = new WebSocket(url)

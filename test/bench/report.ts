@@ -1,5 +1,5 @@
-// Shows the results of a run as a table for people and as a file for later: one row per kind of
-// request and number of leads.
+// Formats the results of a run as a table and as a JSON file, with one row per kind of request and
+// number of leads.
 import { cpus } from 'node:os'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import type { Rates } from './group.ts'
@@ -7,9 +7,9 @@ import type { Kind } from './requests.ts'
 import type { Name } from './servers.ts'
 import type { Loaded, Started } from './start.ts'
 
-/** One server and one kind of request: medians over the rounds. */
+/** The medians over the rounds, for one server and one kind of request. */
 export interface Cost {
-  /** Processor milliseconds per request. */
+  /** The CPU time per request in milliseconds. */
   cpuMs: number
   perSecond: number
   p50: number
@@ -20,10 +20,10 @@ export interface Row {
   leads: number
   kind: Kind
   rounds: number
-  /** Requests refused because the machine was busy; with many of them the row says little. */
+  /** The number of refused requests. With many of them, the row is not reliable. */
   refused: number
   costs: Record<Name, Cost>
-  /** Of the processor time. */
+  /** The ratio of the CPU times. */
   ratio: number
 }
 

@@ -1,5 +1,5 @@
-// The requests of the benchmark: one kind per row of the table. A seeded generator draws them, so
-// both servers get the same requests in the same order, and rarely the same request twice.
+// Generates the requests of the benchmark, one kind per row of the table. The generator is seeded,
+// so both servers get the same requests in the same order. Repetitions are rare.
 import { type Random, randomOf } from '../fuzz/random.ts'
 import type { Asked } from '../support/connection.ts'
 import { sizes } from './fill.insert.ts'
@@ -33,7 +33,7 @@ const get = (path: string): Asked => ({ method: 'GET', path: `/api/admin${path}`
 const filter = (random: Random): string =>
   random.chance(0.5) ? `user_id=${random.whole(1, 10)}` : `lead_pipeline_stage_id=${random.whole(1, 6)}`
 
-/** The sorts differ, so no filter's index serves two of them: values, and days of creation. */
+/** Returns one of several sort keys, so that no index serves both all filters and all sorts. */
 const sort = (random: Random): string => random.pick(['-lead_value', 'lead_value', '-created_at', 'created_at'])
 
 const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = {
@@ -73,16 +73,16 @@ const draw: Record<Kind, (random: Random, world: World, walk: Walk) => Asked> = 
   }),
 }
 
-/** The position of a connection on its walk through the whole list. */
+/** The position of a connection in its walk through the whole list by cursor. */
 export interface Walk {
   next: string
-  /** Its own page size, so that the pages of no two connections are the same. */
+  /** The page size, which differs between connections, so that their pages differ. */
   first: number
 }
 
 export const walkFrom = (first: number): Walk => ({ next: '', first })
 
-/** Moves the walk one page on; after the last page it starts again. */
+/** Moves the walk to the next page. After the last page, it starts again. */
 export function walkOn(walk: Walk, body: string): void {
   walk.next = /"next_cursor":"([^"]+)"/.exec(body)?.[1] ?? ''
 }

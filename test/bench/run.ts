@@ -1,5 +1,5 @@
-// `npm run bench`: the cost of a request to this program beside its cost to a server written by
-// hand for the same requests (limit.ts), in one run. README.md explains the figures.
+// `npm run bench` compares the cost of requests to this program and to a minimal handwritten server
+// (limit.ts). README.md explains the results.
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +14,7 @@ import { type Loaded, memory, type Started, startUp } from './start.ts'
 import { draw } from './svg.ts'
 
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-/** Rows of the table that are not a kind of request. */
+/** The rows of the table that are not kinds of requests. */
 const others = ['start', 'group']
 
 const { values } = parseArgs({

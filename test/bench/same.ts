@@ -1,6 +1,5 @@
-// Checks that both servers do the same work: both get every kind of request, and their bodies must
-// be the same bytes; after writes, so must the rows they leave. Ids, times and secrets that differ
-// by nature are made equal first.
+// Checks that both servers do the same work: they get every kind of request, and their bodies and
+// the rows that they write must be equal. Ids, times and secrets that must differ are masked.
 import { join } from 'node:path'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { type Answer, type Asked, Connection } from '../support/connection.ts'
@@ -12,7 +11,7 @@ const secrets = /"\d+\|[\w-]{43}"/g
 const hashes = /"[0-9a-f]{64}"/g
 const requestIds = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** Replaces the time and the random values of a record that was just written. */
+/** Masks the times and random values of a written record. */
 const foreseen = (text: string): string =>
   text
     .replace(times, '"<time>"')
@@ -20,7 +19,10 @@ const foreseen = (text: string): string =>
     .replace(hashes, '"<hash>"')
     .replace(requestIds, '<request>')
 
-/** Throws with the first difference. Both servers run on fresh copies of one folder. */
+/**
+ * Throws an error with the first difference. Both servers must run on fresh copies of the same
+ * folder.
+ */
 export async function mustAnswerTheSame(
   servers: readonly [Server, Server],
   kinds: readonly Kind[],
@@ -40,7 +42,8 @@ export async function mustAnswerTheSame(
         return bodies
       }
       let [one = '', other = ''] = await ask()
-      // The number of days a lead has been rotten may change between the two requests.
+      // The age of a lead in days may change between the two requests, so a difference is checked
+      // again.
       if (one !== other && !isWrite(kind)) [one = '', other = ''] = await ask()
       if (one !== other) throw new Error(`${kind}: ${asked.method} ${asked.path} differs.\n${difference(one, other)}`)
       if (!one.startsWith('2')) throw new Error(`${kind}: ${asked.method} ${asked.path} answered ${one}`)
@@ -52,7 +55,7 @@ export async function mustAnswerTheSame(
   if (left !== right) throw new Error(`Rows in the database differ.\n${difference(left, right)}`)
 }
 
-/** Sends a request again after a 503. */
+/** Sends a request, and repeats it after a 503. */
 async function patiently(connection: Connection, asked: Asked): Promise<Answer> {
   for (let tries = 0; ; tries++) {
     const answer = await connection.ask(asked)
@@ -61,7 +64,7 @@ async function patiently(connection: Connection, asked: Asked): Promise<Answer> 
   }
 }
 
-/** All rows that the requests may have written, one per line. */
+/** Returns all rows that the requests may have written, one per line. */
 function rowsIn(folder: string): string {
   const database = new Sqlite(join(folder, 'data/accord.db'), { readonly: true })
   const some = (text: string): string[] => (database.prepare(text).all() as object[]).map((row) => JSON.stringify(row))
@@ -80,7 +83,7 @@ function rowsIn(folder: string): string {
   return foreseen(lines.join('\n').replaceAll('\\"', '"'))
 }
 
-/** The first place where the texts differ, with the text around it. */
+/** Returns the first difference with the text around it. */
 function difference(one: string, other: string): string {
   let at = 0
   while (at < one.length && one[at] === other[at]) at++

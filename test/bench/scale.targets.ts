@@ -1,5 +1,5 @@
-// What `scale.ts` measures: servers on SQLite, and servers of several numbers of processes on one
-// PostgreSQL database, which is a copy of the SQLite one. Every commit waits for the disk.
+// Starts the servers that scale.ts measures: on SQLite, and with several numbers of processes on a
+// PostgreSQL database with the same data. Every commit waits for the disk.
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,16 +15,14 @@ export interface Target {
   url: string
   /** Other servers of the target. */
   others: string[]
-  /** The process ids of its servers, and of its database server. */
+  /** The process ids of the servers, and of the database server. */
   servers: number[]
   databases: number[]
 }
 
-/** The memory that a small machine would give PostgreSQL; everything else as it is by default. */
+/** The memory settings for a small machine. All other settings have their defaults. */
 const settings = ['shared_buffers = 1GB', 'max_wal_size = 4GB', 'max_connections = 300']
-/**
- * Background work is off, because all servers but one would do it for the one that is measured.
- */
+/** Background work is off, because idle servers would do it for the measured server. */
 const usual = { ACCORD_WORKER: 'off' }
 const built = fileURLToPath(new URL('../../dist/src/cli.js', import.meta.url))
 
@@ -94,7 +92,7 @@ async function copyToPostgres(folder: string, urlOf: (database: string) => strin
     cwd: folder,
     stdio: ['ignore', 'inherit', 'inherit'],
   })
-  // The server does this by itself some time after a copy.
+  // PostgreSQL would do this automatically some time after the copy.
   await run(name, 'vacuum analyze', 'checkpoint')
   return urlOf(name)
 }

@@ -1,5 +1,5 @@
-// `npx tsx test/bench/scale.ts`: the same requests to SQLite and to PostgreSQL with several numbers
-// of processes, in one run. README.md explains the figures.
+// `npx tsx test/bench/scale.ts` sends the same requests to SQLite and to PostgreSQL with several
+// numbers of processes. README.md explains the results.
 import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +27,7 @@ interface Turn {
   perSecond: number
   p50: number
   p99: number
-  /** Processor milliseconds per request, of the server and of the database server. */
+  /** The CPU time per request in milliseconds, of the server and of the database server. */
   server: number
   database: number
   refused: number
@@ -43,7 +43,7 @@ interface Wish {
 
 async function turn(client: Client, target: Target, kind: Kind, seed: number, wish: Wish): Promise<Turn> {
   const { world, token, clients: connections } = wish
-  // The warm-up ends after some thousand requests, for which a slow server needs some seconds.
+  // The warm-up needs some thousand requests, which take a slow server some seconds.
   const isWarmUp = seed === 0
   const bounds = isWarmUp ? { seconds: 8 * wish.seconds, requests: 5_000 } : { seconds: wish.seconds, requests: 50_000 }
   const busy = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + treeCpuMs(pid), 0)
@@ -65,7 +65,7 @@ async function turn(client: Client, target: Target, kind: Kind, seed: number, wi
   return { perSecond: done.requests / done.seconds, p50, p99, server, database, refused }
 }
 
-/** Round 0 is the warm-up. In each round every target has its turn. */
+/** Measures all targets in turn in each round. Round 0 is the warm-up. */
 async function measureKind(client: Client, targets: readonly Target[], kind: Kind, wish: Wish): Promise<string[][]> {
   const turns = targets.map(() => [] as Turn[])
   for (let round = 0; round <= wish.rounds; round++)

@@ -1,5 +1,5 @@
-// The servers under measurement, each a process on its own copy of the filled folder, and the
-// system's figures for a process: its processor time and its memory.
+// Starts the measured servers, each as a process on its own copy of the filled folder, and reads
+// the CPU time and the memory of processes.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ export interface Server {
   folder: string
   url: string
   pid: number
-  /** The address of its inspector, when it has one. */
+  /** The URL of the inspector, or null. */
   inspector: string | null
   stop(): Promise<void>
 }
@@ -22,33 +22,33 @@ export interface Server {
 const path = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const built = path('../../dist/src/cli.js')
 const limit = path('limit.ts')
-/** The start of links in both servers' replies, unless a test sets another. */
+/** The default base URL of links in the replies of both servers. */
 const usualBase = 'http://127.0.0.1:8000'
 
-/** A copy that is removed after the run. */
+/** Returns the path of a copy of the folder, which is removed after the run. */
 export function copyOf(folder: string): string {
   const copy = mkdtempSync(join(tmpdir(), 'accord-bench-run-'))
   mkdirSync(join(copy, 'data'), { mode: 0o700 })
-  // Databases are large, and some file systems can share the blocks of a copy.
+  // Some file systems can share the blocks of a copy, which is faster for large databases.
   execFileSync('cp', ['-r', '--reflink=auto', join(folder, 'data'), join(folder, 'bench.json'), copy])
   return copy
 }
 
 export interface Starting {
-  /** Another build of the program, or its sources; by default the build of this checkout. */
+  /** The path of another build, or of the sources. The default is the build of this checkout. */
   program?: string
-  /** Arguments of node itself, such as those of a profile. */
+  /** The arguments of node itself. */
   node?: string[]
   base?: string
   /** Without the response cache that older builds have. */
   fresh?: boolean
-  /** Settings that differ from the usual ones. */
+  /** Settings that override `usual`. */
   settings?: Readonly<Record<string, string>>
-  /** API processes that share the port. */
+  /** The number of API processes that share the port. */
   processes?: number
 }
 
-/** Production settings, without rate limits. */
+/** The settings of production, without rate limits. */
 const usual = {
   ACCORD_ENV: 'production',
   ACCORD_HOST: '127.0.0.1',
@@ -86,7 +86,7 @@ export async function start(
 /** Older builds (`--program`) do not know the option. */
 const several = (processes: number): string[] => (processes === 1 ? [] : ['--processes', String(processes)])
 
-/** Reads the output of the server, as a supervisor would, and drops it. */
+/** Resolves with the URLs in the output of the server. Keeps reading and discarding the output. */
 function listening(name: Name, child: ChildProcess, processes: number): Promise<Pick<Server, 'url' | 'inspector'>> {
   return new Promise((resolve, reject) => {
     let said = ''
@@ -112,16 +112,16 @@ function stop(child: ChildProcess): Promise<void> {
 
 export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
 
-/**
- * Processor milliseconds of a process, all threads included; the system counts in hundredths of a
- * second.
- */
+/** Returns the CPU time of a process with all its threads in milliseconds, in steps of 10 ms. */
 export function cpuMs(pid: number): number {
   const [user = 0, system = 0] = processorTimes(pid)
   return (user + system) * 10
 }
 
-/** Hundredths of a second: of the process (user, system), and of its ended children. */
+/**
+ * Returns CPU times in hundredths of a second: user and system time of the process, and of its
+ * ended children.
+ */
 const processorTimes = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
@@ -129,30 +129,27 @@ const processorTimes = (pid: number): number[] =>
     .slice(11, 15)
     .map(Number)
 
-/** Processor milliseconds of a process and of all processes that it has started. */
+/** Returns the CPU time in milliseconds of a process and all its descendants. */
 export function treeCpuMs(pid: number): number {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? []
     const own = processorTimes(pid).reduce((sum, each) => sum + each, 0) * 10
     return children.reduce((sum, child) => sum + treeCpuMs(Number(child)), own)
   } catch (error) {
-    // The process has ended since, and its parent has its time.
+    // The process has ended, and its time is added to that of its parent.
     if (!['ENOENT', 'ESRCH'].includes(String((error as NodeJS.ErrnoException).code))) throw error
     return 0
   }
 }
 
-/** Resident megabytes of a process, now and at most. */
+/** Returns the resident memory of a process in megabytes, now and its maximum. */
 export function memoryMb(pid: number): { now: number; most: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const of = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024
   return { now: of('VmRSS'), most: of('VmHWM') }
 }
 
-/**
- * Waits until the server is idle, as it is some time after its start, or until so many seconds have
- * passed.
- */
+/** Waits until the server is idle, or at most this many seconds. */
 export async function quiet({ pid }: Server, atMost: number): Promise<void> {
   for (let second = 0; second < atMost; second++) {
     const before = cpuMs(pid)

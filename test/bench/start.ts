@@ -1,5 +1,5 @@
-// Measures the time from the start of the program to its first replies, and its memory: idle, and
-// after many requests.
+// Measures the time from the start of the program to its first replies, and its memory when idle
+// and after many requests.
 import { Connection } from '../support/connection.ts'
 import type { Client } from './client.ts'
 import { median } from './report.ts'
@@ -15,7 +15,7 @@ export interface Started {
 }
 
 export interface Loaded {
-  /** Resident megabytes after the requests, and at most. */
+  /** The resident memory in megabytes after the requests, and its maximum. */
   loadedMb: number
   maxMb: number
 }
@@ -30,8 +30,8 @@ export interface Wish {
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /**
- * The first reply of a server that has just been started. One request only: the next one would find
- * the server warm.
+ * Starts a server and returns the time to its first reply. Sends only one request, because later
+ * requests are faster.
  */
 async function firstAnswer({ folder, token, program }: Wish, path: string): Promise<number> {
   const since = performance.now()
@@ -66,7 +66,9 @@ export async function startUp(wish: Wish): Promise<Started> {
   }
 }
 
-/** Memory after this many requests of all kinds but logins, one in ten a write. */
+/**
+ * Returns the memory after this many requests of all kinds except logins. One in ten is a write.
+ */
 export async function memory(
   client: Client,
   { folder: from, token, program }: Wish,

@@ -1,6 +1,6 @@
-// Draws the cost of each kind of request against the number of leads: one small chart per kind,
-// with both servers. Both axes are logarithmic, so a level line means that a million leads cost as
-// much as ten thousand.
+// Draws the cost of each kind of request over the number of leads, in one chart per kind with both
+// servers. Both axes are logarithmic. A horizontal line means that the cost does not depend on the
+// number of leads.
 import type { Row } from './report.ts'
 
 const [width, height, columns, edge] = [230, 150, 4, 38]

@@ -1,5 +1,5 @@
-// The charts of the reports in a browser: each is well-formed on its own, with every word inside it
-// and no two words overlapping, in a full installation and in an empty one.
+// The charts of reports in a browser: the SVG is well-formed, all texts are inside the picture, and
+// no texts overlap, in a full and in an empty installation.
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -24,7 +24,9 @@ interface Word {
   bottom: number
 }
 
-/** The texts of a chart with their positions in the browser, and the size of the picture. */
+/**
+ * Returns the texts of a chart with their positions in the browser, and the size of the picture.
+ */
 async function drawn(svg: string): Promise<{ words: Word[]; width: number; height: number; root: string }> {
   await page.goto(`data:image/svg+xml;base64,${Buffer.from(svg).toString('base64')}`)
   return page.evaluate(() => {
@@ -40,7 +42,7 @@ async function drawn(svg: string): Promise<{ words: Word[]; width: number; heigh
   })
 }
 
-// A text box is as high as the font allows, which is more than its letters need.
+// Text boxes are higher than their letters, so an overlap of up to 6 pixels in height is ignored.
 const overlap = (one: Word, other: Word): boolean =>
   one.left < other.right && other.left < one.right && one.top + 3 < other.bottom - 3 && other.top + 3 < one.bottom - 3
 

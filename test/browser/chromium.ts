@@ -1,9 +1,12 @@
-// Debian's Chromium without a window, with a page that may reach one server only: requests to other
-// hosts are refused and recorded.
+// Starts headless Chromium with pages that can reach only one server. Requests to other hosts are
+// refused and recorded.
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 
-/** Without a graphics card a page takes seconds to draw, and other tests run beside it. */
+/**
+ * A long timeout: without a graphics card, rendering takes seconds, and other tests run
+ * concurrently.
+ */
 export const patienceMs = 240_000
 
 export async function openBrowser(): Promise<Browser> {
@@ -22,7 +25,7 @@ export interface Watched {
   context: BrowserContext
   /** URLs of other hosts that a page requested. */
   elsewhere: string[]
-  /** Errors of the console and of scripts, violations of the content security policy included. */
+  /** Errors of scripts and of the console, including violations of the content security policy. */
   complaints: string[]
 }
 

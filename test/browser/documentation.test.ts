@@ -1,5 +1,5 @@
-// The documentation in a real browser: it works offline and under its content security policy,
-// finds every operation, and leads from signing in to a reply.
+// The documentation in a browser: it works offline and with its content security policy, search
+// finds every operation, and "Try it out" works after signing in.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -31,7 +31,7 @@ let page: Page
 beforeAll(async () => {
   browser = await openBrowser()
   server = await listeningServer()
-  // The first visit loads Swagger UI into the server.
+  // The first request loads Swagger UI into the server.
   await until(async () => (await fetch(`${server.url}/api/admin/documentation`)).ok)
 })
 afterAll(async () => {
@@ -44,10 +44,7 @@ beforeEach(async () => {
 })
 afterEach(() => watched.context.close())
 
-/**
- * Opens the reference. A busy machine may make the server refuse a file of the page with 503; the
- * page is then opened again.
- */
+/** Opens the reference page. Retries when the busy server refuses a file of the page with 503. */
 async function openDocumentation(anchor = ''): Promise<void> {
   for (let attempt = 0; attempt < 8; attempt++) {
     let isRefused = false
@@ -67,7 +64,7 @@ async function openDocumentation(anchor = ''): Promise<void> {
 
 const blockOf = (tag: string, id: string): Locator => page.locator(`#operations-${tag.replace(/ /g, '_')}-${id}`)
 
-/** Opens an operation by its deep link, and waits until it is drawn. */
+/** Opens an operation by its deep link, and waits until it is rendered. */
 async function openOperation(tag: string, id: string): Promise<Locator> {
   await openDocumentation(`#/${encodeURIComponent(tag)}/${id}`)
   const block = blockOf(tag, id)
@@ -103,9 +100,9 @@ async function tryOut(block: Locator): Promise<string | undefined> {
   return (await status.textContent())?.trim()
 }
 
-/** The violations of WCAG 2.1 A and AA that axe finds, with the first element of each. */
+/** Returns the violations of WCAG 2.1 A and AA that axe finds, with the first element of each. */
 async function violations(): Promise<string[]> {
-  // Playwright runs this in the page without regard to the content security policy.
+  // Playwright's evaluate bypasses the content security policy.
   const found = await page.evaluate(`${axe};
     axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'], resultTypes: ['violations'] })
       .then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html.slice(0, 200)))`)

@@ -1,6 +1,5 @@
-// Signing in with a real browser: by the login page, out again, and back in after a forgotten
-// password. The pages work under their content security policy and request nothing from other
-// hosts.
+// Signing in, signing out and resetting a password in a browser. The pages work with their content
+// security policy and request nothing from other hosts.
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -40,7 +39,7 @@ async function signIn(password: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
-/** A request as a script of this server's page sends it. */
+/** Sends a request from a script in the page. */
 const call = (method: string, path: string, body?: object, value?: string) =>
   page.evaluate(
     async ([method = '', path = '', body, value]) => {
@@ -56,12 +55,12 @@ const call = (method: string, path: string, body?: object, value?: string) =>
     [method, `/api/admin${path}`, body && JSON.stringify(body), value],
   )
 
-/** The browser itself logs refusals to the console. */
+/** Chromium logs refused requests to the console, so these messages are ignored. */
 const complaints = () => watched.complaints.filter((each) => !/status of (401|403|422)/.test(each))
 
 describe('the login page of an installation with https', { timeout: patienceMs }, () => {
   it('signs in with cookies that no other host can plant, and out again', async () => {
-    // A browser accepts secure cookies from the loopback without https.
+    // A browser accepts secure cookies from loopback without https.
     const secure = await listeningServer({ appUrl: 'https://crm.example' })
     const { port } = secure.app.http.server.address() as AddressInfo
     const url = `http://127.0.0.1:${port}`

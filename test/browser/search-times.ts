@@ -1,11 +1,10 @@
-// Measures the search of the documentation inside the page: from the input to the results in the
-// DOM.
+// Measures the search of the documentation in the page, from the input to the results in the DOM.
 import type { Page } from 'playwright-core'
 
-/** Queries for names, words, a parameter, a problem code and nothing at all. */
+/** Queries for names, words, a parameter, a problem code and a text without results. */
 const queries = ['l', 'le', 'createLead', 'move stage', 'lead_value[gte]', 'version_mismatch', 'webhooks', 'zzzz']
 
-/** Returns the milliseconds of each query. The page shows the reference. */
+/** Returns the time of each query in milliseconds. The page must show the reference. */
 export async function searchTimes(page: Page): Promise<number[]> {
   await page.locator('#search').focus()
   await page.locator('#search').fill('a')

@@ -1,5 +1,5 @@
-// Web forms as visitors see them: the page with and without script, and the embedded form in
-// another site's page, whose style and policy must not affect it.
+// Web forms in a browser: the page with and without JavaScript, and the form embedded in another
+// site, whose styles and policy must not affect it.
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
@@ -51,8 +51,7 @@ beforeAll(async () => {
   })
   for (const { id, code, entity_type } of (await call('GET', '/settings/attributes?per_page=100')).data)
     attribute[`${entity_type}.${code}`] = id
-  // A page of another origin, with a policy and a style that would spoil a form that is not
-  // isolated.
+  // A page of another origin, whose policy and styles would break a form that is not isolated.
   host = createServer((request, response) => {
     const form = new URL(request.url ?? '/', 'http://x').searchParams.get('form') ?? ''
     response.writeHead(200, {
@@ -110,14 +109,14 @@ async function fill(page: Page, email = `grace${++count}@example.org`): Promise<
   return email
 }
 
-/** The lead of the person with this address. */
+/** Returns the person with this address and its lead. */
 async function leadOf(email: string): Promise<any> {
   const [person] = (await call('GET', `/contacts/persons?email=${email}`)).data
   const [lead] = person ? (await call('GET', `/leads?person_id=${person.id}`)).data : []
   return { person, lead }
 }
 
-/** A page that may request any host, and its console messages. */
+/** Opens a page that may request any host, and records its console messages. */
 async function watched() {
   const { context, complaints } = await watchedContext(browser, server.url)
   await context.unroute('**/*')
@@ -148,7 +147,7 @@ describe('the page of a form', { timeout: patienceMs }, () => {
     })
     expect(lead).toMatchObject({ description: 'Compilers\nand more', source: { name: 'Phone' } })
     expect(lead.custom_attributes.topics).toHaveLength(1)
-    // The browser itself logs the reply 422.
+    // Chromium logs the 422 reply to the console.
     expect(complaints.filter((each) => !each.includes('422'))).toEqual([])
     await context.close()
   })
@@ -218,7 +217,7 @@ describe('the script of a form', { timeout: patienceMs }, () => {
   })
 })
 
-/** Saves screenshots for a person to check. */
+/** Saves a screenshot if ACCORD_TEST_PICTURES is set. */
 async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env.ACCORD_TEST_PICTURES
   if (folder) await page.screenshot({ path: `${folder}/web-form-${name}.png`, fullPage: true })

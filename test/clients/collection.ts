@@ -1,5 +1,5 @@
-// Tries the collection for API clients with the programs that read it: Newman sends its requests to
-// a server, and Bruno's converter imports it.
+// Tests the Postman collection with two programs: Newman sends its requests to a server, and
+// Bruno's converter imports it.
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ import type { PostmanCollection } from '../../src/http/docs/postman.ts'
 type CollectionItem = PostmanCollection['item'][number]['item'][number]
 
 export interface CollectionAttempt {
-  /** Where the packages are installed and files are written. */
+  /** The folder in which the packages are installed and files are written. */
   folder: string
   /** The address of a new server. */
   url: string
@@ -28,9 +28,9 @@ async function load({ url }: CollectionAttempt): Promise<PostmanCollection> {
 }
 
 /**
- * Sends the sign-in, all reads and all creations, and returns the result in words. A new server
- * lacks the records of the examples, so a read may be answered with 404 and a creation with 422 or
- * 409. `test/http/postman.test.ts` explains these one by one.
+ * Sends the sign-in, all reads and all creations, and returns the result as a sentence. The server
+ * does not have the records of the examples, so a read may get 404 and a creation 422 or 409.
+ * test/http/postman.test.ts explains each case.
  */
 export async function tryNewman(attempt: CollectionAttempt): Promise<string> {
   const { folder, url, password } = attempt
@@ -48,7 +48,7 @@ export async function tryNewman(attempt: CollectionAttempt): Promise<string> {
   const isFine = ({ id, status }: { id: string; status: number }): boolean => {
     if (status >= 200 && status < 300) return true
     if (/^create/.test(id)) return status === 409 || status === 422
-    // Only the server can sign a link.
+    // The example has no valid signature.
     return status === 404 || (id === 'downloadSignedFile' && status === 422)
   }
   const refused = answers.filter((each) => !isFine(each))
@@ -70,13 +70,13 @@ interface BrunoItem {
   }
 }
 
-/** Imports the collection as Bruno does, and returns the result in words. */
+/** Imports the collection like Bruno, and returns the result as a sentence. */
 export async function tryBruno(attempt: CollectionAttempt): Promise<string> {
   const collection = await load(attempt)
   const { postmanToBruno } = createRequire(join(attempt.folder, 'package.json'))('@usebruno/converters') as {
     postmanToBruno: (collection: PostmanCollection) => Promise<{ collection: { items: BrunoItem[] } }>
   }
-  // Throws when the result does not follow Bruno's schema.
+  // Throws when the result does not match Bruno's schema.
   const { collection: imported } = await postmanToBruno(collection)
   const requests = imported.items.flatMap(({ items = [] }) => items)
   const missing = itemsOf(collection).filter(({ name, request: { method, url } }, index) => {

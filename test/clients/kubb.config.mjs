@@ -1,4 +1,4 @@
-// Types and calls by fetch of every operation, as kubb makes them with its common plug-ins.
+// Configures kubb to generate types and fetch calls for every operation with its common plug-ins.
 import { defineConfig } from '@kubb/core'
 import { pluginClient } from '@kubb/plugin-client'
 import { pluginOas } from '@kubb/plugin-oas'

@@ -1,6 +1,7 @@
-// `npm run test:clients`: eight client generators read the served contract, and the generated
-// clients compile with --strict. Newman and Bruno read the collection. `-- kubb orval` runs these
-// two only. The first run installs all in node_modules/.cache, without their install scripts.
+// `npm run test:clients` generates clients from the served contract with eight generators and
+// compiles them with --strict. Also tests the collection with Newman and Bruno. `-- kubb orval`
+// runs only these two. The first run installs all packages in node_modules/.cache, without install
+// scripts.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +16,7 @@ import { tryBruno, tryNewman } from './collection.ts'
 interface Generator {
   name: string
   command: readonly string[]
-  /** The generated file; with `isPrinted` it is the standard output. */
+  /** The generated file. With `isPrinted`, the generator prints it to the standard output. */
   makes: string
   isPrinted?: boolean
 }
@@ -74,7 +75,7 @@ function prepare(): void {
   mkdirSync(join(folder, 'made'))
 }
 
-/** Hands the address of a new installation on, and removes the installation afterwards. */
+/** Calls `use` with the URL of a new installation, and removes the installation afterward. */
 async function withServer<T>(use: (url: string) => Promise<T>): Promise<T> {
   const dataDir = mkdtempSync(join(tmpdir(), 'accord-clients-'))
   const databaseUrl = `sqlite:${join(dataDir, 'accord.db')}`
@@ -90,7 +91,7 @@ async function withServer<T>(use: (url: string) => Promise<T>): Promise<T> {
   }
 }
 
-/** An operation with an id in its path and a body, which some generators have dropped. */
+/** An operation with an id in its path and a body. Some generators drop such operations. */
 const calls = /updateLead/i
 
 function compile(makes: string): void {

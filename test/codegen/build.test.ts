@@ -1,5 +1,5 @@
-// `npm start` builds what changed and nothing else, and says so: codegen/build.mjs in a scratch
-// project of one module, whose bundler copies it. `npm pack` makes a small package that runs.
+// Building: codegen/build.mjs, which `npm start` runs, builds only after a change and prints it.
+// Tested in a temporary project with one module. `npm pack` creates a small package that runs.
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   cpSync,
@@ -17,7 +17,7 @@ import { join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 
 const root = mkdtempSync(join(tmpdir(), 'accord-build-'))
-// Below node_modules, so that the package finds its dependencies.
+// Inside node_modules, so that the package finds its dependencies.
 const installation = resolve('node_modules', '.cache', `accord-package-${process.pid}`)
 afterAll(() => {
   for (const folder of [root, installation]) rmSync(folder, { recursive: true, force: true })
@@ -86,7 +86,7 @@ describe('npm pack', () => {
     expect(paths).toEqual(
       expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'openapi.yaml', 'dist/src/cli.js']),
     )
-    // The bundle and its entries; a compiled copy of each module would be hundreds more.
+    // The package has only the bundle and its entry files, and not a file for each module.
     expect(paths.length).toBeLessThan(200)
 
     const folder = join(installation, 'node_modules', 'accord-crm')

@@ -1,4 +1,4 @@
-// The client package against a real server, and its packed form compiled strictly.
+// The client package against a real server, and the strict compilation of its packed form.
 
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -161,7 +161,7 @@ describe('updateIfUnchanged', () => {
 
 describe('subscribeToEvents', () => {
   it('yields each event once, also those that occur while the connection is lost', async () => {
-    // A proxy whose connections the test cuts.
+    // The test cuts the connections of this proxy.
     const { port: target } = server.app.http.server.address() as AddressInfo
     const sockets = new Set<Socket>()
     const proxy = createServer((socket) => {
@@ -229,7 +229,7 @@ describe('verifyWebhook', () => {
 
 describe('the package', { timeout: 120_000 }, () => {
   it('compiles strictly and runs as an integrator uses it', async () => {
-    // Inside the repository, where its dependencies are installed.
+    // Inside the repository, so that the package finds its dependencies.
     const folder = mkdtempSync('codegen/client/.packed-')
     try {
       const packed = join(folder, 'client')

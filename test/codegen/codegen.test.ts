@@ -1,4 +1,5 @@
-// The lint refuses a careless contract with a helpful sentence, and regenerate names stale files.
+// The lint reports mistakes in a contract with helpful sentences, and `regenerate --check` lists
+// outdated files.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// A new resource takes one command, and a new field the steps of CONTRIBUTING. Both are made in a
-// copy of the repository, where they compile, keep the house rules and work over HTTP.
+// Adds a resource with its command, and a field with the steps of CONTRIBUTING, in a copy of the
+// repository. The result must compile, pass the house rules and work over HTTP.
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const copied = [
 ]
 const run = promisify(execFile)
 
-/** Adds the field `shelf` to locations, as "Add a stored field" in CONTRIBUTING says. */
+/** Adds the field `shelf` to locations by the steps in "Add a stored field" of CONTRIBUTING. */
 function addShelf(scratch: string): void {
   const edit = (path: string, ...changes: [from: RegExp, to: string][]): void => {
     const file = join(scratch, path)
@@ -78,7 +78,7 @@ function addShelf(scratch: string): void {
   )
 }
 
-/** Step 4: set, shown, changed, null, too long. */
+/** Step 4: the test of the field, with valid values, null and a value that is too long. */
 const shelfTest = `// The shelf of a location.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

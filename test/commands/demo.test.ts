@@ -1,5 +1,5 @@
-// The demo: an invented company whose data are as real use leaves them, with pages that show its
-// e-mails and webhooks. It listens on the loopback only and leaves nothing behind.
+// `accord demo`: a fictional company with realistic data, and pages that show its e-mails and
+// webhooks. It listens only on loopback and leaves no files behind.
 import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
@@ -28,7 +28,7 @@ afterAll(async () => {
   expect(existsSync(demo.folder)).toBe(false)
 })
 
-/** Asks again while the server refuses work, as on a machine that runs other tests. */
+/** Sends a request, and repeats it while the busy server refuses it. */
 async function ask(path: string, options: RequestInit): Promise<Response> {
   for (;;) {
     const answer = await fetch(`${demo.url}/api/admin${path}`, options)

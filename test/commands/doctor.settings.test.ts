@@ -1,5 +1,5 @@
-// Settings that are valid one by one and contradict each other: `accord doctor` prints a hint for
-// each.
+// Settings that are valid alone but contradict each other: `accord doctor` prints a hint for each
+// contradiction.
 import { describe, expect, it } from 'vitest'
 import { Hint } from '../../src/commands/doctor/check-result.ts'
 import { checkSettings } from '../../src/commands/doctor/settings.ts'
@@ -58,7 +58,7 @@ describe('accord doctor on settings', () => {
 
   it('that fit together give none', () => {
     expect(hints({ ...production, corsOrigins: ['https://crm.example.com'], host: '0.0.0.0' })).toEqual([])
-    // As at the sign-in, an entry may name the default port.
+    // An entry may contain the default port, as for the sign-in.
     expect(hints({ ...production, statefulDomains: ['crm.example.com:443'] })).toEqual([])
   })
 })

@@ -1,5 +1,5 @@
-// `accord doctor`: each test breaks one thing and reads the doctor's finding and advice. Everything
-// else stays ok.
+// `accord doctor`: each test breaks one thing and checks the finding and the advice. All other
+// checks must stay ok.
 import { createHash, randomUUID } from 'node:crypto'
 import {
   chmodSync,
@@ -41,8 +41,8 @@ const doctor = (changes: Partial<Config> = {}, options = {}): Promise<Said> =>
   said(() => doctorCommand({ ...place.config, ...changes }, options))
 
 /**
- * The doctor's findings, without the lines that are ok and the last one; every new installation
- * gets the hint about missing backups.
+ * Returns the findings, without ok lines, the last line, and the hint about missing backups, which
+ * every new installation gets.
  */
 async function findings(changes: Partial<Config> = {}, options = {}): Promise<string[]> {
   const { stdout, code } = await doctor(changes, options)
@@ -55,7 +55,7 @@ async function findings(changes: Partial<Config> = {}, options = {}): Promise<st
 const ago = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString()
 const db = () => place.store.db
 
-/** The note of a running server or worker. */
+/** Inserts the lock row of a running server or worker. */
 const atWork = () =>
   db()
     .insertInto('locks')
@@ -285,7 +285,7 @@ describe('what happens by itself', () => {
     expect(await findings()).toEqual([
       expect.stringMatching(/^BROKEN {2}Event consumers: .* did not read events from more than 10 minutes ago\./),
     ])
-    // As right after a stop: the process's note is valid for some seconds longer.
+    // Simulates a recent stop: the lock row of the ended process is still valid for some seconds.
     await db()
       .updateTable('locks')
       .set({ locked_by: nameOf({ ...self, pid: 4_194_303, began: '' }, 'x') })
@@ -339,7 +339,7 @@ describe('the rows', () => {
     }>`select rootpage from sqlite_master where name = 'user_groups'`.execute(db())
     const from = 4096 * ((rows[0]?.rootpage ?? 0) - 1)
     await place.stop()
-    // One table alone, so that the database opens.
+    // Damages only one table, so that the database can be opened.
     const bytes = readFileSync(inData('accord.db'))
     bytes.fill(0xff, from, from + 4096)
     writeFileSync(inData('accord.db'), bytes)

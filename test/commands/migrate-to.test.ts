@@ -1,5 +1,5 @@
-// `accord migrate-to`: one of everything moves to PostgreSQL and back, nothing is lost, and both
-// engines give the same answers. Runs where a PostgreSQL server can be had.
+// `accord migrate-to`: copies a database with a row in every table to PostgreSQL and back. No data
+// is lost, and both engines return the same replies. Needs PostgreSQL programs.
 import { randomBytes } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,10 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
       await client.query(statement).finally(() => client.end())
     }
 
-    /** The URL of a new empty database. The password is not needed and must not be shown. */
+    /**
+     * Returns the URL of a new empty database. It has a password, which must not appear in
+     * messages.
+     */
     async function newDatabase(): Promise<string> {
       const name = `move_${process.pid}_${made.length}`
       await administrate(`create database ${name}`)
@@ -65,7 +68,10 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
 
     const tablesOf = async (store: Store) => store.dialect.copies.tables(store.db as unknown as Kysely<unknown>)
 
-    /** Checksums of the copied tables. The totals are counted anew, with other ids. */
+    /**
+     * Returns the checksums of the copied tables, without the totals, which the target computes
+     * with other ids.
+     */
     async function copiedSums(file: string) {
       const copy = openCopy(file)
       const { lead_totals: _totals, ...sums } = await tableChecksums(copy).finally(() => copy.close())
@@ -232,7 +238,7 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
           .set({ contact_numbers: '[{"value":"\\ud800","label":"\\\\u0000"}]' })
           .where('id', '=', 3)
           .execute()
-        // A backslash and a whole pair can be stored.
+        // An escaped backslash and a surrogate pair can be stored.
         await db.updateTable('persons').set({ emails: '["\\\\u0000 \\ud83d\\ude00"]' }).where('id', '=', 1).execute()
         const { code, stderr } = await said(() => migrateToCommand(little.config, url, {}))
         expect(code).toBe(1)
@@ -247,7 +253,7 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
       })
 
       it('names the row that the target refuses', async () => {
-        // No entry of an index of PostgreSQL can be this long, and this text cannot be compressed.
+        // This text is too long for an index entry of PostgreSQL and cannot be compressed.
         const long = randomBytes(6_000).toString('base64')
         await little.store.db.updateTable('persons').set({ name_key: long }).where('id', '=', 2).execute()
         const { code, stderr } = await said(() => migrateToCommand(little.config, url, {}))
@@ -326,7 +332,7 @@ const addPersons = async (store: Store, count: number): Promise<void> =>
     store.db,
   ))
 
-/** Adds a row to each table that the world leaves empty, and references to later rows. */
+/** Adds a row to each empty table, and references to later rows. */
 async function fillRest(store: Store): Promise<void> {
   const untyped = store.db as unknown as Kysely<unknown>
   const { foreignKeys } = await store.dialect.relations(untyped)
@@ -351,7 +357,7 @@ async function fillRest(store: Store): Promise<void> {
       .insertInto(name as 'persons')
       .values(row as never)
       .execute()
-    // A second run, for the reference below.
+    // A second row, which the reference below needs.
     if (name === 'workflow_runs')
       await store.db
         .insertInto(name)
@@ -365,23 +371,23 @@ async function fillRest(store: Store): Promise<void> {
     const { rows } = await sql`select 1 from ${own} where ${sql.ref(column)} > id`.execute(store.db)
     expect(rows.length, `a row of ${table} refers to a later one`).toBe(1)
   }
-  // The newest event was removed, and its id must not be given again.
+  // The newest event is deleted. Its id must not be generated again.
   await sql`insert into events (id, name, entity_type, actor_type, origin, created_at)
     values (5000, 'lead.update.after', 'leads', 'system', 'cli', ${start})`.execute(store.db)
   await store.db.deleteFrom('events').where('id', '=', 5000).execute()
 }
 
 const textFor = (column: string): string => (/_at$|_until$|_start$|^run_for$/.test(column) ? start : `${column} 名前`)
-/** Values that a rule of the table demands. */
+/** Values that check constraints require. */
 const demanded: Record<string, string | number> = {
   'activity_participants.user_id': 1,
   'idempotency_keys.token_id': 1,
 }
 
-/** Operations whose reply is about the process and not about the data. */
+/** Operations whose reply depends on the process. */
 const ofProcess = new Set(['getMetrics', 'getHealth', 'getReadiness'])
 
-/** Words and parts of words of the world, long and short. */
+/** Words and parts of words in the data, long and short. */
 const needles = ['example', 'xampl', 'an', 'é']
 
 interface Answered {
@@ -389,13 +395,13 @@ interface Answered {
   data?: unknown[]
 }
 
-/** The replies of all operations that read, and of all searches. */
+/** Returns the replies of all reading operations and searches. */
 async function readAll(world: World, server: TestServer): Promise<Record<string, Answered>> {
   const replies: Record<string, Answered> = {}
   const read = async (name: string, url: string, query: Record<string, string> = {}): Promise<void> => {
     const { status, body, text } = await server.admin.get(url, { query })
     const { request_id: _request, ...rest } = withoutUse(body ?? { text })
-    // Only the set of the hits is the same: each engine has its own score.
+    // Only the set of hits must be equal, because each engine computes other scores.
     replies[name] = { status, ...(query.q === undefined ? rest : sorted(rest)) }
   }
   for (const [id, { method }] of facts) {
@@ -408,7 +414,7 @@ async function readAll(world: World, server: TestServer): Promise<Record<string,
   return replies
 }
 
-/** A server notes the use of a token some time after the request. */
+/** Removes the last use of tokens, which the server stores some time after the request. */
 const withoutUse = (body: unknown) =>
   JSON.parse(JSON.stringify(body), (name, value) => (name.startsWith('last_used_') ? null : value))
 
@@ -417,14 +423,14 @@ const sorted = (body: { data?: unknown }) => ({
   ...(Array.isArray(body.data) && { data: body.data.map((hit) => JSON.stringify({ ...hit, score: null })).sort() }),
 })
 
-/** Inserts the first row of a table once more, without its id. Nothing stays of it. */
+/** Inserts a copy of the first row of a table, returns its generated id, and rolls back. */
 async function insertAgain(store: Store, table: string, columns: readonly string[]): Promise<number> {
   const others = sql.join(columns.filter((name) => name !== 'id').map((name) => sql.ref(name)))
   const undone = new Error('undone')
   let id = 0
   await store
     .transaction(async (db) => {
-      // Without triggers and references, so that the row can stand alone.
+      // Disables triggers and foreign keys.
       await sql`set local session_replication_role = replica`.execute(db)
       await sql`create temporary table kept on commit drop as select * from ${sql.table(table)} limit 1`.execute(db)
       await sql`delete from ${sql.table(table)}`.execute(db)

@@ -1,5 +1,5 @@
 // The command line on PostgreSQL: installation, checks of the server, backup and restore. The
-// server asks for a password, so that the tests notice a program which does not get it.
+// server requires a password, so that tests detect programs that do not get it.
 import {
   cpSync,
   existsSync,
@@ -58,7 +58,9 @@ async function administrate(database: string, ...statements: string[]): Promise<
 const clientUrl = (database: string): string =>
   cluster.url(database).replace('accord@', `crm:${encodeURIComponent(password)}@`)
 
-/** A new database of the user crm, and the configuration of a data folder that need not exist. */
+/**
+ * Creates a database of the user crm. Returns a configuration whose data folder does not exist yet.
+ */
 async function place(
   changes: Partial<Config> = {},
   options = '',
@@ -83,7 +85,7 @@ async function installedAnew(): ReturnType<typeof place> {
 
 let model: ReturnType<typeof place> | undefined
 
-/** A copy of one installation, which takes less time than another installation. */
+/** Copies a model installation, which is faster than a new installation. */
 async function installed(changes: Partial<Config> = {}): ReturnType<typeof place> {
   model ??= installedAnew()
   const { database: template, folder: from } = await model
@@ -345,7 +347,7 @@ describe.skipIf(process.env.ACCORD_TEST_WITHOUT_POSTGRES === '1')(
         const { config, database, folder } = await installed()
         const backup = await backUp(config)
         await addUser(config, 'ada')
-        // The restore fails after its data, when it creates the indexes.
+        // Makes the restore fail after its data, at the creation of indexes.
         await administrate(
           database,
           'create schema guard',

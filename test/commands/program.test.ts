@@ -1,5 +1,5 @@
-// The command line as a tree: each command has help with examples that parse, mistakes end with 2
-// and a sentence, and the shells complete what there is.
+// The command tree: each command has help with valid examples, mistakes end with exit code 2 and a
+// sentence, and shells complete all commands and options.
 import { spawnSync } from 'node:child_process'
 import { CommanderError } from 'commander'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterEach(() => vi.restoreAllMocks())
 
-/** The help as it is printed, with what addHelpText adds. */
+/** Returns the printed help, including texts of addHelpText. */
 function helpOf({ command }: Leaf): string {
   printed = ''
   command.outputHelp()
@@ -32,7 +32,7 @@ const examplesIn = (help: string): string[] =>
     .split('\n')
     .map((line) => line.trim())
 
-/** The words after the last `accord` of a line, up to a redirection or pipe. */
+/** Returns the words after the last `accord` in a line, up to a redirection or pipe. */
 function wordsOf(line: string): string[] {
   const [, rest = ''] = /.*\baccord (.*?)(?: [>|].*|\))?$/.exec(line) ?? []
   return [...rest.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
@@ -61,7 +61,7 @@ describe('each command', () => {
 
   it('that is finished before its output is read prints JSON on request', () => {
     const without = leafCommands().filter(({ command }) => !command.options.some(({ long }) => long === '--json'))
-    // These serve, develop, or print nothing but a script or an address.
+    // These commands serve, generate files, or print only a script or a URL.
     expect(without.map(({ path }) => path).sort()).toEqual(
       ['completion', 'demo', 'open', 'regenerate', 'serve', 'start', 'worker'].sort(),
     )
@@ -93,7 +93,7 @@ describe('a mistake in the command line', () => {
   })
 })
 
-/** Returns the exit code that cli.ts ends with when the command line is not parsed to an action. */
+/** Returns the exit code of a command line that does not run a command. */
 function exitCodeOf(words: readonly string[]): number {
   const before = process.exitCode
   try {
@@ -111,7 +111,7 @@ function exitCodeOf(words: readonly string[]): number {
 describe('completion', () => {
   const script = completionScript(createProgram(), 'bash')
 
-  /** What bash offers at the end of a line. */
+  /** Returns the completions of bash at the end of a line. */
   function offered(line: string): string[] {
     const ask = `${script}\nCOMP_LINE=${JSON.stringify(line)}\nCOMP_POINT=\${#COMP_LINE}\n_accord\nprintf '%s\\n' "\${COMPREPLY[@]}"`
     const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', ask], { encoding: 'utf8' })
@@ -129,7 +129,7 @@ describe('completion', () => {
     expect(offered('accord import people.csv --type ')).toEqual(['persons', 'organizations', 'products', 'leads'])
     expect(offered('accord completion z')).toEqual(['zsh'])
     expect(offered('accord nonsense --j')).toEqual([])
-    // bash replaces only what follows the colon.
+    // Bash replaces only the part after the colon.
     expect(offered('accord campaign:p')).toEqual(['process'])
   })
 

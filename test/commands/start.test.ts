@@ -1,10 +1,10 @@
-// The packages that a server loads before it answers: every start waits for them, while all others
-// are loaded on first use.
+// The packages that a server loads at its start. All others are loaded at their first use, so that
+// the start is fast.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** In alphabetical order. A new entry makes every start slower, so adding one is a decision. */
+/** In alphabetical order. Each entry makes every start slower. */
 const needed = [
   '@fastify/busboy',
   '@fastify/compress',
@@ -33,7 +33,7 @@ const needed = [
   'uuid',
 ]
 
-/** Imports at the head of a module that are not types: Node loads them before the module runs. */
+/** Matches static imports except type imports. */
 const heads = /^(?:import|export)\s+(?!type\b)(?:[\w*{][^'"]*?\sfrom\s+)?'([^']+)'/gm
 
 function loadedBy(entries: readonly string[]): { modules: Set<string>; packages: Set<string> } {
@@ -56,7 +56,7 @@ describe('a start', () => {
 
   it('waits for the packages that every request needs, and for no other', () => {
     expect([...packages].sort()).toEqual(needed)
-    // It loads one of two versions of better-sqlite3 without an import.
+    // driver.ts loads one of two versions of better-sqlite3 without an import.
     expect(modules).toContain('db/sqlite/driver.ts')
   })
 

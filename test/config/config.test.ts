@@ -1,4 +1,4 @@
-// Settings: an empty environment gives the defaults, a bad value names its variable, former names
+// Settings: an empty environment gives the defaults, errors name the variable, and former names
 // still work.
 import { parse } from 'dotenv'
 import { describe, expect, it } from 'vitest'

@@ -1,15 +1,15 @@
-// Every way a value can break its schema, one at a time: the bodies that invalid.test.ts sends.
-// They derive from the contract, so a new property is attacked from its first day.
+// Generates invalid bodies for invalid.test.ts from the contract. Each body violates its schema in
+// exactly one way.
 import { fill, type Known } from '../support/given.ts'
 import { follow, isReference, requiredOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'
 
 export interface Breakage {
-  /** Dotted path of the field that the reply must name, and no other. */
+  /** The dotted path of the only field that the reply must name. */
   field: string
   what: string
-  /** The whole broken value. */
+  /** The whole invalid value. */
   value: unknown
-  /** The reply must contain a "did you mean". */
+  /** Whether the reply must contain "Did you mean". */
   hint?: boolean
 }
 
@@ -22,7 +22,7 @@ const wrongTypes: [type: string, value: unknown][] = [
   ['array', []],
 ]
 
-/** The breakages of a valid value, at every depth. */
+/** Returns the invalid variants of a valid value, at every depth. */
 export function* breakagesOf(shape: SchemaObject | undefined, valid: unknown): Generator<Breakage> {
   const schema = follow(shape)
   if (schema.format === 'binary') {
@@ -31,7 +31,7 @@ export function* breakagesOf(shape: SchemaObject | undefined, valid: unknown): G
   }
   const branches = (schema.anyOf ?? schema.oneOf ?? []).map(follow)
   const types = branches.length > 0 ? branches.flatMap(typesOf) : typesOf(schema)
-  // A schema without a type accepts any value; only rules restrict it.
+  // A schema without a type accepts any value.
   if (types.length === 0 && schema.enum === undefined && branches.length === 0) return
   const fits = (type: string) => types.includes(type) || (type === 'integer' && types.includes('number'))
   const [simple, other] = wrongTypes.filter(([type]) => !fits(type))
@@ -40,14 +40,14 @@ export function* breakagesOf(shape: SchemaObject | undefined, valid: unknown): G
   )) {
     yield { field: '', what: `is ${JSON.stringify(value)}`, value }
   }
-  // The first property reports that one of several is required.
+  // If one of several properties is required, the error names the first property.
   for (const [index, branch] of branches.entries())
     for (const each of within(branch, isOf(branch, valid) ? valid : sample(branch)))
       if (index === 0 || each.what !== 'is missing') yield each
   if (branches.length === 0) yield* within(schema, valid)
 }
 
-/** Whether the value is an object with the required properties of the branch. */
+/** Returns whether the value is an object with the required properties of the branch. */
 const isOf = (branch: SchemaObject, valid: unknown): boolean =>
   requiredOf(branch).length > 0 && requiredOf(branch).every((name) => Object.hasOwn(Object(valid), name))
 
@@ -97,7 +97,7 @@ function* ofArray(schema: SchemaObject, first: unknown): Generator<Breakage> {
     yield { ...each, field: join('0', each.field), value: [each.value] }
 }
 
-/** An entry of a list with an empty address or number is dropped. */
+/** List entries with an empty address or number are dropped and not refused. */
 const mayBeEmpty = new Set(['email', 'phone', 'password'])
 
 function* scalars(schema: SchemaObject): Generator<[what: string, value: unknown]> {
@@ -129,7 +129,7 @@ function* scalars(schema: SchemaObject): Generator<[what: string, value: unknown
 
 const join = (first: string, rest: string): string => (rest === '' ? first : `${first}.${rest}`)
 
-/** The body with one dangling reference at a time. */
+/** Returns variants of the body with one reference to an unknown record each. */
 export function* danglingReferences(
   shape: SchemaObject | undefined,
   valid: unknown,
@@ -160,7 +160,7 @@ export function* danglingReferences(
 /** An id that no record has. */
 export const unknownId = 999_999_999
 
-/** Texts that a query parameter refuses. */
+/** Returns invalid texts for a query parameter. */
 export function badTexts(schema: SchemaObject): string[] {
   const { minimum, maximum, minLength, maxLength, minItems, maxItems, format } = schema as SchemaObject &
     Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' | 'minItems' | 'maxItems', number | undefined>

@@ -1,5 +1,5 @@
-// Flows that fire the events which no single request of the walkers fires: each creates its records
-// through the API and runs the background work.
+// Flows that fire the events that no single generated request fires. Each flow creates its records
+// through the API and runs background work.
 import { adminPassword } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'
 import type { World } from './support.ts'

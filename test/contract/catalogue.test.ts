@@ -1,5 +1,5 @@
-// The event catalogue (DOMAIN 17.2) against the product: the contract knows each name of it, some
-// operation declares it, and the operations really fire it, before and after.
+// The event catalogue (DOMAIN 17.2): the contract has every event, an operation declares it, and
+// the operation fires its before- and after-event.
 import { existsSync, readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -15,7 +15,7 @@ import { change, startWorld, type World } from './support.ts'
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 60_000 })
 
-/** The catalogue as specified: a noun, and the things that happen to it. */
+/** The catalogue: nouns with their verbs. */
 const catalogue = `
 lead create update delete restore won lost reopened
 leads.quote create delete
@@ -70,7 +70,7 @@ const bases = catalogue
   })
   .sort()
 
-/** Fired once, without a pair. */
+/** Events without a before- and after-event. */
 const bareOnly = [
   'data_transfer.imports.started',
   'data_transfer.imports.completed',
@@ -81,8 +81,8 @@ const bareOnly = [
   ),
 ]
 /**
- * Chapter 0 of the specification adds to its table the sessions, the outcomes of leads and
- * restores; 20.2 adds resending a mail that may have been sent.
+ * Events that are not in the table of DOMAIN 17.2. Chapter 0 adds sessions, outcomes of leads and
+ * restores, and 20.2 adds resending a mail that may have been sent.
  */
 const amended = [
   'marketing.send.resend',
@@ -90,7 +90,7 @@ const amended = [
   'user.session.delete',
   ...bareOnly.filter((name) => !name.startsWith('data_transfer.')),
 ]
-/** Fired again after the pair. */
+/** Events that are also fired without suffix, after the pair. */
 const bareToo = ['user.account.update-password']
 const names = [
   ...bases.filter((base) => !bareOnly.includes(base)).flatMap((base) => [`${base}.before`, `${base}.after`]),
@@ -98,12 +98,12 @@ const names = [
   ...bareToo,
 ].sort()
 
-/** The specification, when it lies beside the tree. */
+/** The path of the specification, which may be missing. */
 const specification = new URL('../../../shared/DOMAIN.md', import.meta.url)
 
 /**
- * The names of the table with its short forms expanded: `.update` after `lead.create`,
- * `persons.tag.*` for verbs in brackets.
+ * Returns the names in the table with short forms expanded: `.update` after `lead.create`,
+ * `persons.tag.*` for verbs in parentheses.
  */
 function written(text: string): string[] {
   const table = text.slice(text.indexOf('### 17.2 '), text.indexOf('### 17.3 '))
@@ -116,7 +116,7 @@ function written(text: string): string[] {
       if (verbs.includes(word) || word === '.before' || word === '.after') return []
       if (word.startsWith('.')) return [noun + word]
       noun = word.slice(0, word.lastIndexOf('.'))
-      // Another word in a cell, such as the name of a field.
+      // Not an event, such as the name of a field.
       if (!word.includes('.')) return []
       return word.endsWith('.*') ? verbs.map((verb) => `${noun}.${verb}`) : [word]
     })
@@ -129,7 +129,7 @@ describe('the catalogue of events', () => {
   })
 
   it('is the table of the specification', () => {
-    // Without the specification beside the tree, the list above is the reference.
+    // Without the specification, the list above is the reference.
     const found = existsSync(specification)
       ? [...new Set([...written(readFileSync(specification, 'utf8')), ...amended])].sort()
       : bases
@@ -146,7 +146,7 @@ describe('the catalogue of events', () => {
 const described = document.webhooks as Record<string, { post: { requestBody: { content: object } } }>
 const ajv = new Ajv2020({ strict: false, validateFormats: false }).addSchema({ $id: 'contract', ...document })
 
-/** Why the message of an event breaks the contract; null when it does not. */
+/** Returns how the message of an event violates the contract, or null. */
 function fault(row: StoredEvent): string | null {
   const event = catalogueEvents.find(({ name }) => name === row.name)
   if (event?.entity !== row.entity_type) return `${row.name} is about ${row.entity_type}`
@@ -200,7 +200,7 @@ describe('what operations fire', () => {
     expect([...fired].filter((name) => !names.includes(name))).toEqual([])
     expect([...logged].sort()).toEqual(catalogueEvents.map(({ name }) => name).sort())
     expect([...faults]).toEqual([])
-    // A caller who sees everything gets every event: the feed knows every type of record.
+    // The feed must support every type of record.
     const told = listableTypes(systemContext(world.server.app.services, 'api'))
     expect([...types].filter((type) => !told.includes(type))).toEqual([])
   })

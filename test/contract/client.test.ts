@@ -1,5 +1,5 @@
-// A client generated from the contract with common tools: correct programs compile under --strict
-// and work against a real server, wrong ones do not compile.
+// A client that common tools generate from the contract: correct programs compile with --strict and
+// work with a real server, and incorrect programs do not compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -96,7 +96,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
   writeFileSync(
     join(folder, 'schema.d.ts'),
-    // As served.
+    // The contract as the server sends it.
     astToString(await openapiTS(JSON.stringify(contract))),
   )
   const file = join(folder, 'scenario.ts')

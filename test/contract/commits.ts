@@ -1,4 +1,5 @@
-// The database after each commit of a request: the state that a crash there would leave.
+// Records the database after each commit of a request, which is the state after a crash at that
+// point.
 import type Database from 'better-sqlite3'
 import { sqliteImage } from '../../db/sqlite/dialect.ts'
 import { Sqlite } from '../../db/sqlite/driver.ts'
@@ -11,7 +12,7 @@ export interface Commits {
   stop(): void
 }
 
-/** Watches all databases that are opened from now on, until `stop`. */
+/** Watches all databases that are opened before `stop`. */
 export function watchCommits(): Commits {
   const { prepare } = Sqlite.prototype
   let images: Buffer[] | null = null
@@ -44,8 +45,8 @@ export function watchCommits(): Commits {
 }
 
 /**
- * Restarts the server with the database that a crash left; no process from before the crash exists
- * any more.
+ * Restarts the server with the database after a crash. The process that held its idempotency keys
+ * no longer exists.
  */
 export async function startAgain(server: TestServer, image: Buffer): Promise<void> {
   await server.rewind(image)

@@ -1,5 +1,5 @@
-// Every operation that takes an Idempotency-Key, ended by a crash after each of its commits: the
-// repeated request gets the reply of an uninterrupted one, and the database is equal too.
+// Crashes after each commit of every operation with an Idempotency-Key: the repeated request must
+// return the same reply and leave the same database as an uninterrupted request.
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
@@ -20,13 +20,13 @@ interface Outcome {
 }
 
 /**
- * The owner of a key or a lock differs with each try, and the segments of the full-text index with
- * the commits.
+ * Returns whether a table may differ: owners of keys and locks differ in each attempt, and segments
+ * of the full-text index depend on the commits.
  */
 const isOfProcesses = (table: string): boolean =>
   table === 'idempotency_keys' || table === 'locks' || /_(data|idx|docsize|config)$/.test(table)
 
-/** All stored data, by table and row. */
+/** Returns all stored data by table and row. */
 async function stored({ store: { db } }: TestServer): Promise<Outcome['tables']> {
   const all: Outcome['tables'] = {}
   for (const { name } of await db.introspection.getTables()) {
@@ -37,8 +37,8 @@ async function stored({ store: { db } }: TestServer): Promise<Outcome['tables']>
 }
 
 /**
- * `third` with `?` wherever two runs of the same request differ, such as in secrets and request
- * ids.
+ * Returns `third` with `?` wherever the results of two runs of the same request differ, such as in
+ * secrets and request ids.
  */
 function masked(one: unknown, other: unknown, third: unknown): unknown {
   const isPlain = [one, other].some((each) => typeof each !== 'object' || each === null)
@@ -49,7 +49,10 @@ function masked(one: unknown, other: unknown, third: unknown): unknown {
   return Array.isArray(third) ? entries.map(([, value]) => value) : Object.fromEntries(entries)
 }
 
-/** Returns the number of commits of the request; the first only takes the key. */
+/**
+ * Crashes the request after each of its commits and compares the results. Returns the number of
+ * commits, of which the first only stores the key.
+ */
 async function survives(server: TestServer, ask: () => Promise<Outcome['answer']>, ignored: string[] = []) {
   const run = async (): Promise<Outcome> => ({ answer: await ask(), tables: await stored(server) })
   const beginning = await server.store.image()
@@ -91,7 +94,7 @@ describe('after a crash a repeated key', () => {
   const keyed = facts.filter(takesKey).map(([id]) => id)
   const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
-  /** Mass operations get several records, one of which does not exist. */
+  /** Returns a request. For mass operations it has several records, one of which does not exist. */
   function wanted(id: string): Request {
     const { body, ...sent } = request(world, id)
     const entity = sent.url.split('/').at(-2) ?? ''
@@ -101,10 +104,10 @@ describe('after a crash a repeated key', () => {
 
   beforeEach(() => world.server.rewind())
 
-  // Signing out deletes the token, and its keys with it.
+  // Not `logout`, because it deletes the token and thus its idempotency keys.
   it.each(keyed.filter((id) => id !== 'logout'))('of %s has the first answer and does what is left', async (id) => {
     const sent = wanted(id)
-    // The time of an outgoing call is measured again.
+    // The duration of an outgoing call differs in each attempt.
     const count = await survives(world.server, () => send(world, id, sent), ['duration_ms'])
     expect(count).toBeGreaterThanOrEqual(isMass(id) ? 4 : 2)
   })
@@ -146,7 +149,7 @@ describe('an import that runs while its caller waits, after a crash,', () => {
     const { id } = await imports.record('products', table)
     if (what === 'start') await imports.post(id, 'validate')
     const ask = () => server.admin.post(`${path}/${id}/${what}`, undefined, { headers })
-    // A restarted step counts one more version.
+    // A repeated step increases the version once more.
     const count = await survives(server, ask, ['version'])
     expect(count).toBeGreaterThan(4)
   })

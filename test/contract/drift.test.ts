@@ -1,5 +1,4 @@
-// Generated files match their sources. `npm run regenerate -- --check` checks the same from the
-// command line.
+// Generated files must match their sources, as in `npm run regenerate -- --check`.
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { regenerate } from '../../codegen/regenerate.ts'

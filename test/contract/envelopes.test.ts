@@ -1,5 +1,5 @@
-// The common parts of replies: statuses, headers, conditional requests, idempotency, and that a
-// body from GET may be sent with PUT.
+// The common parts of replies: statuses, headers, conditional requests and idempotency. A body from
+// GET can be sent with PUT.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { unique } from '../support/given.ts'
 import { bodySchema, fact, facts, follow, takesHeader } from '../support/schema.ts'
@@ -19,7 +19,7 @@ const updates = handled.filter((id) => id.startsWith('update') && takesHeader(id
 const lists = handled.filter((id) => id.startsWith('list') && 'page' in fact(id).query)
 const conditional = handled.filter((id) => takesHeader(id, 'If-None-Match'))
 const guarded = handled.filter((id) => takesHeader(id, 'If-Match'))
-// A reply is stored under the caller's token, which no longer exists after signing out.
+// Not `logout`, because replies are stored for the token, which it deletes.
 const idempotent = handled.filter((id) => takesHeader(id, 'Idempotency-Key') && id !== 'logout')
 const showOf = (id: string): string | undefined =>
   handled.find((each) => fact(each).method === 'get' && fact(each).path === fact(id).path)
@@ -114,11 +114,11 @@ describe.each(updates.filter((id) => showOf(id) !== undefined))('%s', (id) => {
     const shown = await ask(showOf(id) ?? '')
     const before = await world.server.store.db.selectFrom('events').select('id').execute()
     world.server.events()
-    // A list goes back as the one list of the body.
+    // A list is sent in the only list property of the body.
     const { data } = shown.body
     const list = Object.entries(bodySchema(id)?.properties ?? {}).find(([, each]) => follow(each).items)?.[0] ?? ''
     const sent = Array.isArray(data) ? { [list]: data } : data
-    // A list has no version of its own; its record has.
+    // A list has no version, only its record has one.
     const put = await ask(id, Array.isArray(data) ? {} : { 'if-match': shown.headers.etag ?? '"1"' }, { body: sent })
     expect(put.status === 200 ? 200 : put.text).toBe(200)
     expect(put.body.data).toEqual(shown.body.data)
@@ -199,7 +199,7 @@ describe.each(gets)('%s', (id) => {
     expect([head.status, head.text]).toEqual([get.status, ''])
     // The documentation page uses relative paths, so its text may differ.
     expect(slash.status).toBe(get.status)
-    // A reply that counts itself is never the same twice.
+    // Metrics count their own requests, so their text differs each time.
     const isSteady = fact(id).servedBy === 'handler' && !fact(id).produces.some((type) => type === 'text/plain')
     if (isSteady) expect(slash.text).toBe(get.text)
     const plain = ({

@@ -1,5 +1,5 @@
-// Every writing operation fires its pair of events and leaves the matching rows in the event log,
-// and nothing else; a dry run and a veto leave nothing.
+// Every write fires exactly its pairs of events and logs the matching rows. A dry run and a veto
+// leave nothing.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Veto } from '../../src/kernel/write/events.ts'
 import { fact, facts, isSilent, takesHeader } from '../support/schema.ts'
@@ -49,7 +49,7 @@ describe.each(writers)('%s', (id) => {
       (name) => !events.some((base) => [`${base}.before`, `${base}.after`, base].includes(name)),
     )
     expect(stray).toEqual([])
-    // An event that also fires without a pair has its row under that name.
+    // An event that is also fired without suffix is logged under that name.
     const isTwice = (name: string): boolean => fired.includes(name.replace(/\.after$/, ''))
     expect(rows).toEqual(
       fired.filter((name) => !/\.(before|after)$/.test(name) || (/\.after$/.test(name) && !isTwice(name))),
@@ -121,7 +121,7 @@ describe('what is created on the way', () => {
     tag_ids: [world.main.tags],
   })
 
-  // send() refuses undeclared events; these are the cases that it must catch.
+  // Requests with additional events. send() throws for events that the operation does not declare.
   const cases: [what: string, id: string, body: () => object, ids: () => object, fired: string[]][] = [
     [
       'a lead with a new person',

@@ -1,6 +1,5 @@
-// The examples of the contract are true: schemas accept them, and every operation answers its
-// success status to the request in its examples. uncovered.txt lists the unreachable ones and may
-// only shrink.
+// The examples of the contract are valid, and every operation replies to its example request with
+// its success status. uncovered.txt lists the exceptions and may only shrink.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, resolve } from '../../codegen/read.ts'

@@ -1,4 +1,4 @@
-// Habits from other APIs: the refusal names the word that Accord uses.
+// Query parameters in the style of other APIs: the error names the parameter of this API.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

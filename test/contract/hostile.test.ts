@@ -1,12 +1,12 @@
-// Requests made to cost too much, or to be read differently than they are checked: large bodies of
-// mistakes, numbers a float cannot hold, invalid texts, timestamps that cannot be stored.
+// Hostile requests: large bodies with many errors, numbers that a float cannot represent, invalid
+// texts, and timestamps that cannot be stored.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 
 let server: TestServer
 beforeAll(async () => {
   server = await startServer()
-  // The first validation of an operation compiles its schema.
+  // Compiles the schemas, so that the tests do not include the compile time.
   for (const path of ['/login', '/leads', '/leads/mass-destroy']) await server.admin.post(path, {})
 })
 afterAll(() => server.close())
@@ -38,7 +38,8 @@ describe('a mebibyte of mistakes', () => {
     ['backslashes', '/leads', `{"title":"${'\\\\'.repeat((mebibyte - 40) / 2)}"}`],
   ]
 
-  // A third of a second on an idle machine. Quadratic work would take minutes, past the time limit.
+  // Takes a third of a second on an idle machine. A quadratic algorithm would take minutes and
+  // exceed the timeout.
   it.each(bodies)('made of %s is refused briefly', async (_what, path, body) => {
     const { status, text, body: problem } = await server.admin.post(path, body)
     expect([status, problem.code]).toEqual([422, 'validation_failed'])

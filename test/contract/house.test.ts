@@ -1,6 +1,5 @@
-// The house rules by plain text search: each concern lives in one place (DESIGN 4), imports follow
-// one order (DESIGN 5), and a tag, its folder and its test have one name. A finding names the right
-// place.
+// The house rules, checked by text search: each concern is in one place (DESIGN 4), imports follow
+// one order (DESIGN 5), and a tag, its folder and its test have the same name.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +26,7 @@ const sources: Source[] = ['src', 'db', 'codegen', 'test'].flatMap((folder) =>
 )
 const source = sources.filter(({ path }) => path.startsWith('src/'))
 
-/** The code without its comments: a rule may be explained where it is kept. */
+/** Returns the code without its comments, because comments may mention forbidden names. */
 const code = (text: string): string =>
   text.replaceAll(/\/\*[\s\S]*?\*\//g, (each) => each.replaceAll(/[^\n]/g, '')).replaceAll(/(^|\s)\/\/.*$/gm, '$1')
 
@@ -36,7 +35,7 @@ interface Rule {
   pattern: RegExp
   /** The files that may contain it. */
   home: RegExp
-  /** The files that are searched; all of src by default. */
+  /** The files to search. The default is all of src. */
   within?: RegExp
   sentence: string
 }
@@ -52,7 +51,7 @@ const rules: Rule[] = [
   {
     name: 'an event',
     pattern: /\bemit\(/,
-    // Connections have events too, which are not domain events.
+    // These two files of src/http emit events of connections.
     home: /^src\/(kernel\/write\/(write|events)|http\/(request-guards|connection-limits))\.ts$/,
     sentence: 'Call write() of kernel/write.ts: it emits the pair in the right order, after the commit.',
   },
@@ -139,7 +138,9 @@ describe('each concern has one home', () => {
   })
 })
 
-/** From left to right; a slice imports from its own group or from the left (DESIGN 5). */
+/**
+ * The groups of slices. A slice may import from its own group and from earlier groups (DESIGN 5).
+ */
 const groups = [
   ['roles', 'users', 'groups', 'authentication', 'tokens', 'account', 'system', 'files'],
   ['attributes', 'tags', 'sources', 'types', 'pipelines', 'configuration'],
@@ -151,20 +152,17 @@ const groups = [
 ]
 const groupOf = (path: string): number => groups.findIndex((names) => names.includes(path.split('/')[2] ?? ''))
 
-/** The rooms of the kernel, from the ground up. */
+/** The folders of the kernel. A folder may import values from itself and from earlier folders. */
 const rooms = [['runtime', 'values', 'outbound'], ['query'], ['auth', 'write'], ['history', 'files'], ['resource']]
 
-/**
- * The folders that a folder of src may import from, besides itself. Every receiver of `config.ts`
- * may read it.
- */
+/** The folders that a folder of src may import from. The first matching pattern applies. */
 const reach: [folder: RegExp, targets: RegExp][] = [
   [/^src\/contract\//, /^src\/contract\//],
   [
     /^src\/kernel\//,
     /^src\/(kernel|contract)\/|^src\/(config\/config|installation\/package-info|mail\/outbound)\.ts$|^db\//,
   ],
-  // The parser of mails runs in a process, and all processes are started in one way.
+  // The mail parser runs in a process, which db/entry-file.ts starts.
   [/^src\/mail\//, /^src\/mail\/|^src\/config\/config\.ts$|^db\/entry-file\.ts$/],
   [/^src\/jobs\//, /^src\/(jobs|kernel)\/|^db\//],
   [
@@ -173,7 +171,7 @@ const reach: [folder: RegExp, targets: RegExp][] = [
   ],
   [/^db\//, /^db\//],
   [/^src\//, /^(src|db)\/|^codegen\//],
-  // The client package has the types of the contract, and nothing else of the server.
+  // The client package uses only the generated types of the server.
   [/^codegen\/client\//, /^codegen\/client\/|^src\/contract\/schema\.gen\.ts$/],
   [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/did-you-mean)\.ts$/],
 ]
@@ -223,7 +221,8 @@ describe('imports follow one order', () => {
   })
 
   it('no file of the kernel names a resource, apart from those that decide who is calling', () => {
-    // The caller (auth/) and the event log (write/, history/) are concepts of the kernel.
+    // Tables of the caller (auth/) and of the event log (write/, history/), which are concepts of
+    // the kernel.
     const known = new Set(['users', 'roles', 'groups', 'tokens', 'sessions', 'events'])
     const tables = source.flatMap(({ text }) =>
       [...text.matchAll(/^\s+table: '(\w+)',$/gm)].map(([, name]) => name ?? ''),
@@ -239,7 +238,7 @@ describe('imports follow one order', () => {
       .flatMap(({ path, text }) =>
         [...code(text).matchAll(new RegExp(named, 'g'))].map(([found]) => `${path}: ${found}`),
       )
-    // Many records have tags, and a tag link has events of its own.
+    // Many records have tags, and tag links have their own events.
     expect(strays).toEqual(["src/kernel/write/event-log.ts: 'tags'"])
   })
 
@@ -267,7 +266,7 @@ describe('db', () => {
       .filter((table) => !own.includes(table))
     expect(tables.length).toBeGreaterThan(30)
     const named = new RegExp(`(['"\`]|\\b(from|join|into|update|table) )(${tables.join('|')})\\b`, 'i')
-    // The probes look for a seeded row in a database that is not opened.
+    // The installation probes check for a seeded row before the database is opened.
     const strays = sources
       .filter(({ path }) => /^db\/(?!migrations\/|seed\.ts|(sqlite|postgres)\/installation-probe\.ts)/.test(path))
       .flatMap(({ path, text }) =>
@@ -300,7 +299,7 @@ describe('a tag, its folder and its test have one name', () => {
   })
 })
 
-/** The names under which slices export what src collects: `handlers` of every slice, and so on. */
+/** The export names that src collects from every slice. */
 const conventions = new Set([
   'deleteHooks',
   'eventConsumers',
@@ -316,7 +315,7 @@ describe('names', () => {
   it('an exported name occurs in one file', () => {
     const homes = new Map<string, string[]>()
     for (const { path, text } of sources.filter(({ path }) => !/^test\/|^db\/migrations\//.test(path))) {
-      // A re-export (`export … from`) is the same thing and counts in its own file only.
+      // A re-export (`export … from`) does not count, because it declares nothing.
       const declared = [
         ...text.matchAll(
           /^export (?:abstract |async |declare )*(?:class|const|enum|function\*?|interface|let|type) (\w+)/gm,

@@ -1,6 +1,6 @@
-// Bad input to every operation, generated from the contract: each property and parameter broken in
-// every way its schema allows, and unreadable requests. The reply names the field, is never a 5xx,
-// and nothing is written.
+// Invalid input for every operation, generated from the contract: each property and parameter
+// violates its schema in every possible way. The reply names the field, is never a 5xx, and nothing
+// is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader, typesOf } from '../support/schema.ts'
 import { type Breakage, badTexts, breakagesOf, danglingReferences } from './breakages.ts'
@@ -13,14 +13,11 @@ beforeAll(async () => {
 afterAll(() => world.server.close())
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
-// A body of bytes is valid or not: an invalid one answers 400 and names no field.
+// A body of bytes has no fields, so its errors are 400.
 const withBody = ids.filter((id) => bodySchema(id) !== undefined && !fact(id).takesBytes)
 const isMass = (id: string): boolean => /\/mass-\w+$/.test(fact(id).path)
 
-/**
- * Sends the request and returns, as a sentence, how the reply differs from a 422 on exactly these
- * fields.
- */
+/** Sends the request. Returns a sentence if the reply is not a 422 with exactly these fields. */
 async function refusal(
   id: string,
   wanted: Request,
@@ -42,7 +39,7 @@ async function refusal(
   return []
 }
 
-/** Runs checks that must leave no trace, and collects their findings. */
+/** Runs checks that must change nothing, and returns their findings and changes. */
 async function findingsOf(work: () => Promise<string[]>): Promise<string[]> {
   let found: string[] = []
   const traces = await changesNothing(world, async () => {
@@ -73,7 +70,7 @@ describe.each(withBody)('%s', (id) => {
   })
 })
 
-// Without a dry run, a valid variant of the body would be carried out.
+// Only operations with dry runs, because a valid variant of the body would otherwise be executed.
 describe.each(withBody.filter((id) => !isMass(id) && takesHeader(id, 'Accord-Dry-Run')))('%s', (id) => {
   it('names a reference that leads nowhere together with what the schema refuses', async () => {
     const found = await findingsOf(async () => {
@@ -143,7 +140,10 @@ describe.each(takingBack.filter((id) => fact(id).method === 'put'))('%s', (id) =
   })
 })
 
-/** Bad texts for all query parameters, as many in one request as a query string may hold. */
+/**
+ * Returns invalid texts for all query parameters, in requests with as many parameters as a query
+ * string may have.
+ */
 function batches(id: string): [name: string, text: string][][] {
   const parameters = parametersOf(id, 'query').map(({ name, schema }) => ({
     name,

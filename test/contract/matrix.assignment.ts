@@ -1,20 +1,20 @@
-// The fields that a body may set: every creating or changing operation gets the name of every
-// column of its table, of every property of its reply, and of internal fields. Reply properties are
-// ignored (DOMAIN 3.4), all others refused, and the stored row is the same as without them.
+// Mass assignment: every create and update gets a body with all columns of its table, all
+// properties of its reply, and internal names. Reply properties are ignored (DOMAIN 3.4), all
+// others are refused, and the stored row is the same as without them.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { bodySchema, document, facts, follow, type SchemaObject, takesFormOnly } from '../support/schema.ts'
 import { type Cells, isFull, keep, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** The table of a record, by the last word of a path, when no resource names it. */
+/** The tables of records that are not resources, by the last segment of a path. */
 const tables: Record<string, string> = {
   account: 'users',
   tokens: 'tokens',
   suppressions: 'suppressions',
   configuration: 'core_config',
 }
-/** Names that servers use internally and bodies never do. */
+/** Names that servers use internally. */
 const internal = [
   ...['id', 'version', 'created_at', 'updated_at', 'deleted_at', 'owner_id', 'created_by', 'is_admin', 'admin'],
   ...[
@@ -30,7 +30,7 @@ const internal = [
   ...['is_user_defined', 'sha256', 'owner_type', 'status', 'name_key', 'email_key', 'token_id', 'user', 'user_id'],
   ...['__proto__', 'constructor', 'prototype', 'toString'],
 ]
-/** Generated anew each time. */
+/** Columns with random values. */
 const random = ['form_id', 'secret_hash', 'secret_sealed', 'message_id', 'message_id_key', 'password_hash']
 
 export const writing = facts.filter(
@@ -41,7 +41,7 @@ export const writing = facts.filter(
     ((method === 'post' && location) || (method === 'put' && (/\/\{id\}$/.test(path) || /account$/.test(path)))),
 )
 
-/** Properties of the record in a reply. */
+/** Returns the properties of the record in a reply. */
 function shownBy(id: string): string[] {
   const fact = facts.find(([name]) => name === id)?.[1]
   const operation = document.paths?.[fact?.path ?? '']?.[fact?.method ?? ''] as {
@@ -76,7 +76,7 @@ export function assignmentCells(of: () => World, cells: Cells): void {
     return of().server.app.services.resources.get(entity)?.table ?? tables[entity] ?? entity
   }
 
-  /** All rows of the table and of the tables of permissions. */
+  /** Returns all rows of the table and of the tables for permissions. */
   async function rowsOf(table: string): Promise<string> {
     const { store } = of().server
     const found: unknown[] = []
@@ -149,7 +149,7 @@ export function assignmentCells(of: () => World, cells: Cells): void {
       await untouched(cells, id, world, async () => {
         const wanted = request(world, id)
         const pairs = [...Object.entries(wanted.body ?? {}), ...names.map((name) => [name, 1] as const)]
-        // As text: `__proto__` is a key like any other there.
+        // The body is built as text, because `__proto__` is an ordinary key there.
         const body = `{${pairs.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join()}}`
         const answer = await send(world, id, { ...wanted, body })
         for (const name of names)

@@ -1,5 +1,5 @@
-// Credentials: every protected operation with every invalid credential; and every public operation,
-// with the reason why it is public, which must ignore an invalid credential.
+// Credentials: every protected operation refuses every invalid credential, and every public
+// operation ignores it. The public operations are listed with their reasons.
 import { beforeAll, describe, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
@@ -7,8 +7,8 @@ import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
 /**
- * Operations without a credential, and why (DOMAIN 1, 6, 14.4, 16, 19, 20). Every other public
- * operation is a mistake.
+ * The public operations and their reasons (DOMAIN 1, 6, 14.4, 16, 19, 20). No other operation may
+ * be public.
  */
 const open: Record<string, string> = {
   login: 'makes the first token',

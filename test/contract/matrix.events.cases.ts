@@ -1,11 +1,10 @@
-// The callers who see events about a record, by its type: the rules of DOMAIN 7.4, 16 and 20.2 for
-// the list of the type.
+// The callers who see events of a record, by its type (DOMAIN 7.4, 16 and 20.2).
 import { type Owner, sees, type View } from './matrix.scope.ts'
 
 interface Case {
-  /** The operation whose permission and ability open the type. */
+  /** The operation whose permission and ability are required. */
   list: string
-  /** The callers who see a record of an owner, and those who saw a deleted one. */
+  /** Whether a view shows a record of the owner, and whether it shows a deleted record. */
   seen: (view: View, owner: Owner) => boolean
   gone: (view: View, owner: Owner) => boolean
 }
@@ -15,7 +14,7 @@ const byUnlimited = (view: View): boolean => view === 'global'
 const owned = (list: string): Case => ({ list, seen: sees, gone: sees })
 const open = (list: string): Case => ({ list, seen: byAll, gone: byAll })
 
-/** DOMAIN 7.4, 16 and 20.2: every type that the contract names. */
+/** All event types of the contract. */
 export const cases: Record<string, Case> = {
   leads: owned('listLeads'),
   persons: owned('listPersons'),
@@ -25,10 +24,10 @@ export const cases: Record<string, Case> = {
   emails: owned('listEmails'),
   tokens: owned('listTokens'),
   sessions: owned('listAccountSessions'),
-  // A file is seen with its record; a deleted one by its uploader.
+  // Callers who see the record of a file see the file. The uploader sees a deleted file.
   files: { list: 'getFile', seen: sees, gone: (_view, owner) => owner === 'caller' },
   users: { list: 'listUsers', seen: sees, gone: byUnlimited },
-  // A row of the ledger is seen with its person.
+  // Callers who see the person see the sent mail.
   sends: { list: 'listCampaignSends', seen: sees, gone: byUnlimited },
   suppressions: open('listSuppressions'),
   configuration: open('getConfiguration'),

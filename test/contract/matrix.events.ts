@@ -1,7 +1,6 @@
-// The visibility of events: for each type of the event log, the callers whose list of that type
-// shows the record, in the feed, in an open stream over HTTP, in the history, in the webhooks they
-// own, in the deliveries of a webhook and in the runs of a workflow. The types are those of the
-// contract; a type without a case fails.
+// The visibility of events of each type, in the feed, a stream, the history, own webhooks, webhook
+// deliveries and workflow runs: callers see events of records that their list of this type shows. A
+// type of the contract without a case fails.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { parseEvent } from '../../src/jobs/event-consumers.ts'
@@ -23,11 +22,11 @@ import { send, type World } from './support.ts'
 const schemas = (document.components?.schemas ?? {}) as Record<string, SchemaObject>
 const types = (follow(schemas.EventEntity).enum ?? []) as string[]
 const watched = ['leads', 'persons', 'quotes', 'activities']
-/** Types whose snapshots name the owner of the record. */
+/** Types whose snapshots contain the owner of the record. */
 const withOwner = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails', 'tokens', 'sessions', 'files']
 /**
- * Not sent to webhooks: events that could reveal a secret, and those that a delivery itself causes
- * (DOMAIN 18.5).
+ * Events that are not sent to webhooks, because they could reveal a secret or a delivery causes
+ * them (DOMAIN 18.5).
  */
 const untold = ['tokens, gone', 'webhooks, gone']
 const linked = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails']
@@ -37,7 +36,7 @@ const lost = 900_000
 const inWords = (type: string, isGone: boolean): string => (isGone ? `${type}, gone` : type)
 const linkTo = (type: string): string => `link to ${type}`
 
-/** Operations that delete a record of a type, or an item of it, by the path of its list. */
+/** Returns the event of the deletion of a record of this type. */
 const deletionOf = (type: string): string | undefined => {
   const path = facts.find(([id]) => id === cases[type]?.list)?.[1].path.replace(/\/\{id\}$/, '')
   return facts.find(([, each]) => each.method === 'delete' && each.path === `${path}/{id}`)?.[1].events[0]
@@ -111,7 +110,7 @@ export function eventCells(of: () => World, cells: Cells): void {
       const { permission, ability } = fact(cases[type]?.list ?? '')
       const holders: [what: string, token: string, channels: readonly (keyof typeof channels)[]][] = []
       const read = ['the feed', 'a stream', 'deliveries', 'runs'] as const
-      // A webhook has the rights of a user, and no token.
+      // A webhook has the permissions of a user but no abilities.
       if (permission !== null)
         holders.push([`without ${permission}`, await lacking(permission), [...read, 'a webhook']])
       if (ability !== null) holders.push([`without ${ability}`, await unable(ability), read])
@@ -130,7 +129,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     })
   })
 
-  /** Gives the caller's records to this owner, including their snapshots in the log. */
+  /** Changes the owner of the caller's records, including their snapshots in the log. */
   async function stageOwner(owner: Owner): Promise<void> {
     await own.server.rewind()
     await give(own, owner === 'none' ? null : who[owner])
@@ -157,7 +156,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return (name.endsWith(', gone') ? gone : seen)(view, owner)
   }
 
-  /** The event names written for a channel. */
+  /** Returns the names of the events that a channel can show. */
   function namesIn(channel: string): string[] {
     if (channel === 'runs') return watched.flatMap((type) => [type, inWords(type, true)])
     const links = channel === 'deliveries' ? [] : linked.map(linkTo)
@@ -177,7 +176,7 @@ export function eventCells(of: () => World, cells: Cells): void {
       const reader = await readStream(`${address}/api/admin/events`, token)
       cells.check('a stream is open', reader.status, 200)
       await happenAgain()
-      // The last two happen through the API, and every caller here sees one of them.
+      // Two events through the API, of which every caller sees at least one, mark the end.
       const last = ['settings.tag.create.after', 'product.create.after']
       const name = `Last ${unique()}`
       await own.server.admin.post('/tags', { name })
@@ -216,7 +215,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return events.where('id', '>', before).where('id', '<=', told).execute()
   }
 
-  /** The same events again, while a stream is open. */
+  /** Inserts the same events again, while a stream is open. */
   async function happenAgain(): Promise<void> {
     const rows = (await happened()).map(({ id: _id, ...row }) => row)
     await own.server.store.db.insertInto('events').values(rows).execute()
@@ -234,7 +233,7 @@ export function eventCells(of: () => World, cells: Cells): void {
     return fact(id).path.replace('{id}', String(record))
   }
 
-  /** A token of a user with a global view and every permission but one. */
+  /** Returns a token of a user with the global view and all permissions except one. */
   async function lacking(key: string): Promise<string> {
     const permissions = permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
     const { id } = await addUser(own.server, `Lacking ${key}`, { permissions })
@@ -250,7 +249,10 @@ async function newest({ server: { store } }: World): Promise<number> {
   return (await id.executeTakeFirstOrThrow()).last
 }
 
-/** An event, a delivery and a run for each type, of an existing record and a deleted one. */
+/**
+ * Inserts an event, a delivery and a run for each type, both for an existing and for a deleted
+ * record.
+ */
 async function tell({ server: { store }, main }: World): Promise<void> {
   const { db } = store
   await db.deleteFrom('webhook_deliveries').execute()

@@ -1,7 +1,7 @@
-// The records in lists, exports, boards, reports, search, lookups, calendars and the feed: records
-// of the caller, a group mate, an outsider and no owner side by side, each with its own mark. Every
-// reading operation is called in every view: no reply contains a mark of a hidden record, and
-// totals and sums cover the visible ones.
+// The visibility of records in lists, exports, boards, reports, search, lookups, calendars and the
+// feed. There are records of the caller, a group mate, an outsider and no owner, each with a unique
+// mark. In every view, no reply of a reading operation contains a mark of a hidden record, and
+// totals and sums include only visible records.
 import { beforeAll, describe, it } from 'vitest'
 import { facts, follow, parametersOf } from '../support/schema.ts'
 import { giveSome, type Owner, owners, type People, people, records, sees, type View, views } from './matrix.scope.ts'
@@ -11,16 +11,14 @@ import { request, send, type World } from './support.ts'
 type Kind = (typeof records)[number]
 type Set = Record<Kind, number>
 
-/** Each amount is one digit of the sum. */
+/** Each owner's amount changes a different digit of a sum. */
 const amounts: Record<Owner, number> = { caller: 1, mate: 10, outsider: 100, none: 1000 }
 const mark = (owner: Owner): string => `mark${owner}`
 const secret = (owner: Owner): string => `hush${owner}`
 
 const reading = facts.filter(([, each]) => each.method === 'get' && !each.public && each.servedBy === 'handler')
 
-/**
- * Operations that return a page of records of one of these kinds, directly or below another record.
- */
+/** The operations that list records of one of these kinds, directly or below another record. */
 const pages = reading.flatMap(([id, { path, query }]): { id: string; kind: Kind }[] => {
   const kind = path.split('/').at(-1) as Kind
   return records.includes(kind) && 'id' in query && 'per_page' in query ? [{ id, kind }] : []
@@ -29,8 +27,8 @@ const pages = reading.flatMap(([id, { path, query }]): { id: string; kind: Kind 
 export function listCells(of: () => World, cells: Cells): void {
   let who: People
   /**
-   * Records of the caller that the others belong to, so that every list below a record has some of
-   * each.
+   * Records of the caller to which records of all owners are linked, so that lists below a record
+   * can be tested.
    */
   let shared: Set
   const sets = {} as Record<Owner, Set>
@@ -74,8 +72,8 @@ export function listCells(of: () => World, cells: Cells): void {
   }
 
   /**
-   * One record of each kind. Records of others belong to the shared ones; their mail and activities
-   * belong to their own records, or they would be visible.
+   * Creates one record of each kind. Records of other owners are linked to the shared records,
+   * except mails and activities, which would then be visible.
    */
   async function makeSet(make: ReturnType<typeof maker>, { owner, name, hush, amount, below }: Wanted): Promise<Set> {
     const user_id = owner ?? 1
@@ -143,7 +141,7 @@ export function listCells(of: () => World, cells: Cells): void {
     const seen = owners.filter((owner) => sees(view, owner))
     const ask = async (path: string) => world.server.caller(await who.seeing(view)).get(path)
 
-    // A global view hides no record.
+    // With the global view, no record is hidden.
     const isLimited = hidden.length > 0 && (isFull || view === 'individual')
     if (isLimited) it('shows no mark of a hidden record in any reply to any reading operation', hides)
 
@@ -163,7 +161,7 @@ export function listCells(of: () => World, cells: Cells): void {
             token,
           })
           const said = `${withoutRefs(body) ?? text}${JSON.stringify(headers)}`
-          // A file has references as text; the record of a quote is one of them.
+          // The export of quotes contains references as text.
           const shows = (owner: Owner): boolean => id !== 'exportQuotes' && said.includes(mark(owner))
           const found = hidden.filter((owner) => shows(owner) || text.includes(secret(owner)))
           cells.check(`${id} with ${include.join(' and ') || 'nothing else'}, ${view} view`, found, [])
@@ -177,8 +175,8 @@ export function listCells(of: () => World, cells: Cells): void {
       const { url } = request(world, id)
       const all = owners.map((owner) => sets[owner][kind])
       const isBelow = /\/\d+\//.test(url)
-      // A caller sees the mail of every record that it sees, so none of the others' mail lies below
-      // the shared records.
+      // Mails are not linked to the shared records, because a caller would see them with the
+      // record.
       const wanted = isBelow && kind === 'emails' ? [] : seen.map((owner) => sets[owner][kind])
       const { status, body, text } = await send(world, id, {
         method: 'GET',
@@ -196,7 +194,7 @@ export function listCells(of: () => World, cells: Cells): void {
       const sum = seen.reduce((total, owner) => total + amounts[owner], 0)
       const board = (await ask(`/leads/kanban?pipeline_id=${pipeline.id}`)).body.data
       const column = board.find((each: { id: number }) => each.id === pipeline.stage)
-      // The shared one is the caller's.
+      // The shared lead also counts.
       cells.check(`board, ${view} view`, [column.lead_value, column.leads.meta.total], [sum, seen.length + 1])
       const stages = (await ask(`/pipelines/${pipeline.id}/stages`)).body.data
       cells.check(`stages sum, ${view} view`, stages.find((each: any) => each.id === pipeline.stage).lead_value, sum)
@@ -254,7 +252,10 @@ export function listCells(of: () => World, cells: Cells): void {
 }
 
 const add = (one: number, other: number): number => one + other
-/** A reply without its references, which show id and label of hidden records too (DOMAIN 3.5). */
+/**
+ * Returns a reply without references, which may show the id and label of hidden records (DOMAIN
+ * 3.5).
+ */
 function withoutRefs(body: unknown): string | undefined {
   if (body === undefined) return undefined
   const isRef = (value: unknown): boolean =>

@@ -1,6 +1,5 @@
-// Records of another type: every route below a record, every timeline and every `include`. Each
-// embedded record is one that the caller could read directly: with the permission and ability of
-// its own type, and visible.
+// Records of another type, in every route below a record, every timeline and every `include`: the
+// caller needs the permission and ability for the embedded type, and the record must be visible.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listOperations, schemaOf, successOf } from '../../codegen/read.ts'
@@ -18,7 +17,7 @@ const listed = new Map(listOperations(document).map((each) => [each.id, each]))
 const nameOf = (schema: SchemaObject | undefined): string | undefined =>
   (schema?.$ref as string | undefined)?.split('/').at(-1)
 
-/** The schema of the record, or of the records, in an operation's reply. */
+/** Returns the schema name of the records in an operation's reply. */
 function answeredBy(id: string): string | undefined {
   const operation = listed.get(id)?.operation
   const success = operation && successOf(document, operation)
@@ -26,7 +25,7 @@ function answeredBy(id: string): string | undefined {
   return nameOf(data) ?? nameOf(follow(data).items)
 }
 
-/** The operation that shows a record, by its schema. */
+/** Maps the schema of a record to the operation that reads it. */
 const shows = new Map(
   facts.flatMap(([id, { method, path }]): [string, string][] => {
     const schema = method === 'get' && path.endsWith('/{id}') ? answeredBy(id) : undefined
@@ -41,7 +40,7 @@ const listOf = (show: string): string => {
 
 interface Nested {
   id: string
-  /** The type of the records in the reply. */
+  /** The record type in the reply. */
   type: string
   show: string
 }
@@ -54,10 +53,7 @@ const nested = facts.flatMap(([id, { path, public: isPublic }]): Nested[] => {
 })
 const timelines = facts.filter(([id]) => answeredBy(id) === 'TimelineEntry').map(([id]) => id)
 
-/**
- * The parts that an `include` adds from the record itself: its children, or records of its own
- * type.
- */
+/** The values of `include` that add parts of the record, or records of its own type. */
 const ofItsOwn = new Set(['inventories', 'children', 'parent', 'custom_labels'])
 const including = facts.flatMap(([id, each]) => {
   const parameter = parametersOf(id, 'query').find(({ name }) => name === 'include')
@@ -71,9 +67,7 @@ const including = facts.flatMap(([id, each]) => {
     : [{ id, names: names.filter((name) => !ofItsOwn.has(name)) }]
 })
 
-/**
- * Links the linked records of the world to each other, so that every route has a record to return.
- */
+/** Links the records of the world to each other, so that every route returns a record. */
 async function join({ server: { store }, main }: World): Promise<void> {
   const { db } = store
   const {
@@ -132,10 +126,7 @@ export function nestedCells(of: () => World, cells: Cells): void {
     permissionKeys.filter((each) => each !== key && !each.startsWith(`${key}.`))
   const unable = (ability: string): string[] => knownAbilities.filter((each) => !each.includes('*') && each !== ability)
 
-  /**
-   * Reads the record that belongs to the linked one, by linking it again where that is the only
-   * way.
-   */
+  /** Requests a nested record. For a link operation, links the record again. */
   async function ask({ id, type }: Nested, text: string): Promise<Answer> {
     const { method, body } = request(own, id)
     const url = urlOf(own, id) + (method === 'GET' ? '?per_page=100' : '')
@@ -164,7 +155,8 @@ export function nestedCells(of: () => World, cells: Cells): void {
       cells.settle()
     })
 
-    // Products are visible to every caller, and mail with its lead or person.
+    // Not products, which every caller sees, and not mails, which are visible with their lead or
+    // person.
     if (['leads', 'persons', 'quotes'].includes(type))
       it(`answers no ${type} out of sight`, async () => {
         await own.server.rewind()
@@ -205,7 +197,7 @@ export function nestedCells(of: () => World, cells: Cells): void {
       const narrow = await holding(withAncestors([permission ?? '']), [ability ?? ''])
       const wide = await holding(permissionKeys)
       for (const name of names) {
-        // A full record has a creation time, a reference has none.
+        // A full record has `created_at`, a reference does not.
         const isFull = async (text: string): Promise<boolean> => {
           const { method, url } = request(own, id)
           const { body } = await send(own, id, { method, url: `${url}?include=${name}`, token: text })

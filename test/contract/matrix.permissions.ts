@@ -1,5 +1,5 @@
-// Permissions: every operation, called by a role that holds all keys but its own, by a role without
-// keys, by a token without its ability, and by a role and token that hold exactly these.
+// Permissions: every operation is called with all permissions except the required one, with no
+// permissions, without the required ability, and with exactly the required permission and ability.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { withAncestors } from '../../src/kernel/auth/permissions.ts'
@@ -8,7 +8,7 @@ import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** Background work without the token needs these permissions when it is requested. */
+/** The abilities that the background work of these operations also requires. */
 const alsoNeeded: Record<string, string[]> = {
   validateImport: ['persons:write'],
   startImport: ['persons:write'],
@@ -19,7 +19,7 @@ const alsoNeeded: Record<string, string[]> = {
   rotateWebhookSecret: ['*:read'],
 }
 
-/** Open to every user, whatever the role (DOMAIN 7.3). Their replies are filtered. */
+/** Operations for every user, regardless of the role (DOMAIN 7.3). Their replies are filtered. */
 const forAnyUser = [
   ...['logout', 'getSession', 'deleteSession', 'getAccount', 'updateAccount'],
   ...['listAccountSessions', 'deleteAccountSession'],
@@ -31,7 +31,7 @@ const forAnyUser = [
 const guarded = facts.filter(([, each]) => each.permission !== null)
 const anybody = facts.filter(([, each]) => !each.public && each.permission === null)
 
-/** Abilities close to the required one that do not include it. */
+/** Returns abilities that are similar to the required ability but do not cover it. */
 function beside(ability: string): string[] {
   const [area, verb] = ability.split(':')
   return [
@@ -56,7 +56,7 @@ export function permissionCells(of: () => World, cells: Cells): void {
     await keep(world)
   })
 
-  /** A token of the walker, whose role holds exactly these keys. */
+  /** Returns a token of a user whose role has exactly these permissions. */
   async function holding(permissions: readonly string[], abilities: readonly string[] = ['*']): Promise<string> {
     const world = of()
     const { db } = world.server.store
@@ -119,7 +119,7 @@ export function permissionCells(of: () => World, cells: Cells): void {
       for (const id of forAnyUser) {
         const token = await holding([])
         const { status, body } = await send(world, id, { ...request(world, id), token })
-        // Another user's token is not found.
+        // A token of another user is refused for another reason.
         const isRefused = status === 401 || (status === 403 && body.required !== 'settings.user.tokens')
         cells.check(`${id}, no key at all`, isRefused, false)
         await world.server.rewind()

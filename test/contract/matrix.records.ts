@@ -1,6 +1,6 @@
-// Visibility: every operation on one record, for records of the caller, a group mate, an outsider
-// and no owner, in every view. A hidden record is 404, as if it did not exist, and nothing changes;
-// a visible one answers.
+// Visibility: every operation on a single record, for records of the caller, a group mate, an
+// outsider and no owner, in every view. A hidden record is 404 and is not changed. A visible record
+// is returned.
 import { beforeAll, describe, it } from 'vitest'
 import { fact, facts, takesHeader } from '../support/schema.ts'
 import {
@@ -35,7 +35,7 @@ export function recordCells(of: () => World, cells: Cells): void {
     own = asHadBy(of(), who)
   })
 
-  // A wider view shows at least as much: its extra records beyond the narrower one.
+  // The short run skips records that a narrower view already shows.
   const isMore = (view: View, owner: Owner): boolean =>
     isFull ||
     view === 'individual' ||
@@ -78,7 +78,7 @@ export function recordCells(of: () => World, cells: Cells): void {
     return { ...wanted, token }
   }
 
-  /** Neither an invalid body nor a wrong version reveals that the record exists. */
+  /** Expects 404, even with an invalid body or a wrong version. */
   async function isNotThere(name: string, id: string, wanted: Request): Promise<void> {
     const { status, body } = await send(own, id, wanted)
     cells.check(name, [status, body?.code], [404, 'not_found'])
@@ -94,7 +94,7 @@ export function recordCells(of: () => World, cells: Cells): void {
     cells.check(name, [status, body?.code, failed], [422, 'mass_failed', [404]])
   }
 
-  /** A visible record answers as the contract says, and is restored after the request. */
+  /** Expects success for a visible record, and restores the world. */
   async function answers(name: string, id: string, wanted: Request): Promise<void> {
     const isTried = takesHeader(id, 'Accord-Dry-Run')
     const headers: Record<string, string> = isTried ? { 'accord-dry-run': 'true' } : {}

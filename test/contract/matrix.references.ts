@@ -1,6 +1,5 @@
-// References in a body: the id of a hidden record is refused wherever a body takes one, with 422 on
-// that key, as an unknown id is (DOMAIN 3.4), and nothing changes. The id of a visible record is
-// not refused.
+// References in a body: wherever a body has an id, a hidden record causes the same 422 as an
+// unknown id (DOMAIN 3.4), and nothing changes. A visible record is accepted.
 import { beforeAll, describe, it } from 'vitest'
 import { validBody } from '../support/given.ts'
 import {
@@ -24,7 +23,7 @@ interface Place {
   entity: string
 }
 
-/** Id properties whose names do not follow the contract's words for the type. */
+/** The entities of id properties whose names differ from the entity. */
 const kinds: Record<string, string> = {
   parent_id: 'emails',
   'participants.users': 'users',
@@ -35,8 +34,8 @@ const kinds: Record<string, string> = {
 const scoped = new Set<string>([...records, 'users', 'files'])
 
 /**
- * The places in an operation's body, also inside `changes` and inline records, that take ids of
- * scoped records.
+ * Returns the places in an operation's body that accept ids of scoped records, including `changes`
+ * and inline records.
  */
 function placesOf(id: string): Place[] {
   const within = (schema: SchemaObject, path: readonly string[]): Place[] =>
@@ -66,7 +65,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
     who = await people(of())
     own = asHadBy(of(), who)
     token = await who.seeing('group')
-    // The caller owns the linked records, the outsider those without references.
+    // The caller owns the linked records, and the outsider the records without references.
     await give(own, who.caller)
     await giveSome(own, of().spare, who.outsider)
     await giveSome(own, { files: who.upload }, who.caller)
@@ -93,7 +92,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
       })
       const mine: Record<string, number | undefined> = { ...own.main, users: who.mate, files: who.upload }
       const seen = mine[entity] ?? 0
-      // The parent of a mail never changes.
+      // The parent of a mail cannot be changed.
       if (id !== 'updateEmail' || key !== 'parent_id')
         cells.check(`${name} in sight`, told(await send(own, id, naming(place, seen)), seen) === missing, false)
       await own.server.rewind()
@@ -101,13 +100,13 @@ export function referenceCells(of: () => World, cells: Cells): void {
     })
   })
 
-  /** A request that names a record in one place, with all other required values. */
+  /** Returns a request with the record in this place, and with all other required values. */
   function naming({ id, path, isList }: Place, record: number): Request {
     const value = path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), isList ? [record] : record)
     const needed = fact(id).method === 'post' ? validBody(id, (entity) => own.main[entity], 'required') : {}
     const wanted = request(own, id)
     const merged: Record<string, unknown> = { ...needed, ...(value as Record<string, unknown>) }
-    // An inline person that could be created.
+    // The inline person is complete.
     const person = validBody('createPerson', () => undefined, 'required')
     if (path[0] === 'person') merged.person = { ...person, ...(merged.person as object) }
     if (path[0] === 'changes') {
@@ -121,7 +120,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
     return { ...wanted, body: merged, token }
   }
 
-  /** Whether a reply refuses that key; for a mass operation, the record for it. */
+  /** Returns `422` if the reply refuses this key, or a record of a mass operation. */
   function refusal({ status, body, text }: Answer, key: string): string {
     const [failed] = body?.failed ?? []
     const isOnKey = Object.keys(body?.errors ?? {}).some((each) => each.startsWith(key))
@@ -129,7 +128,7 @@ export function referenceCells(of: () => World, cells: Cells): void {
   }
 }
 
-/** The reply with the id masked. */
+/** Returns the reply with the id masked. */
 function told({ status, body }: Answer, id: number): string {
   const said = JSON.stringify([status, body?.code, body?.errors, body?.failed?.[0]?.detail])
   return said.replaceAll(new RegExp(`\\b${id}\\b`, 'g'), 'it')

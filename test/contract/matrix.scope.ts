@@ -1,5 +1,5 @@
-// The visibility rules of DOMAIN 7.4 and 16 as a table: the scoped records, and the callers who see
-// them. And people to test them: the caller, a group mate, an outsider; records without an owner.
+// The visibility rules of DOMAIN 7.4 and 16 as a table of scoped records, and the users to test
+// them: the caller, a group mate and an outsider.
 import { sql } from 'kysely'
 import { facts } from '../support/schema.ts'
 import { addUser } from '../support/viewers.ts'
@@ -11,21 +11,21 @@ export type Owner = 'caller' | 'mate' | 'outsider' | 'none'
 export const views: readonly View[] = ['individual', 'group', 'global']
 export const owners: readonly Owner[] = ['caller', 'mate', 'outsider', 'none']
 
-/** DOMAIN 7.4: the owners whose records a view shows. */
+/** Returns whether a view shows records of an owner (DOMAIN 7.4). */
 export const sees = (view: View, owner: Owner): boolean =>
   view === 'global' || owner === 'caller' || (view === 'group' && owner === 'mate')
 
 interface Scope {
   table: string
-  /** The callers who see a record of that owner; by default as in 7.4. */
+  /** Whether a view shows records of an owner. The default is DOMAIN 7.4. */
   sees?: (view: View, owner: Owner) => boolean
-  /** Whether only changes depend on visibility: every caller may read. */
+  /** Whether every caller may read the records, so that only changes depend on visibility. */
   isOpenToRead?: boolean
   /** Whether every record has an owner. */
   isAlwaysOwned?: boolean
 }
 
-/** By the word before `{id}` in a path. Types that are missing here are not scoped. */
+/** The scoped types, by the segment before `{id}` in a path. */
 export const scopes: Record<string, Scope> = {
   leads: { table: 'leads' },
   persons: { table: 'persons' },
@@ -33,34 +33,34 @@ export const scopes: Record<string, Scope> = {
   quotes: { table: 'quotes' },
   activities: { table: 'activities' },
   emails: { table: 'emails' },
-  // Every user sees all tags; a user without the global view changes only the own ones.
+  // All users see all tags. Without the global view, a user can change only own tags.
   tags: { table: 'tags', sees: (view, owner) => view === 'global' || owner === 'caller', isOpenToRead: true },
-  // A file is seen with its record. An upload without a record is its uploader's, whatever the
-  // view, and can be deleted.
+  // Callers who see the record of a file see the file. A file without a record is visible only to
+  // its uploader, who can delete it.
   files: { table: 'files' },
   tokens: { table: 'tokens', isAlwaysOwned: true },
-  // Sessions of others appear only in events.
+  // Sessions of other users appear only in events.
   sessions: { table: 'sessions', isAlwaysOwned: true, sees: (_view, owner) => owner === 'caller' },
 }
 
-/** The business records of DOMAIN 7.4, with an owner and all links. */
+/** The record types of DOMAIN 7.4. */
 export const records = ['leads', 'persons', 'organizations', 'quotes', 'activities', 'emails'] as const
 
 export interface People {
   caller: number
   mate: number
   outsider: number
-  /** A file of the caller that belongs to no record. */
+  /** A file of the caller without a record. */
   upload: number
-  /** A token of the caller, who has this view now. */
+  /** Sets the view of the caller and returns a token. */
   seeing(view: View): Promise<string>
 }
 
 const known = new WeakMap<World, Promise<People>>()
 
 /**
- * The caller's role holds every permission, so that only visibility restricts it. Created once for
- * all parts.
+ * Creates the users of a world once. The caller has every permission, so that only visibility
+ * restricts it.
  */
 export function people(world: World): Promise<People> {
   const found = known.get(world) ?? make(world)
@@ -92,17 +92,17 @@ async function make(world: World): Promise<People> {
   }
 }
 
-/** The callers who see the record of an operation. */
+/** Returns the visibility rule for the record of an operation. */
 export function seesFor(id: string, entity: string): (view: View, owner: Owner) => boolean {
   if (id === 'deleteFile') return (_view, owner) => owner === 'caller'
   return scopes[entity]?.sees ?? sees
 }
 
-/** Gives all records to one owner, deleted ones too, by their last known state. */
+/** Changes the owner of all records and of the snapshots of deleted records. */
 export async function give({ server: { store }, main, spare }: World, owner: number | null): Promise<void> {
   for (const [entity, { table, isAlwaysOwned }] of Object.entries(scopes)) {
     const given = store.db.updateTable(table as 'leads').set({ user_id: isAlwaysOwned ? (owner ?? 1) : owner })
-    // Those that callers use stay theirs.
+    // Tokens and sessions that callers use keep their owner.
     await (isAlwaysOwned ? given.where('id', 'in', [main[entity] ?? 0, spare[entity] ?? 0]) : given).execute()
   }
   await store.db
@@ -111,12 +111,12 @@ export async function give({ server: { store }, main, spare }: World, owner: num
     .execute()
 }
 
-/** A snapshot of an event with another owner, where it has one. */
+/** Returns the SQL for a snapshot with another owner. */
 const ownedBy = (column: 'before' | 'after', owner: number | null) =>
   sql<string | null>`case when json_type(${sql.ref(column)}, '$.user_id') is null then ${sql.ref(column)}
     else json_set(${sql.ref(column)}, '$.user_id', ${owner}) end`
 
-/** Gives some records to another owner. */
+/** Changes the owner of some records. */
 export async function giveSome(
   { server: { store } }: World,
   ids: Record<string, number>,
@@ -133,13 +133,13 @@ export async function giveSome(
   }
 }
 
-/** Users in bodies become the caller, because no view of the test shows other users. */
+/** Replaces users in bodies by the caller, because narrower views hide other users. */
 export function asHadBy(world: World, { caller, upload }: People): World {
   const own = (ids: Record<string, number>) => ({ ...ids, users: caller })
   return { ...world, main: own(world.main), spare: { ...own(world.spare), upload }, plain: own(world.plain) }
 }
 
-/** The record in an operation's path whose visibility counts; undefined without one. */
+/** Returns the scoped type of the record in an operation's path, or undefined. */
 export function scopeOf(id: string): string | undefined {
   const fact = facts.find(([name]) => name === id)?.[1]
   const entity = /\/([\w-]+)\/\{id\}/.exec(fact?.path ?? '')?.[1] ?? ''

@@ -1,21 +1,20 @@
-// Secrets: no reply has a property for a secret column, and stored secrets, in clear or as a hash,
-// appear in no reply to any reading operation, no header, no event, and nothing derived from
-// events.
+// Secrets: replies have no properties for secret columns, and stored secrets and their hashes do
+// not appear in replies, headers, events, or data derived from events.
 import { sql } from 'kysely'
 import { beforeAll, describe, it } from 'vitest'
 import { document, facts, follow, type SchemaObject } from '../support/schema.ts'
 import { type Cells, keep } from './matrix.ts'
 import { request, send, type World } from './support.ts'
 
-/** Columns that hold secrets, by their names. */
+/** Returns whether a column contains secrets, by its name. */
 const isSecretColumn = (name: string): boolean => /(_hash|_sealed)$|^(password|secret)/.test(name)
 
-/** Properties of replies with such a name, and the reason for each. */
+/** Allowed properties with such a name, and their reasons. */
 const shownOnce: Record<string, string> = {
   'createWebhook secret': 'shown once, when it is made',
   'rotateWebhookSecret secret': 'shown once, when it is made',
 }
-/** Names of secrets beyond those of columns. */
+/** Property names of secrets. */
 const secretNames =
   /^(secret|secret_hash|password|password_hash|password_confirmation|current_password|csrf|seal|sealed|session_id|session)$/
 
@@ -158,7 +157,7 @@ export function secretCells(of: () => World, cells: Cells): void {
   })
 }
 
-/** Every value of a secret column that is too long to be an ordinary word. */
+/** Returns the values of secret columns that are long enough to be unique. */
 async function valuesOfSecretColumns({ server: { store } }: World): Promise<[string, string][]> {
   const found: [string, string][] = []
   for (const { name: table, columns } of await store.db.introspection.getTables()) {

@@ -1,5 +1,5 @@
-// A session as the credential (DOMAIN 6.5): the same operations, called from a page of ours, from
-// another site, without the CSRF value that a forged call lacks, and with an ended session.
+// Sessions as credentials (DOMAIN 6.5): operations are called from an own page, from another site,
+// without the CSRF value, and with an ended session.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
@@ -11,8 +11,8 @@ import { request, send, type World } from './support.ts'
 const guarded = facts.filter(([, each]) => !each.public)
 const ours = 'http://localhost'
 /**
- * Authentication happens in one place, so the daily run tries each refusal on these operations
- * only.
+ * The short run tests refusals only with these operations, because all operations share the
+ * authentication.
  */
 const some = new Set([
   'getAccount',
@@ -101,7 +101,7 @@ export function sessionCells(of: () => World, cells: Cells): void {
   })
 }
 
-/** As a page does it: requests the CSRF value, then signs in with it. */
+/** Requests the CSRF value and signs in with it, like a page. */
 async function signIn({ server }: World, email: string): Promise<Session> {
   const pairs = (headers: Record<string, unknown>): string[] =>
     [headers['set-cookie'] ?? []].flat().map((each) => String(each).split(';')[0] ?? '')

@@ -1,5 +1,5 @@
-// The authorization matrix: every operation against everything a caller can lack, and
-// every record against the callers who may see it. All parts share one world.
+// The authorization matrix: every operation with every missing right, and every record with callers
+// who may and may not see it. All parts share one world.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { assignmentCells, writing } from './matrix.assignment.ts'
@@ -41,7 +41,7 @@ describe('sessions', () => sessionCells(of, cells))
 describe('ceilings', () => tokenCells(of, cells))
 describe('secrets', () => secretCells(of, cells))
 
-/** Every column that an operation must have a cell in, by what the contract says of it. */
+/** Returns the columns in which an operation must have a cell, by its facts in the contract. */
 function columnsOf(id: string, fact: (typeof facts)[number][1]): string[] {
   const { permission, ability, method } = fact
   if (fact.public) return [' is public', ', without a token and with a bad one']

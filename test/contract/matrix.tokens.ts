@@ -1,6 +1,6 @@
-// No credential creates a more powerful one (DOMAIN 6.4, 7.1): tokens pass on at most their
-// abilities, roles at most their holders' permissions; tokens of other users are not found;
-// /metrics without a token is open on the loopback alone.
+// Privilege escalation (DOMAIN 6.4, 7.1): a token can pass on only its abilities, a user only own
+// permissions. Tokens of other users are 404, and /metrics without a token is allowed only from
+// loopback.
 import { beforeAll, describe, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { knownAbilities } from '../../src/kernel/auth/abilities.ts'
@@ -9,7 +9,7 @@ import { addUser } from '../support/viewers.ts'
 import { type Cells, keep, token, untouched } from './matrix.ts'
 import type { World } from './support.ts'
 
-/** DOMAIN 6.4: the abilities that a token with this ability may pass on. */
+/** Returns whether a token with the ability `held` may pass on `wanted` (DOMAIN 6.4). */
 function gives(held: string, wanted: string): boolean {
   const [area, verb] = held.split(':')
   if (held === '*' || held === wanted) return true

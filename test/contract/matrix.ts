@@ -1,6 +1,5 @@
-// Cells of the authorization matrix: each compares one aspect of a reply with its required value.
-// The required values come from the contract and from matrix.scope.ts (DOMAIN 7), never from the
-// server's behavior.
+// Cells of the authorization matrix. A cell compares an aspect of a reply with its required value,
+// which is derived from the contract and matrix.scope.ts (DOMAIN 7).
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
 import { expect } from 'vitest'
@@ -10,7 +9,8 @@ import { keptBytes } from '../support/pictures.ts'
 import { short, stored, type World } from './support.ts'
 
 /**
- * Every cell. Where many operations share a rule, the daily run checks only some of its variants.
+ * Whether all cells are checked. The short run checks only some variants of rules that many
+ * operations share.
  */
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
@@ -21,7 +21,7 @@ export class Cells {
   #wrongCount = 0
   #wrong: string[] = []
 
-  /** One cell: the answer found, and the answer that the contract demands. */
+  /** Checks a cell and records a difference. */
   check(name: string, found: unknown, wanted: unknown): void {
     this.#count++
     this.#names.add(name)
@@ -30,7 +30,7 @@ export class Cells {
     this.#wrong.push(`${name}: ${short(found)} instead of ${short(wanted)}`)
   }
 
-  /** Ends a test, which fails when one of its cells was wrong. */
+  /** Ends a test. Fails if one of its cells was wrong. */
   settle(): void {
     const found = this.#wrong
     this.#wrong = []
@@ -46,34 +46,32 @@ export class Cells {
   }
 }
 
-/**
- * The stored state that a refused request must leave as it is, by the world that `keep` was called
- * for.
- */
+/** The stored data at the last `keep` of each world. */
 const baselines = new WeakMap<World, string>()
 
-/** Keeps the state of the world, to compare with after a refused request. */
+/** Stores the state of the world, to compare it after refused requests. */
 export async function keep(world: World): Promise<void> {
   world.server.events()
   await world.server.keep()
   baselines.set(world, await stored(world.server.store))
 }
 
-/** Rows changed since the connection was opened, rolled-back transactions included. */
+/**
+ * Returns the number of rows changed since the connection was opened, including rolled-back
+ * changes.
+ */
 async function changes({ server: { store } }: World): Promise<number> {
   const { rows } = await sql<{ n: number }>`select total_changes() as n`.execute(store.db)
   return rows[0]?.n ?? 0
 }
 
-/**
- * A cell for requests that must change nothing: no byte of the database or of the files, no event.
- */
+/** Checks that requests change no rows and no files, and fire no events. */
 export async function untouched(cells: Cells, name: string, world: World, work: () => Promise<void>): Promise<void> {
   const [before, files] = [await changes(world), await keptBytes(world.server)]
   world.server.events()
   await work()
   const found = world.server.events()
-  // Without a changed row, which is the usual case, no comparison is needed.
+  // Usually no row has changed, and the slow comparison is not needed.
   if (
     (await changes(world)) !== before &&
     baselines.has(world) &&
@@ -90,14 +88,11 @@ export interface TokenLike {
   abilities?: readonly string[]
   expiresAt?: string | null
   allowedIps?: readonly string[]
-  /** When it was created and last used; now by default. */
+  /** The time of creation and last use. The default is now. */
   usedAt?: string
 }
 
-/**
- * A token inserted straight into the table, by default used just now, so that using it writes
- * nothing.
- */
+/** Inserts a token directly. By default it was used just now, so that its use writes nothing. */
 export async function token({ server: { store } }: World, about: TokenLike = {}): Promise<string> {
   const { userId = 1, abilities = ['*'], expiresAt = null, allowedIps = [], usedAt = start } = about
   const issued = await issueToken(

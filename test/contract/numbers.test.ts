@@ -1,5 +1,5 @@
-// Numbers in a body: those that JSON.parse would round are found, with the path of their field, and
-// no others.
+// Numbers in a body: exactly the numbers that JSON.parse would round are found, with the paths of
+// their fields.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { inexactNumbers, isExactNumber } from '../../src/contract/input/unsafe-numbers.ts'
@@ -82,8 +82,8 @@ describe('inexactNumbers', () => {
           else if (typeof each === 'object' && each !== null)
             for (const [key, inner] of Object.entries(each)) walk(inner, [...path, key])
         }
-        // JSON.parse orders keys that look like array indexes; so does a value that went through
-        // it.
+        // JSON.parse moves keys that are array indexes to the front, so the value is parsed here,
+        // too.
         walk(JSON.parse(JSON.stringify([value])), [])
         expect(inexactNumbers(text, 1000).map(String).sort()).toEqual(expected.map(String).sort())
       }),
@@ -92,7 +92,7 @@ describe('inexactNumbers', () => {
 
   it('stops at as many as are wanted, and takes a mebibyte', () => {
     expect(inexactNumbers(`[${Array(50).fill('9007199254740993').join(',')}]`, 3)).toEqual([['0'], ['1'], ['2']])
-    // Milliseconds. Quadratic work would take minutes, past the time limit.
+    // Takes milliseconds. A quadratic algorithm would take minutes and exceed the timeout.
     for (const text of [
       `[${Array(250_000).fill('1.5').join(',')}]`,
       `["${'\\\\'.repeat(500_000)}"]`,

@@ -1,5 +1,5 @@
-// The order of checks (DOMAIN 4.3) where it is easily broken: before authentication only the size
-// counts, the method comes before the body, and the record in the path before errors in the body.
+// The order of checks (DOMAIN 4.3): before authentication, only the size of a body is checked. The
+// method is checked before the body, and the record in the path before errors of the body.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { fact } from '../support/schema.ts'

@@ -1,13 +1,13 @@
-// The query plans of the lists: SQLite names the index that serves each filter and sort key of the
-// contract, so a list of a million records takes no longer than one of ten thousand. Exceptions
-// without an index are listed here with the reason.
+// The query plans of lists: each filter and sort key of the contract must use an index, so that a
+// list of a million records is as fast as one of ten thousand. Exceptions are listed here with
+// their reasons.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { fact, parametersOf, sample } from '../support/schema.ts'
 import { statementsOf } from '../support/statements.ts'
 
-/** Tables that grow with the business; the other lists hold settings. */
+/** The tables of lists that can become large. All other lists contain settings. */
 const tables = {
   listLeads: 'leads',
   listPersons: 'persons',
@@ -21,18 +21,18 @@ const tables = {
 type List = keyof typeof tables
 const lists = Object.keys(tables) as List[]
 
-/** Sorted by a column of another table: every record is read, and the first ones are kept. */
+/** Sort keys in another table, for which every record is read. */
 const sortedElsewhere: Partial<Record<List, string[]>> = {
   listLeads: ['person_name', 'user_name', 'stage_sort_order'],
   listPersons: ['organization_name'],
 }
 
-/** Counted by reading each record. */
+/** Filters whose count reads every record. */
 const looked: Partial<Record<List, string[]>> = {
-  // Age, status and pipeline together: an index on these misleads the planner when it has few
+  // Depends on age, status and pipeline. Such an index would mislead the planner when it has few
   // statistics.
   listLeads: ['is_rotten'],
-  // A part of the address with few distinct values.
+  // A part of the address that has few distinct values.
   listOrganizations: ['country'],
   listEmails: ['has_attachments'],
 }
@@ -62,7 +62,7 @@ interface Plan {
   steps: string[]
 }
 
-/** The plan of each statement that finds or counts records of the list. */
+/** Returns the plans of the statements that find or count records of the list. */
 async function plansOf(list: List, query: string): Promise<Plan[]> {
   const statements = await statementsOf(async () => {
     const { status, text } = await server.admin.get(`${fact(list).path.replace('/api/admin', '')}?${query}`)
@@ -84,7 +84,7 @@ async function plansOf(list: List, query: string): Promise<Plan[]> {
 
 const told = ({ statement, steps }: Plan): string => `${statement}\n  ${steps.join('\n  ')}`
 const sorts = ({ steps }: Plan): boolean => steps.some((step) => step.includes('TEMP B-TREE FOR ORDER BY'))
-/** Reads whole rows one after another. */
+/** Returns whether the plan scans the whole table. */
 const scans = (list: List, { steps }: Plan): boolean => steps.includes(`SCAN ${tables[list]}`)
 
 const sortKeys = (list: List): string[] => {
@@ -93,7 +93,7 @@ const sortKeys = (list: List): string[] => {
   return keys.filter((key) => !key.startsWith('-') && !sortedElsewhere[list]?.includes(key))
 }
 
-/** The filters, each with a value of its type. */
+/** Returns the filters, each with a valid value. */
 const filters = (list: List): [name: string, value: string][] =>
   parametersOf(list, 'query')
     .filter(({ name }) => !/^(page|per_page|count|cursor|sort|include|fields|q|custom_attributes)$|\[not\]$/.test(name))
@@ -152,7 +152,7 @@ describe.each(lists)('%s', (list) => {
         .raw<{ detail: string }>(`explain query plan ${statement.replaceAll('?', '1')}`)
         .execute(server.store.db)
       const steps = rows.map(({ detail }) => detail)
-      // The rows of a subquery inside the statement are materialized already.
+      // `agg` is a materialized subquery, so its scan is allowed.
       const scanned = steps.filter((step) => /^SCAN (?!agg$)/.test(step))
       expect(scanned, `${statement}\n  ${steps.join('\n  ')}`).toEqual([])
     }

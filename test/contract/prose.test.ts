@@ -1,5 +1,5 @@
-// The rules of prose by plain text search: turns of phrase that readers had to read twice, British
-// spellings, and the width of comments and pages. In tests they hold for comments and titles.
+// Style rules for texts, checked by text search: phrases that are hard to understand, British
+// spellings, and the width of comments and pages. In tests, the rules apply to comments and titles.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ const files = [...['src', 'db', 'codegen', 'test', '.github'].flatMap(names), ..
   .filter((path) => !path.includes('node_modules') && !frozen.test(path))
   .map((path) => ({ path, lines: readFileSync(join(root, path), 'utf8').split('\n') }))
 
-/** Each with what to write instead. */
+/** Forbidden phrases, each with a suggestion. */
 const phrases: [pattern: RegExp, instead: string][] = [
   [/\bwho(so)?m?ever\b/i, 'name the subject: the caller, the worker, SQLite'],
   [/(?<![A-Za-z] )\bWho (?!am\b)[a-z]/, 'name the subject: the caller, the worker, SQLite'],
@@ -47,7 +47,9 @@ const phrases: [pattern: RegExp, instead: string][] = [
 const spellings =
   /\b(behaviour|colour|favour|honour|neighbour|labour|centre|grey|travell\w+|modell(ed|ing)|((serial|normal|author|initial|recogn|minim|maxim|optim|summar|capital|synchron|character|priorit|categor|sanit|token|util|final|real|emphas|apolog|custom|general|special|standard|visual|local)is(e|es|ed|er|ers|ing|ation|ations))|unorganised|organis(e|ed|ing|ation|ations))s?\b/i
 
-/** Lines of a table, of code, of links and of badges cannot be wrapped. */
+/**
+ * Returns the lines with tables, code, links and badges removed, because these cannot be wrapped.
+ */
 function proseOf(lines: string[]): string[] {
   let isCode = false
   return lines.map((line) => {
@@ -61,7 +63,7 @@ const isComment = (line: string): boolean => /^\s*(\/\/|\/\*|\*)/.test(line)
 const titles =
   /(?:\b(?:describe|it|test)|\b(?:describe|it|test)\.\w+\b(?:(?!\n\n)[\s\S])*?\))\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
 
-/** The lines with their prose alone: in a test, the comments and the titles of tests. */
+/** Returns the lines that the rules apply to: all lines, but in tests only comments and titles. */
 function spokenIn(path: string, lines: string[]): string[] {
   if (!path.startsWith('test/') || !path.endsWith('.ts')) return lines
   const spoken = lines.map((line) => (isComment(line) ? line : ''))

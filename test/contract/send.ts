@@ -1,5 +1,5 @@
-// One request to the server of a walker, with the checks that every reply must pass: a listed
-// status, a described problem, a request id. Separate from the world because it knows no record.
+// Sends a generated request and checks its reply: a status that the contract lists, a documented
+// problem, and a request id.
 import type { InjectOptions } from 'fastify'
 import { createReplyChecker } from '../../src/contract/output/reply-check.ts'
 import { signatureOf } from '../../src/resources/files/signed-links.ts'
@@ -24,12 +24,12 @@ export interface Answer {
 }
 
 /**
- * Sends one request. Throws when the reply breaks the contract: an unlisted status, or an
- * undescribed problem.
+ * Sends a request. Throws when the reply violates the contract, for example with an unlisted
+ * status.
  */
 export async function send({ server }: { server: TestServer }, id: string, request: Request): Promise<Answer> {
   const { method, url, body, headers = {} } = request
-  // Only a session can end a session.
+  // `deleteSession` needs a session as its credential.
   const isInSession = id === 'deleteSession' && request.token === undefined
   const { token = isInSession ? null : server.admin.token } = request
   const isForm = takesFormOnly(id) && typeof body === 'object' && !Buffer.isBuffer(body)
@@ -42,7 +42,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
     ...form?.headers,
     ...headers,
   }
-  // The call limits of public operations have tests of their own.
+  // Resets the call limits of public operations, which other tests check.
   if (fact(id).public) await server.store.db.deleteFrom('call_counts').execute()
   const before = server.seen.length
   const payload = form?.body ?? (typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body))
@@ -69,7 +69,7 @@ export async function send({ server }: { server: TestServer }, id: string, reque
   return answer
 }
 
-/** A body as a form: properties that the schema declares as files become file parts. */
+/** Returns the body as a form. Properties that are files in the schema become file parts. */
 async function formOf(id: string, body: Record<string, unknown>) {
   const data = new FormData()
   const properties = bodySchema(id)?.properties ?? {}
@@ -83,13 +83,13 @@ async function formOf(id: string, body: Record<string, unknown>) {
   return encode(data)
 }
 
-/** The URL with the required query parameters that the request does not set. */
+/** Returns the URL with missing required query parameters added. */
 function complete(server: TestServer, id: string, url: string): string {
   const [path = '', query] = url.split('?')
   const given = new URLSearchParams(query)
   const values: Record<string, () => unknown> = {
     expires: () => Math.floor(server.clock.now().getTime() / 1000) + 60,
-    // Signatures of links are computed as the server does.
+    // The signature of a link, computed like in the server.
     signature: () =>
       signatureOf(server.app.services, Number(/\/(\d+)\//.exec(path)?.[1] ?? 0), Number(given.get('expires'))),
   }
@@ -104,8 +104,8 @@ function complete(server: TestServer, id: string, url: string): string {
 }
 
 /**
- * OPTIONS and wrong methods belong to no operation; a replayed reply, or one to HEAD, belongs to
- * its operation.
+ * Returns whether the contract lists the status. OPTIONS and wrong methods have no operation, and
+ * HEAD has the statuses of GET.
  */
 function isListed(id: string, method: string, { status }: Answer): boolean {
   if (method === 'OPTIONS') return status === 204
@@ -126,14 +126,14 @@ function breachesOf(id: string, method: string, answer: Answer): string[] {
   return breaches
 }
 
-/** An operation fires only events that the contract declares for it. */
+/** Returns the fired events that the contract does not declare for the operation. */
 const undeclared = (id: string, fired: readonly { name: string }[]): string[] =>
   fired
     .map(({ name }) => name.replace(/\.(before|after)$/, ''))
     .filter((base) => !fact(id).events.some((each) => each === base))
     .map((base) => `fired ${base}, which the contract does not list for ${id}.`)
 
-/** Schemas by name, closed: an undeclared key is a finding. */
+/** A checker for the schemas by name. Undeclared keys are findings. */
 const schemas = createReplyChecker({
   ...document,
   paths: Object.fromEntries(

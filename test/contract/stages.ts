@@ -1,5 +1,5 @@
-// Records in states that only background work or time produces, such as a failed delivery or a
-// running import. Inserted straight into the tables, each for the operations that need it.
+// Inserts records in states that only background work or time produces, such as a failed delivery
+// or a running import, for the operations that need them.
 import { createHash } from 'node:crypto'
 import type { OperationId } from '../../src/contract/types.ts'
 import { digestOf } from '../../src/resources/authentication/password-links.ts'
@@ -11,8 +11,8 @@ import type { World } from './support.ts'
 const timestamps = { created_at: start, updated_at: start }
 
 /**
- * Fills `world.main`, `world.spare` and `world.texts`, and `world.at` for operations that need a
- * record of their own.
+ * Adds records to `world.main`, `world.spare`, `world.texts`, and to `world.at` for operations that
+ * need a separate record.
  */
 export async function stage(world: World): Promise<void> {
   await stageJobs(world)
@@ -61,7 +61,7 @@ async function stageDelivery({ server: { store }, main }: World): Promise<void> 
   main.deliveries = id
 }
 
-/** Copies of the import in the states that only the worker sets. */
+/** Inserts copies of the import in states that only the worker sets. */
 async function stageImports(world: World): Promise<void> {
   const { server, main, at } = world
   const { store } = server
@@ -88,7 +88,7 @@ async function stageImports(world: World): Promise<void> {
     .execute()
 }
 
-/** Another file with the bytes of an existing one. */
+/** Inserts a file with the bytes of an existing file. */
 async function stageFile({ server: { store } }: World, changes: object): Promise<number> {
   const { id: _id, ...like } = await store.db.selectFrom('files').selectAll().executeTakeFirstOrThrow()
   const { id } = await store.db
@@ -154,7 +154,7 @@ const sessionSecret = 'walker'.padEnd(43, '-')
 const sessionHash = createHash('sha256').update(sessionSecret).digest('hex')
 const always = '2100-01-01T00:00:00.000Z'
 
-/** A lasting session, and the password reset link of the contract's example. */
+/** Inserts a session without expiry, and the password reset link of the contract's example. */
 async function stageSignIn({ server: { store }, main, spare }: World): Promise<void> {
   const session = { user_id: 1, is_remembered: 1, last_used_at: start, expires_at: always, ...timestamps }
   const begin = async (secret_hash: string): Promise<number> => {
@@ -173,10 +173,7 @@ async function stageSignIn({ server: { store }, main, spare }: World): Promise<v
   await store.db.insertInto('password_resets').values(reset).execute()
 }
 
-/**
- * The cookies of a browser: on a page before anyone signed in, or on one where the administrator
- * has.
- */
+/** Returns the cookies of a browser, either signed in as the administrator or not signed in. */
 export function cookies({ app }: TestServer, isSignedIn: boolean): Record<string, string> {
   const { encryption } = app.services
   const value = isSignedIn

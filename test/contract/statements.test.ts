@@ -1,6 +1,5 @@
-// No list runs a query per row: a page of many records takes as many SQL statements as a page of a
-// few, with and without embedded references. Walks every list of the contract; the records are
-// created through the API.
+// Lists do not run a query for each row: a page of many records needs as many SQL statements as a
+// page of few, with and without `include`. Tests every list of the contract.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seeded, unique, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, isReference, parametersOf, typesOf } from '../support/schema.ts'
@@ -11,7 +10,7 @@ const few = 3
 const many = 12
 
 const lists = facts.filter(([id, { query }]) => id.startsWith('list') && 'per_page' in query).map(([id]) => id)
-/** Lists with too few records to compare two page sizes. */
+/** The lists with too few records to compare two page sizes. */
 const thin = new Set<string>()
 
 let world: World
@@ -29,7 +28,7 @@ const attempt = (id: string, url: string, body: Json | undefined, method = 'POST
 
 const known = (entity: string): number | undefined => world.main[entity] ?? seeded(entity)
 
-/** Creates more records of a kind that refer to the main ones wherever they can. */
+/** Creates more records of a kind, with as many references to the main records as possible. */
 async function fill(entity: string, id: string): Promise<void> {
   for (let made = 0; made < many; made++) {
     const { path } = fact(id)
@@ -37,13 +36,13 @@ async function fill(entity: string, id: string): Promise<void> {
     const answers = [await attempt(id, path, { ...plain, ...references(id) })]
     if (answers[0]?.status === 422) answers.push(await attempt(id, path, validBody(id, known)))
     const created = answers.find((answer) => answer?.status === 201)
-    // A record that cannot be created twice from its example stays alone.
+    // Some records cannot be created twice from their example.
     if (!created) return
     await link(entity, path, created.body.data.id)
   }
 }
 
-/** Every reference that the body of an operation can hold, to a main record. */
+/** Returns all references that the body of an operation can contain, to main records. */
 function references(id: string): Json {
   const found: Json = {}
   for (const [name, schema] of Object.entries(bodySchema(id)?.properties ?? {})) {
@@ -54,7 +53,7 @@ function references(id: string): Json {
   return found
 }
 
-/** Links a new record with the main ones, in both directions. */
+/** Links a new record with the main records, in both directions. */
 async function link(entity: string, collection: string, id: number): Promise<void> {
   for (const each of links) {
     const { path } = fact(each)
@@ -68,7 +67,7 @@ async function link(entity: string, collection: string, id: number): Promise<voi
   }
 }
 
-/** Gives a main record a history. */
+/** Changes a main record several times, so that it has a history. */
 async function rename(id: string): Promise<void> {
   const name = ['name', 'title', 'subject', 'description'].find((each) => bodySchema(id)?.properties?.[each])
   if (name === undefined) return
@@ -98,7 +97,7 @@ describe.each(lists)('%s', (id) => {
   })
 })
 
-/** The statements that the longer run executes more often. */
+/** Returns the statements that the longer run executes more often. */
 function differing(short: readonly string[], long: readonly string[]): string {
   const times = (all: readonly string[], text: string): number => all.filter((each) => each === text).length
   const more = [...new Set(long)].filter((text) => times(long, text) > times(short, text))

@@ -1,5 +1,5 @@
-// Every status that an operation can answer because of its body, headers or key is listed; and
-// where it can be produced, it is.
+// The contract lists every status that an operation can return because of its body, headers or key.
+// The test also causes these statuses where possible.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesHeader } from '../support/schema.ts'
 import { changesNothing, request, send, startWorld, type World } from './support.ts'
@@ -12,7 +12,10 @@ afterAll(() => world.server.close())
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 const isShown = (id: string): boolean => fact(id).method === 'get' && fact(id).produces.includes('application/json')
-/** The account contains more than its version covers, so it is always answered in full. */
+/**
+ * Returns whether the operation returns the account, which never gets 304, because it contains more
+ * than its version covers.
+ */
 const isAccount = (id: string): boolean => id === 'getAccount' || id === 'getSession'
 const records = ids.filter((id) => isShown(id) && !fact(id).public && !isAccount(id))
 
@@ -96,7 +99,7 @@ describe.each(ids.filter((id) => 'cursor' in fact(id).query))('%s', (id) => {
   it('can turn every filter for equality round', () => {
     const names = Object.keys(fact(id).query)
     const others = ['page', 'per_page', 'count', 'cursor', 'sort', 'include', 'fields', 'q']
-    // Object parameters are custom attributes, which take equality only.
+    // Object parameters are custom attributes, which support only equality.
     const isObject = (name: string) => fact(id).query[name] === 'object'
     const filters = names.filter((name) => !name.includes('[') && !others.includes(name) && !isObject(name))
     expect(filters.filter((name) => !names.includes(`${name}[not]`))).toEqual([])

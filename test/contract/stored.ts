@@ -1,4 +1,4 @@
-// All rows that the walkers' server has stored, to check that a request changed nothing.
+// Reads all stored rows, to check that a request changed nothing.
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { sql } from 'kysely'
@@ -9,10 +9,10 @@ import type { World } from './support.ts'
 
 let tables: string[] | undefined
 
-/** The rows of all tables as one text to compare. */
+/** Returns a hash over the rows of all tables. */
 export async function stored({ db }: Store): Promise<string> {
   const hash = createHash('sha256')
-  // Calls are counted whatever their outcome.
+  // Without `call_counts`, because refused calls are also counted.
   tables ??= (await db.introspection.getTables()).flatMap(({ name }) => (name === 'call_counts' ? [] : [name]))
   for (const name of tables) {
     const { rows } = await sql`select * from ${sql.table(name)}`.execute(db)
@@ -30,11 +30,14 @@ async function storedIn(image: Image): Promise<string> {
   }
 }
 
-/** Whether two images hold the same rows. Equal bytes, the usual case, need no look at the rows. */
+/**
+ * Returns whether two images have the same rows. Usually their bytes are equal, which is a fast
+ * check.
+ */
 const holdSameRows = async (one: Image, other: Image): Promise<boolean> =>
   one.equals(other) || (await storedIn(one)) === (await storedIn(other))
 
-/** Runs requests that must change nothing: no row, no file, no event. */
+/** Runs requests and returns the rows, files and events that they changed. */
 export async function changesNothing({ server }: World, work: () => Promise<void>): Promise<string[]> {
   const [image, files] = [await server.store.image(), await keptBytes(server)]
   server.events()

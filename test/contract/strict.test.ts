@@ -1,5 +1,5 @@
-// The served document in stricter programs: a validator that knows JSON Schema and the standard
-// formats, and none of our extensions.
+// The served contract in a strict validator with the standard formats, which must accept all its
+// schemas.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -23,12 +23,12 @@ describe('the served document', () => {
     const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, validateSchema: false, addUsedSchema: false })
     ajvFormats.default(ajv)
     for (const { name, kind } of extensionKeys) if (kind === 'schema') ajv.addKeyword(name)
-    // Keywords of the document itself, which no schema has.
+    // The keys of the document are not keywords of JSON Schema.
     for (const name of Object.keys(document)) ajv.addKeyword(name)
     ajv.addSchema(document, 'contract')
     const found: string[] = []
     for (const { kind, at } of partsOf(document)) {
-      // A nested schema is compiled with its parent.
+      // Nested schemas are compiled with their parents.
       const isWhole = kind === 'schema' && (at.at(-1) === 'schema' || at.length === 3)
       if (!isWhole) continue
       try {

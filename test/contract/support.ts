@@ -1,6 +1,5 @@
-// A world with one of everything, created through the API once per file, and a valid request for
-// any operation in it. It names no operation, so additions to the contract are walked without an
-// edit.
+// Creates a "world" through the API: a server with a record of every kind, and a valid request for
+// every operation. New operations of the contract are included automatically.
 import { type ServerOptions, startServer, type TestServer } from '../support/app.ts'
 import { type Known, seeded, validBody } from '../support/given.ts'
 import { bodySchema, creators, entityOf, fact, facts, parametersOf, requiredOf } from '../support/schema.ts'
@@ -14,26 +13,29 @@ export interface World {
   server: TestServer
   /** Linked records, for reading and changing. */
   main: Record<string, number>
-  /** Records without references to them, for deleting and linking anew. */
+  /** Records that no other record refers to, for deleting and linking. */
   spare: Record<string, number>
-  /** Records for others to refer to, with only their required values. */
+  /** Records with only required values, which others can refer to. */
   plain: Record<string, number>
   /** Deleted records, for restoring. */
   gone: Record<string, number>
-  /** Records in the trash, for restoring and deleting for good. */
+  /** Records in the trash, for restoring and deleting permanently. */
   trashed: Record<string, number>
-  /** Parts of a linked record, such as its attachments, by the path below it. */
+  /** Parts of a linked record, such as its attachments, by the last segment of their path. */
   parts: Record<string, number>
-  /** Path parameters that are not ids, by name. */
+  /** The values of path parameters that are not ids. */
   texts: Record<string, string>
-  /** Records in a state that an operation needs and only background work produces (stages.ts). */
+  /**
+   * Records in a state that an operation needs and that only background work produces (stages.ts).
+   */
   at: Partial<Record<string, Record<string, number>>>
-  /** Records that could not be created, each with the reply that gives the reason. */
+  /** Records that could not be created, each with the reply. */
   missing: string[]
 }
 
 /**
- * A world with one linked and one spare record of every resource, and every link of the contract.
+ * Creates a world with a linked and a spare record of every resource, and every link of the
+ * contract.
  */
 export async function startWorld(options: ServerOptions = {}): Promise<World> {
   const server = await startServer(options)
@@ -45,14 +47,14 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
     gone: {},
     trashed: {},
     parts: {},
-    // The only path parameter that does not name a record.
+    // This path parameter is not a record.
     texts: { operationId: 'listLeads' },
     at: {},
     missing: [],
   }
   let waiting = [...creators]
-  // First records whose example's references all exist, then those whose required references exist,
-  // then the rest.
+  // Creates first the records whose references in the example exist, then those whose required
+  // references exist, then the others.
   for (const named of [wants, needs, () => []]) {
     for (let before = -1; waiting.length !== before; ) {
       before = waiting.length
@@ -68,7 +70,7 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   for (const id of links) {
     const attached = await attempt(world, id, { ...request(world, id), body: validBody(id, knownIn(world.main)) })
     if (attached?.status !== fact(id).status) world.missing.push(`${id}: ${attached?.text}`)
-    // Attaching copied the file: from now on the copy is read and detached.
+    // Attaching copies the file. The copy is used from now on.
     else if (attached.status === 201) world.main[fact(id).path.split('/').at(-1) ?? ''] = attached.body.data.id
   }
   for (const [entity, id] of creators)
@@ -81,10 +83,10 @@ export async function startWorld(options: ServerOptions = {}): Promise<World> {
   return world
 }
 
-/** Records that an operation's body must name. */
+/** Returns the entities that the body of an operation must refer to. */
 const needs = (id: string): string[] => requiredOf(bodySchema(id) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
-/** Records that its example names. */
+/** Returns the entities that the example of an operation refers to. */
 const wants = (id: string): string[] =>
   Object.keys((validBody(id, () => 1) as object | undefined) ?? {}).flatMap((name) => entityOf(name) ?? [])
 
@@ -93,7 +95,7 @@ async function populate(world: World, entity: string, id: string): Promise<void>
     const known = knownIn({ ...world.main, ...world.plain })
     const made = await attempt(world, id, { method: 'POST', url: fact(id).path, body: validBody(id, known, part) })
     if (made?.status === 201) world[kind][entity] = made.body.data.id
-    // Some kinds of a record need more than the schema can say.
+    // Some records need more values than the schema requires.
     else if (made?.status === 422 && part === 'required') await make(kind, 'example')
     else world.missing.push(`${id}: ${made?.status} ${made?.text}`)
   }
@@ -104,7 +106,7 @@ async function populate(world: World, entity: string, id: string): Promise<void>
 
 const isRestoreOf = (creator: string, path: string): boolean => path === `${fact(creator).path}/{id}/restore`
 
-/** Creates a record and deletes it, from the trash too where there is one. */
+/** Creates a record and deletes it, permanently if there is a trash. */
 async function bury(world: World, entity: string, creator: string): Promise<void> {
   const { path } = fact(creator)
   const remover = facts.find(([, { method, path: each }]) => method === 'delete' && each === `${path}/{id}`)?.[0] ?? ''
@@ -120,7 +122,7 @@ async function bury(world: World, entity: string, creator: string): Promise<void
   world.trashed[entity] = thrown?.body?.data?.id
 }
 
-/** The first of the parts in the reply of a linked record: they may have ids of their own. */
+/** Finds the ids of the first parts in the replies of the linked records. */
 async function findParts(world: World): Promise<void> {
   for (const { path } of facts.map(([, each]) => each)) {
     const [part, record, parts = ''] = /^(.*\/\{id\})\/(\w+)\/\{\w+\}/.exec(path) ?? []
@@ -150,15 +152,12 @@ const parentsOfRemovals = new Set(
   facts.flatMap(([, { method, path }]) => (method === 'delete' ? [/^(.+)\/\{\w+\}$/.exec(path)?.[1]] : [])),
 )
 
-/** Operations that link two records: a POST whose link can be removed by a DELETE below it. */
+/** The operations that link two records: a POST with a matching DELETE below its path. */
 export const links: readonly string[] = facts
   .filter(([, { method, path }]) => method === 'post' && path.includes('{') && parentsOfRemovals.has(path))
   .map(([id]) => id)
 
-/**
- * A request that the operation answers with success. `required`: only the required values in the
- * body.
- */
+/** Returns a valid request for an operation. With `required`, the body has only required values. */
 export function request(
   world: World,
   id: string,
@@ -185,7 +184,7 @@ function placeOf(world: World, path: string, takesAway: boolean): Record<string,
   return takesAway ? { ...world.spare, ...world.trashed } : world.main
 }
 
-/** The path of an operation with ids in it; `replace` gives a parameter another text. */
+/** Returns the path of an operation with ids. `replace` overrides the text of a parameter. */
 export function urlOf(
   world: World,
   id: string,
@@ -211,13 +210,12 @@ export function urlOf(
 }
 
 /**
- * Runs an operation so that it changes something: where its example equals the current state, the
- * opposite is set first.
+ * Runs an operation so that it changes data. If the example equals the current state, first sets
+ * another state.
  */
 export async function change(world: World, id: string): Promise<Answer> {
   const wanted = request(world, id)
-  // Signing out revokes the tokens that the calling one created, so the caller here is one without
-  // any.
+  // Uses a new token, because signing out also revokes the tokens that the token has created.
   if (id === 'logout') wanted.token = (await world.server.as(1)).token
   const answer = await send(world, id, wanted)
   const changes = world.server.seen

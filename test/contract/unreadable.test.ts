@@ -1,5 +1,6 @@
-// Unreadable requests to every operation: bodies that are not a JSON object, invalid ids, wrong
-// methods, broken encoding. Each gets its documented problem, never a 5xx, and nothing is written.
+// Malformed requests to every operation: bodies that are not a JSON object, invalid ids, wrong
+// methods and invalid encoding. Each gets its documented problem, never a 5xx, and nothing is
+// written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { bodySchema, fact, facts, parametersOf, takesFormOnly } from '../support/schema.ts'
 import { unknownId } from './breakages.ts'
@@ -107,7 +108,7 @@ describe.each(ids.filter((id) => parametersOf(id, 'path').length > 0))('%s', (id
     const { method } = fact(id)
     const { token } = world.server.admin
     for (const { name } of parametersOf(id, 'path')) {
-      // With one slash more than the trailing one that is ignored.
+      // Two slashes at the end, of which only one is ignored.
       const url = `${urlOf(world, id, world.main, { [name]: '' })}/`
       for (const headers of [{}, { authorization: `Bearer ${token}` }]) {
         const { statusCode, body } = await world.server.inject({ method: method.toUpperCase() as 'GET', url, headers })
@@ -139,11 +140,11 @@ describe.each(paths)('%s', (path, id) => {
       const { status } = await send(world, id, { method: method.toUpperCase(), url: `${urlOf(world, id)}?${query}` })
       expect.soft(isDocs ? [200, 400, 404] : [400], query).toContain(status)
     }
-    // A path that cannot be decoded belongs to no operation, so none lists the reply.
+    // A path with invalid encoding matches no operation, so the reply is not checked against one.
     for (const { name } of parametersOf(id, 'path')) {
       const url = urlOf(world, id, world.main, { [name]: '%zz' })
       const { statusCode } = await world.server.inject({ method: method.toUpperCase() as 'GET', url })
-      // The router finds no page of the documentation for a path that it cannot decode.
+      // For a path of the documentation, the router returns 404.
       expect.soft(isDocs ? [400, 404] : [400], url).toContain(statusCode)
     }
   })

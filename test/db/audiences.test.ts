@@ -1,4 +1,4 @@
-// Migration 0052 on the campaigns and attributes of an existing installation.
+// Migration 0052 with campaigns and attributes of an existing installation.
 import { type Kysely, sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'
@@ -6,7 +6,10 @@ import { openStore } from '../../db/store.ts'
 
 const at = { created_at: 'now', updated_at: 'now' }
 
-/** Migrates a database from before, with `attributes` of persons, and returns the attributes. */
+/**
+ * Migrates a database with these attributes of persons, and returns its attributes after the
+ * migration.
+ */
 async function attributesAfter(attributes: readonly { id: number; code: string; is_user_defined: 0 | 1 }[]) {
   const store = openStore('sqlite::memory:')
   const count = migrations.findIndex(({ name }) => name === '0052_campaign_audiences')

@@ -1,5 +1,5 @@
-// The generation that cached data depends on: it changes with every commit of any process, and
-// stays as long as there is none.
+// `Store.commitGeneration`, which caches depend on: it changes with every commit of any process,
+// and only then.
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -104,7 +104,7 @@ describe('the generation of a file', () => {
     const first = { rows: await count(), generation: store.commitGeneration() }
     add('a')
     expect([await count(), store.commitGeneration()]).toEqual([first.rows, first.generation])
-    // A read that began before may still see the older state.
+    // A transaction that began earlier may still be used and see the old state.
     store.renewReadTransaction(performance.now() - earlier)
     expect(await count()).toBe(first.rows)
     store.renewReadTransaction()

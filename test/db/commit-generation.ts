@@ -1,5 +1,4 @@
-// Databases for tests of the generation: in a file of a folder that is removed with the test, or in
-// memory.
+// Creates databases for tests of `commitGeneration`, in a temporary file or in memory.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,7 +34,7 @@ export const source = (name: string) => ({ name, name_key: name.toLowerCase(), c
 export const add = (name: string, { db }: { db: Pick<Store['db'], 'insertInto'> }) =>
   db.insertInto('lead_sources').values(source(name)).execute()
 
-/** Whether the work changes the generation. */
+/** Returns whether the work changes the generation. */
 export async function changes(store: Store, work: () => Promise<unknown>): Promise<boolean> {
   const before = store.commitGeneration()
   await work()

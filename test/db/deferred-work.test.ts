@@ -1,6 +1,6 @@
 // Work that transactions defer to their shared commit (`Store.deferToCommit`): the search documents
-// of all of them are written at once, just before it, and exist when the transactions are answered.
-// If that fails, none of the transactions has happened.
+// of all transactions are written together just before the commit. If this fails, all transactions
+// fail.
 
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -31,7 +31,7 @@ describe('what is put off', () => {
   it('is done at once for all that share the commit, between the last of them and the commit', async () => {
     const seen = await statementsOf(() => Promise.all(words.map((word) => write((db) => make(db, word)))))
     const documents = seen.flatMap((text, at) => (writesDocuments(text) ? [at] : []))
-    // In one statement: the full-text index costs more per statement than per record.
+    // One statement writes all documents, because FTS5 costs more per statement than per record.
     expect(documents).toHaveLength(1)
     expect(seen.findLastIndex((text) => text.startsWith('insert into "organizations"'))).toBeLessThan(documents[0] ?? 0)
     expect(seen.filter((text) => text === 'commit')).toHaveLength(1)
@@ -143,7 +143,7 @@ describe('what cannot be finished', () => {
       begin select raise(abort, 'no such document'); end`.execute(store.db)
     const generation = store.commitGeneration()
     const writing = words.slice(0, 3).map((word) => write((db) => make(db, word)))
-    // It waits until they have failed, and is not affected.
+    // This transaction waits until the others have failed, and succeeds.
     const behind = alone(async (db) => [await records({ db }), await make(db, 'Dahlia')])
     const reasons = await Promise.all(writing.map(failure))
     expect(reasons.map(String)).toEqual(Array(3).fill(expect.stringContaining('no such document')))

@@ -1,4 +1,4 @@
-// Records with search documents in the database of grouped.ts, and queries that find them.
+// Inserts and finds records with search documents in the database of grouped.ts.
 
 import { sql } from 'kysely'
 import { expect, vi } from 'vitest'
@@ -39,7 +39,7 @@ export const records = async ({ db }: Pick<Store, 'db'> = store): Promise<string
 export const titles = async ({ db }: { db: Db } = store): Promise<string[]> =>
   (await db.selectFrom('search_index').select('title').orderBy('id').execute()).map(({ title }) => title)
 
-/** By the beginning of a word, and by letters in the middle of one. */
+/** Returns the records found by the beginning of a word, and by letters inside a word. */
 export async function found({ db, dialect }: Store, word: string): Promise<{ words: number[]; pieces: number[] }> {
   const hits = dialect.fullText.hits('search_index', { words: [word.slice(0, -1)], types: [entity], limit: 9 })
   const pieces = dialect.fullText.candidates('search_index', entity, [word.slice(1).toLowerCase()])
@@ -54,10 +54,10 @@ export const whole = async (of: Store): Promise<void> => {
   expect(await titles(of)).toEqual(await records(of))
 }
 
-/** Whether a statement puts documents into the index. */
+/** Returns whether a statement inserts documents. */
 export const writesDocuments = (text: string): boolean => text.startsWith('insert into "search_index"')
 
-/** Does this once, in the middle of the next finishing. */
+/** Calls `act` once, during the deferred work of the next group. */
 export function whenFinishing(act: () => void): void {
   const database = new Sqlite(':memory:')
   const statement = Object.getPrototypeOf(database.prepare('select 1')) as { run: (...all: unknown[]) => unknown }
@@ -72,7 +72,7 @@ export function whenFinishing(act: () => void): void {
   })
 }
 
-/** All that is to be done without the event loop going on: then writes wait for their commit. */
+/** Runs pending promises without a turn of the event loop, so that writes wait for their commit. */
 export async function ticks(): Promise<void> {
   for (let count = 0; count < 200; count++) await undefined
 }

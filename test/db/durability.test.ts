@@ -1,6 +1,5 @@
-// The database on a bad disk: full, read-only, or read by another connection for long. A
-// transaction is stored completely or not at all, the connection stays usable, and the WAL does not
-// grow without bound.
+// A full disk, a read-only database, and long reads of another connection: a transaction is stored
+// completely or not at all, the connection stays usable, and the size of the WAL is limited.
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +38,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** Fills every free page; returns a function that makes room. */
+/** Fills the database. Returns a function that frees space. */
 async function fill(): Promise<() => Promise<unknown>> {
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
   await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
@@ -119,7 +118,7 @@ describe('what was found wrong', () => {
     const held = openStore(`sqlite:${file}`)
     await held.db.transaction().execute(async (db) => {
       await add('other', db)
-      // Another connection writes, so the result is unknown, and the check does not wait.
+      // While another connection has the lock, the check does not wait, and the fault stays.
       expect(await store.retryWrite()).toBe('readonly')
     })
     await held.close()
@@ -158,7 +157,7 @@ describe('trouble', () => {
         errno('EROFS'),
         errno('EIO'),
         errno('EACCES', '/data/files'),
-        // The connection of another process.
+        // An error of a socket, because it has no path.
         errno('EACCES'),
         errno('ENOENT', '/data/files'),
         new Error('other'),

@@ -1,5 +1,4 @@
-// Storage faults are remembered (db/sqlite/storage-faults.ts), on whichever connection or thread
-// they occurred.
+// Storage faults of every connection and thread are recorded (db/sqlite/storage-faults.ts).
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -138,7 +137,7 @@ describe('a thread of maintenance that fails', () => {
       ['accord_database_faults_total{kind="maintenance"} 0', 'accord_database_fault{kind="maintenance"} 0'],
     ])
     const posted = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (this: Worker) {
-      // The thread ends during its task.
+      // Ends the thread during its task.
       void this.terminate()
     })
     const description = 'x'.repeat(5_000_000)

@@ -1,5 +1,5 @@
-// `accord search rebuild` while others write: in short transactions, and every earlier fault is
-// repaired.
+// `accord search rebuild` during writes of other processes: it runs in short transactions and
+// repairs all faults.
 import { Worker } from 'node:worker_threads'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -27,13 +27,10 @@ const schema = async () =>
     ({ name }) => name,
   )
 
-/** More than the full-text index merges at once, so that a merge is always due. */
+/** More segments than a merge combines, so that a merge is always due. */
 const writesAtOnce = 17
 
-/**
- * As another process that writes whenever the lock is free: organizations are created, changed and
- * deleted.
- */
+/** Simulates another process that creates, changes and deletes organizations. */
 function otherWriter(): { write: (at: number) => void; close: () => void } {
   const database = new Sqlite(file)
   database.pragma('synchronous = off')
@@ -68,7 +65,7 @@ function otherWriter(): { write: (at: number) => void; close: () => void } {
 it('leaves others time to write, has what they write, and ends while they do', async () => {
   expect(await searchIndex.rebuildOnline(store)).toBe(count)
   const before = await schema()
-  // Missing words, missing rows, and rows with other content.
+  // Damages the index: missing trigrams, missing documents, and documents with wrong content.
   await sql`insert into search_index_pieces (search_index_pieces) values ('delete-all')`.execute(store.db)
   await sql`delete from search_index where entity_id % 7 = 0`.execute(store.db)
   await sql`update search_index set title = 'strange' where entity_id % 11 = 0`.execute(store.db)
@@ -83,7 +80,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   const other = otherWriter()
   let written = 0
   const { transaction } = store.db
-  // Between any two steps, so every step finds new writes.
+  // Writes between the steps, so that every step finds new writes.
   vi.spyOn(store.db, 'transaction').mockImplementation(function (this: Db) {
     for (let each = 0; each < writesAtOnce; each++) other.write(written++)
     return transaction.call(this) as never
@@ -91,7 +88,7 @@ it('leaves others time to write, has what they write, and ends while they do', a
   const asked = vi.spyOn(Worker.prototype, 'postMessage')
   await searchIndex.rebuildOnline(store)
   other.close()
-  // Dropping them in one piece would block writers for long.
+  // Old indexes are emptied in steps, because dropping them whole would block writers for long.
   for (const index of store.dialect.fullText.rebuild.indexes('search_index'))
     expect(String(asked.mock.calls)).toContain(`delete from ${index}_old_data`)
   vi.restoreAllMocks()

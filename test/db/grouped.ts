@@ -1,4 +1,5 @@
-// A database file with group commit, and its state as another process sees it.
+// Opens a database file with group commit, and reads it through a second connection, like another
+// process.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +13,7 @@ import { searchIndex } from '../../src/operations.ts'
 export let folder: string
 export let file: string
 export let store: Store
-/** The state that another process sees. */
+/** The second connection. */
 let other: Database.Database
 
 export const groupMs = 100
@@ -20,7 +21,7 @@ export const groupMs = 100
 export async function openAnew(): Promise<void> {
   folder = mkdtempSync(join(tmpdir(), 'accord-groups-'))
   file = join(folder, 'accord.db')
-  // A disk that tests share may be slow.
+  // No disk counts as slow, because other tests may slow it down.
   store = openStore(`sqlite:${file}`, { groupMs, slowSyncMs: Number.POSITIVE_INFINITY })
   await migrate(store)
   store.beforeGroupCommit(searchIndex.update)
@@ -38,7 +39,7 @@ const source = (name: string) => ({ name, name_key: name.toLowerCase(), created_
 export const add = (name: string, db: Db = store.db) => db.insertInto('lead_sources').values(source(name)).execute()
 export const write = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
   store.db.transaction().execute((db) => work(db as Db))
-/** In a group of its own. */
+/** Runs a transaction with its own commit. */
 export const alone = <T>(work: (db: Db) => Promise<T>): Promise<T> =>
   store.db
     .transaction()
@@ -54,7 +55,10 @@ export const failure = (work: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** Counts commits in the WAL: the last frame of a transaction holds the size of the database. */
+/**
+ * Returns the number of commits in the WAL. Only the last frame of a transaction contains the size
+ * of the database.
+ */
 export function commits(): number {
   if (!existsSync(`${file}-wal`)) return 0
   const log = readFileSync(`${file}-wal`)

@@ -1,5 +1,5 @@
-// Failures in a group commit: a failing transaction leaves nothing and harms no other; when the
-// commit fails, none of them has happened.
+// Failures in a group commit: a failed transaction leaves nothing and does not affect others. If
+// the commit fails, all transactions fail.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { storageFaultOf } from '../../db/storage-errors.ts'
@@ -9,13 +9,13 @@ import { add, closeAll, commits, failure, openAnew, store, stored, strayMember, 
 beforeEach(openAnew)
 afterEach(closeAll)
 
-/** Fills every free page. */
+/** Fills the database. */
 async function fill(): Promise<void> {
   const { rows } = await sql<{ page_count: number }>`pragma page_count`.execute(store.db)
   await sql`pragma max_page_count = ${sql.lit(rows[0]?.page_count ?? 1)}`.execute(store.db)
 }
 
-/** Breaks a constraint that SQLite checks at the commit. */
+/** Violates a constraint that SQLite checks at the commit. */
 async function spoil(db: Db): Promise<void> {
   await sql`pragma defer_foreign_keys = 1`.execute(db)
   await strayMember(db)
@@ -51,7 +51,7 @@ describe('one that fails', () => {
   it('because of another one does not say so before that one is certain', async () => {
     const writing = [() => add('a'), () => write((db) => add('a', db)), () => add('a'), () => write(spoil)]
     const reasons = await Promise.all(writing.map((work) => failure(work())))
-    // The name is not taken: a retry may use it.
+    // The errors are not unique violations, because a retry could succeed.
     expect(reasons.map((reason) => store.dialect.isUniqueViolation(reason))).toEqual([false, false, false, false])
     expect(stored()).toEqual([])
   })
@@ -87,7 +87,7 @@ describe('a commit that fails', () => {
     const large = () =>
       write(async (db) => {
         await failure(add('large'.padEnd(200_000, '.'), db))
-        // A transaction that continues after the error stores nothing either.
+        // A transaction that continues after the error also stores nothing.
         await failure(add('later', db))
       })
     const reasons = await Promise.all([small, large].map((work) => failure(work())))

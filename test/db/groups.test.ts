@@ -1,5 +1,5 @@
-// Writes that arrive together share one commit, and are on disk when they are answered. Other work
-// waits its turn.
+// Group commit: writes that arrive together share a commit and resolve after it is on the disk.
+// Other uses of the connection wait.
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -24,7 +24,7 @@ import {
 
 beforeEach(async () => {
   await openAnew()
-  // The test decides how long a group lasts.
+  // The test controls the clock and thus the age of a group.
   vi.useFakeTimers({ toFake: ['performance'] })
 })
 afterEach(async () => {
@@ -131,7 +131,7 @@ describe('writes that come together', () => {
     }
     await Promise.all(writing)
     expect([stored().length, commits()]).toEqual([5, 1])
-    // An expected write that never comes.
+    // The group expects a write that does not arrive.
     store.onGroupCommit(() => true)
     const last = write((db) => add('Last', db)).then(() => answered.push(0))
     for (let turns = 0; turns < 20; turns++) await turn()

@@ -1,4 +1,4 @@
-// URLs with several hosts: what Accord and libpq make of them, and the settings that hold them.
+// Database URLs with several hosts, in Accord, in libpq and in the settings.
 import { describe, expect, it } from 'vitest'
 import { Hosts, withRole } from '../../db/postgres/hosts.ts'
 import { displayUrl, isServerUrl } from '../../db/store.ts'

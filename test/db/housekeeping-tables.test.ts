@@ -1,5 +1,5 @@
-// The notes that processes exchange every few seconds do not change the generation, so caches stay;
-// and no cached data may depend on them.
+// Writes to housekeeping tables do not change `commitGeneration`, so cached data must not depend on
+// these tables.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -77,7 +77,8 @@ describe('bookkeeping of several processes', () => {
     const before = seen()
     addLock(ours, 'ours')
     expect(seen()).toEqual({ generation: before.generation, count: 1 })
-    // Our commit is seen, and theirs follows at once: it counts now, and again when it is seen.
+    // The other connection commits right after the read. Its commit changes the generation now and
+    // again when it becomes visible.
     addLock(ours, 'ours too')
     work.push(() => addLock(theirs, 'theirs'))
     const during = seen()
@@ -122,7 +123,9 @@ describe('what is kept in memory', () => {
   const root = fileURLToPath(new URL('../../src', import.meta.url))
   const tables = housekeepingTables.join('|')
   const reading = new RegExp(`['"\`](${tables})['"\`.]|\\b(from|into|update|join) "?(${tables})\\b`)
-  /** The only files that may read these tables; none of them caches a result `untilNextCommit`. */
+  /**
+   * The only files that may read these tables. They do not cache results with `untilNextCommit`.
+   */
   const home = /^(jobs|resources\/system|commands)\/|^resources\/events\/read-log\.ts$/
 
   it('does not follow from bookkeeping', () => {

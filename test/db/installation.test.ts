@@ -1,5 +1,4 @@
-// The id by which the data folder knows its database stays the same as long as the installation
-// lives.
+// The installation id of a database never changes.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Deferred work of writes (db/sqlite/maintenance/maintenance.ts): full-text segments are merged
-// while others read and write, whatever gets in the way, and a database closed meanwhile is intact.
+// Maintenance (db/sqlite/maintenance/maintenance.ts): full-text segments are merged during reads
+// and writes, after errors too. A database that is closed during a merge is intact.
 
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'

@@ -1,5 +1,4 @@
-// A database under observation of its maintenance: the tasks of its thread, its WAL and its
-// full-text index.
+// Observes the maintenance of a database: the tasks of its thread, its WAL and its full-text index.
 import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
@@ -22,15 +21,15 @@ const noted = <T>(ask: (other: Database.Database) => T): T => {
     other.close()
   }
 }
-/** Pages in the WAL, and those already copied to the file. */
+/** Returns the number of pages in the WAL, and of those already copied to the database file. */
 export const log = (): { pages: number; done: number } =>
   noted((other) => {
-    // A connection knows of a WAL once it has read.
+    // A connection opens the WAL at its first read.
     other.exec('select count(*) from sqlite_schema')
     const [, pages = 0, done = 0] = other.prepare<[], number[]>('pragma wal_checkpoint(noop)').raw().get() ?? []
     return { pages, done }
   })
-/** The number of segments of the word index and of the trigram index. */
+/** Returns the numbers of segments of the word index and of the trigram index. */
 export const pieces = (): number[] =>
   noted((other) =>
     ['words', 'pieces'].map(
@@ -38,12 +37,12 @@ export const pieces = (): number[] =>
         other.prepare<[], number>(`select count(distinct segid) from search_index_${index}_idx`).pluck().get() ?? 0,
     ),
   )
-/** Stored twice in a row and once in an index: a bit more than a hundred pages. */
+/** Returns a long name, whose row and index entry take a bit more than a hundred pages. */
 export const long = (name: string): string => name.padEnd(33 * page, '.')
 
-/** The tasks of threads. */
+/** Records the tasks of threads. */
 export let asked: MockInstance<Worker['postMessage']>
-/** Runs this before each task. */
+/** Calls `act` before each task. */
 export function whenAsked(act: (worker: Worker, text: string) => void): void {
   asked.mockRestore()
   const { postMessage } = Worker.prototype
@@ -57,7 +56,7 @@ export const steps = (): number => asked.mock.calls.filter(([text]) => isStep(te
 export const checkpoints = (): number =>
   asked.mock.calls.filter(([text]) => String(text).includes('wal_checkpoint')).length
 
-/** Words in sixty segments that make an index of some thousand pages. */
+/** Creates an index of some thousand pages in sixty segments. */
 export function makeMuch(): Promise<void> {
   let seed = 7
   const word = (): string => {
@@ -74,8 +73,8 @@ export function makeMuch(): Promise<void> {
 }
 
 /**
- * As another process: writes once when told to, as soon as it can, and reports it. Meanwhile it
- * does nothing else.
+ * Simulates another process: a thread that writes on request as soon as it gets the lock, and
+ * reports it.
  */
 export const anotherProcess = (): Worker =>
   new Worker(
@@ -94,7 +93,7 @@ export const anotherProcess = (): Worker =>
 
 export async function openWatched(): Promise<void> {
   await openAnew()
-  // The migrations left work.
+  // Runs the maintenance that is due after the migrations.
   await store.maintain()
   await sql`pragma wal_checkpoint(truncate)`.execute(store.db)
   asked = vi.spyOn(Worker.prototype, 'postMessage')

@@ -1,5 +1,5 @@
-// Deferred work of writes (db/sqlite/maintenance/maintenance.ts): the WAL is copied into the file
-// while others read and write.
+// Maintenance (db/sqlite/maintenance/maintenance.ts): the WAL is copied to the database file during
+// reads and writes.
 import diagnostics from 'node:diagnostics_channel'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -45,7 +45,8 @@ describe('the log of changes', () => {
       }
     }
     await Promise.all(['a', 'b', 'c', 'd'].map(writing))
-    // Of more than a hundred written, and before a commit has to copy them (connection.ts).
+    // Less than was written, and less than the size at which a commit runs the checkpoint
+    // (connection.ts).
     expect(longest).toBeLessThan(60 * 1024 * 1024)
   })
 
@@ -84,7 +85,7 @@ describe('the log of changes', () => {
       await add(`${count} little`)
       await turn()
     }
-    // Now and then.
+    // The thread got only a few tasks.
     expect(asked.mock.calls.length).toBeGreaterThan(1)
     expect(asked.mock.calls.length).toBeLessThan(5)
     asked.mockRestore()

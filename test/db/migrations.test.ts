@@ -1,4 +1,4 @@
-// Rules for every migration and every table: order, immutability after release, STRICT, indexed
+// Rules for all migrations and tables: order, no changes after release, STRICT tables, and indexed
 // foreign keys.
 
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -126,7 +126,7 @@ describe('migrate', () => {
       await sql`drop table archives`.execute(store.db)
       const before = await store.image()
       await store.close()
-      // No file of this process may grow beyond a part of the database.
+      // The process may not write files as large as the database.
       const program = `
         const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')
         const { migrate } = await import('${new URL('../../db/migrate.ts', import.meta.url)}')
@@ -163,7 +163,7 @@ describe('migrate', () => {
       await migrate(store)
       const before = await store.image()
       await store.close()
-      // So much that a part of it is already in the file.
+      // The migration changes so much that a part is already in the database file.
       const program = `
         const { sql } = await import('kysely')
         const { openStore } = await import('${new URL('../../db/store.ts', import.meta.url)}')

@@ -1,4 +1,4 @@
-// Migration 0028 on the phone numbers and attributes of an existing installation.
+// Migration 0028 with phone numbers and attributes of an existing installation.
 import { type Kysely, sql } from 'kysely'
 import { expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'

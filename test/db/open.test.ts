@@ -1,5 +1,5 @@
-// Opening a database: independent copies, the pragmas, and bindable values. Migrations have their
-// own file.
+// Opening a database: independent copies, pragmas, and bindable values. migrations.test.ts tests
+// migrations.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -93,7 +93,7 @@ describe('a snapshot', () => {
     await store.db.deleteFrom('lead_sources').where('name', '=', 'A').execute()
     const seen: string[] = []
     for await (const { name } of snapshot.each(snapshot.db.selectFrom('lead_sources').select('name').orderBy('id'))) {
-      // A second query runs in the middle of the first.
+      // A second query runs during the first.
       const { total } = await snapshot.db
         .selectFrom('lead_sources')
         .select(({ fn }) => fn.countAll<number>().as('total'))

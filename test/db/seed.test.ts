@@ -1,4 +1,4 @@
-// The content of a new installation; seeding again changes nothing.
+// The rows of a new installation. Seeding again changes nothing.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'

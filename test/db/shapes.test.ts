@@ -1,5 +1,5 @@
-// A migrated database of any earlier version has the tables, triggers and settings of a new one,
-// and migrations alone define them.
+// A migrated database of any earlier version has the same tables, triggers and settings as a new
+// database.
 import { readdirSync, readFileSync } from 'node:fs'
 import { type Kysely, sql } from 'kysely'
 import { describe, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ const run = async (store: Store, statements: readonly string[]) => {
   for (const statement of statements) await sql.raw(statement).execute(store.db)
 }
 
-/** SQLite quotes the name of a renamed table. */
+/** Removes quotes and extra spaces, because SQLite quotes the name of a renamed table. */
 const plain = (text: unknown): string =>
   String(text)
     .replaceAll(/["']/g, '')
@@ -49,7 +49,7 @@ const fresh = () =>
     return shapeOf(store)
   })
 
-/** The first migrations up to a number, without anything else that the program does. */
+/** Applies only the first migrations, without the other steps of the program. */
 async function onlyMigrations(store: Store, count: number): Promise<void> {
   const list =
     'create table if not exists "migrations" ("name" text not null primary key, "applied_at" text not null) strict'
@@ -66,7 +66,7 @@ const columns = 'entity_type, title, body'
 const values = (row: string): string => `${row}.entity_type, ${row}.title, ${row}.body`
 const addWords = `insert into search_index_words (rowid, ${columns}) values (new.id, ${values('new')});`
 const removeWords = `insert into search_index_words (search_index_words, rowid, ${columns}) values ('delete', old.id, ${values('old')});`
-/** The first versions had only this, and no settings. */
+/** The word index of the first versions, which had no settings. */
 const words = [
   `create virtual table search_index_words using fts5(${columns}, content='search_index', content_rowid='id', tokenize='unicode61 remove_diacritics 2', prefix='2 3')`,
   `create trigger search_index_words_insert after insert on search_index begin ${addWords} end`,

@@ -1,5 +1,5 @@
-// The check of the search index: it finds damage while another process holds the write lock, and
-// not on the event loop.
+// The check of the search index finds damage without the write lock and does not block the event
+// loop.
 import { Worker } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -21,7 +21,7 @@ afterEach(async () => {
   await closeAll()
 })
 
-/** The findings while another process holds the write lock. */
+/** Returns the problem of the index while another connection has the write lock. */
 const found = () => {
   other.exec('begin immediate')
   return searchIndex.findProblem(store.db, store.dialect)

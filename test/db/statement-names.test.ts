@@ -1,4 +1,4 @@
-// Which statements a connection to PostgreSQL prepares.
+// The statements that a connection to PostgreSQL prepares.
 import { describe, expect, it } from 'vitest'
 import { StatementNames } from '../../db/postgres/statement-names.ts'
 

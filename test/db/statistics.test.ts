@@ -1,5 +1,5 @@
-// Planner statistics must not outlive the sizes of their tables: a table that was nearly empty when
-// it was analyzed grows.
+// Planner statistics must not become wrong when a table grows that was nearly empty at its
+// analysis.
 
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'

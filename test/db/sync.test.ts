@@ -1,5 +1,5 @@
-// A commit is answered once the disk has confirmed it, and meanwhile a slow disk delays no other
-// request.
+// A write resolves after the disk has confirmed its commit. A slow disk does not delay other
+// requests.
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
@@ -12,14 +12,13 @@ import { add, alone, closeAll, failure, file, openAnew, store, stored, write } f
 
 let prototype: FileHandle
 let syncs: MockInstance<FileHandle['datasync']>
-/** Each sync waits for this. */
+/** Each sync waits for this promise. */
 let disk: () => Promise<void>
 beforeEach(async () => {
   await openAnew()
   const handle = await open(file, 'r')
   prototype = Object.getPrototypeOf(handle) as FileHandle
-  // No other part of this process may close a file of SQLite while it is locked; nothing writes
-  // yet.
+  // Closing a file releases SQLite's locks of this process, but nothing is locked yet.
   await handle.close()
   disk = async () => undefined
   const { datasync } = prototype
@@ -34,7 +33,7 @@ afterEach(async () => {
   await closeAll()
 })
 
-/** A disk that confirms no sync until released. */
+/** Simulates a disk that confirms no sync. Returns a function that ends the wait. */
 function halt(): () => void {
   let go = (): void => undefined
   const waiting = new Promise<void>((resolve) => {
@@ -57,7 +56,7 @@ describe('a commit', () => {
     const go = halt()
     const work = begin()
     expect(await isAnswered(work)).toBe(false)
-    // Others read, and begin to write, meanwhile.
+    // Other requests can read and begin to write.
     await store.db.selectFrom('lead_sources').select('id').execute()
     go()
     await work

@@ -1,5 +1,5 @@
-// The state machine of the write queue: its README lists the transitions of the code, and random
-// work over a connection that fails at random takes the queue through all of them.
+// The state machine of the write queue: README.md lists the same transitions as the code, and
+// random work on a connection with random failures reaches all of them.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Sqlite } from '../../db/sqlite/driver.ts'
@@ -25,10 +25,7 @@ const turns = async (count: number): Promise<void> => {
   for (let done = 0; done < count; done++) await turn()
 }
 
-/**
- * A connection that refuses calls in a wrong order, and fails at random as a disk or another
- * process makes it fail.
- */
+/** Returns a fake connection that refuses calls in a wrong order and fails at random. */
 function failingConnection(random: Random) {
   let transaction: 'none' | 'open' | 'spoiled' = 'none'
   let hasSavepoint = false

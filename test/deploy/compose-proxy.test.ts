@@ -1,4 +1,4 @@
-// The reverse proxy of compose.cluster.yaml, with its own configuration, in front of two servers.
+// The reverse proxy of compose.cluster.yaml with its configuration, in front of two servers.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ const hasCaddy = spawnSync('caddy', ['version']).status === 0
 
 const hostOf = ({ app }: Running): string => `127.0.0.1:${(app.http.server.address() as AddressInfo).port}`
 
-/** The Caddyfile of the Compose file with the addresses of this test. */
+/** Returns the Caddyfile of the Compose file with the addresses of this test. */
 function caddyfile(url: string, one: Running, two: Running): string {
   const { configs } = parse(readFileSync('compose.cluster.yaml', 'utf8'), { merge: true }) as {
     configs: { caddyfile: { content: string } }
@@ -52,7 +52,7 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
       env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
       stdio: 'ignore',
     })
-    // A busy machine takes long to start a process.
+    // Long timeout, because a busy machine starts processes slowly.
     await until(() => isReady(url), 60_000)
   }, 120_000)
   afterAll(async () => {

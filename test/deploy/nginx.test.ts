@@ -1,4 +1,4 @@
-// nginx with the configuration in deploy/nginx, in front of a server: what a proxy can break.
+// nginx with the configuration in deploy/nginx, in front of a server.
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const run = promisify(execFile)
 const program = '/usr/sbin/nginx'
 const site = readFileSync('deploy/nginx/accord.conf', 'utf8')
 
-/** Writes a main configuration that includes the site, with all files in the folder. */
+/** Writes a main configuration that includes the site and keeps all files in the folder. */
 function writeConfiguration(folder: string, text: string): string {
   const path = join(folder, 'nginx.conf')
   const { stderr: build } = spawnSync(program, ['-V'], { encoding: 'utf8' })
@@ -58,7 +58,7 @@ describe.skipIf(!existsSync(program))('behind nginx', () => {
     ).text
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
-    // The site without TLS; the proxy says https all the same.
+    // The site without TLS. The proxy still sends `X-Forwarded-Proto: https`.
     const plain = site
       .replace('127.0.0.1:8000', `127.0.0.1:${(server.app.http.server.address() as AddressInfo).port}`)
       .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)

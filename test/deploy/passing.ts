@@ -1,5 +1,5 @@
-// What every proxy must pass on: events at once, and the largest file. The tests of nginx and Caddy
-// call this.
+// Tests for every proxy: it must forward events immediately and files of the maximum size. The
+// tests of nginx and Caddy use them.
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { file, form } from '../support/form.ts'
@@ -11,7 +11,7 @@ export interface Front {
   token: string
 }
 
-/** Sends a request, and repeats it while the server, which shares this thread, is too busy. */
+/** Sends a request, and repeats it while the busy server refuses it. */
 export async function sendThrough(
   { url, token }: Front,
   method: string,
@@ -51,7 +51,7 @@ export function passesEventsAndFiles(front: () => Front): void {
   })
 }
 
-/** Waits until the proxy and the server behind it answer. */
+/** Returns whether the proxy and the server behind it are ready. */
 export const isReady = (url: string): Promise<boolean> =>
   fetch(`${url}/readyz`).then(
     ({ ok }) => ok,

@@ -1,4 +1,4 @@
-// The units in deploy/systemd and the settings that all files in deploy name.
+// The units in deploy/systemd, and the settings in all files of deploy.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// Whether two replies to the same request are the same. Every exception is here, with its reason.
+// Compares the replies of both engines to the same request. Contains all exceptions with their
+// reasons.
 import { isDeepStrictEqual } from 'node:util'
 import type { Wanted } from '../fuzz/requests.ts'
 
@@ -8,7 +9,7 @@ export interface Reply {
   bytes: Buffer
 }
 
-/** A reply, or the error with which `inject` ended. */
+/** A reply, or the error that `inject` threw. */
 export type Outcome = Reply | Error
 
 const excerptLength = 1_200
@@ -37,12 +38,12 @@ export const difference = (what: string, sqlite: unknown, postgres: unknown): st
 const textOf = (value: unknown): string =>
   (typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing')).slice(0, excerptLength)
 
-/** The time of the machine. */
+/** Headers that depend on the time of the machine. */
 const ofTheMachine = new Set(['date'])
-/** They follow from the body; an exception for a body is one for them. */
+/** Headers that depend on the body. They may differ where the body may differ. */
 const ofTheBody = new Set(['etag', 'content-length'])
 
-/** Whether the body that the headers describe may differ. HEAD does not show that body. */
+/** Returns whether the headers of a HEAD reply describe a body that may differ. */
 const mayDiffer = (operation: string | null, { method }: Wanted): boolean =>
   method === 'HEAD' && operation !== null && (operation === 'getMetrics' || operation in exceptions)
 
@@ -57,10 +58,10 @@ function headerDifferences(sqlite: Reply, postgres: Reply, isBodyFree: boolean):
 
 type Body = Record<string, unknown>
 
-/** Operations whose bodies may differ, with a function that keeps what must be the same. */
+/** The operations whose bodies may differ. Each function returns the part that must be equal. */
 export const exceptions: Readonly<Record<string, (body: Body, wanted: Wanted) => unknown>> = {
-  // BM25 and ts_rank score differently. The same records are found; when not all of them fit into
-  // the reply, their number is the same.
+  // BM25 and ts_rank compute different scores. The found records must be the same. If they do not
+  // all fit into the reply, only their number must be the same.
   searchRecords: (body, { url }) => {
     const hits = (body.data ?? []) as { type: string; id: number; score: number }[]
     if (!Array.isArray(body.data)) return body
@@ -74,24 +75,25 @@ export const exceptions: Readonly<Record<string, (body: Body, wanted: Wanted) =>
   },
 }
 
-/** How long a call of a webhook took, in milliseconds. */
+/** The duration of a webhook call in milliseconds. */
 const measured = /("duration_ms":)\d+/g
 /**
- * The request id of work in the background is a random UUID, and how many UUIDs a worker has drawn
- * before depends on the turns of the event loop. Request ids of requests are compared as headers.
+ * The request id of background work is a random UUID. The number of UUIDs that a worker generated
+ * before depends on the timing of the event loop. The request ids of requests are compared as
+ * headers.
  */
 const requestIds = /("request_?[iI]d":)"[^"]*"/g
 /**
- * The use of a token is written beside the request. A list of tokens shows the use by its own
- * request or does not, depending on the turns of the event loop.
+ * The last use of a token is stored concurrently with the request. Whether a list of tokens already
+ * shows its own request depends on the timing of the event loop.
  */
 const uses = /("last_used_(?:at|ip)":)(?:null|"[^"]*")/g
-/** Masks what depends on the machine. */
+/** Masks values that depend on timing. */
 export const comparable = (text: string): string =>
   text.replaceAll(measured, '$1').replaceAll(requestIds, '$1').replaceAll(uses, '$1')
 
 function bodyOf(operation: string | null, wanted: Wanted, { headers, bytes }: Reply): unknown {
-  // The figures of a process: connections, statements, the size of the database.
+  // The metrics of a process differ, such as connections, statements and the size of the database.
   if (operation === 'getMetrics') return undefined
   const isJson = /[/+]json\b/.test(headers['content-type'] ?? '')
   const text = comparable(bytes.toString('latin1'))
@@ -100,7 +102,7 @@ function bodyOf(operation: string | null, wanted: Wanted, { headers, bytes }: Re
   return exception(JSON.parse(bytes.toString()) as Body, wanted)
 }
 
-/** The two bodies around the first place where they differ. */
+/** Returns excerpts of both bodies around the first difference. */
 export function bodyDifference(one: unknown, other: unknown, what = 'body'): string {
   const [first, second] = [one, other].map((each) => (typeof each === 'string' ? each : JSON.stringify(each))) as [
     string,

@@ -1,4 +1,4 @@
-// Sends a request of the fuzzer to a server, without a socket.
+// Sends a request of the fuzzer to a server with `inject`.
 import type { InjectOptions } from 'fastify'
 import { isStream } from '../fuzz/check.ts'
 import type { Wanted } from '../fuzz/requests.ts'
@@ -6,7 +6,7 @@ import type { TestServer } from '../support/app.ts'
 import type { Outcome } from './compare.ts'
 
 export async function deliver(server: TestServer, { method, url, headers, bytes }: Wanted): Promise<Outcome> {
-  // `inject` reads replies to their end, and an event stream has none.
+  // Event streams are not requested, because `inject` waits for the end of the reply.
   const sent = Object.fromEntries(headers.filter((header) => !isStream({ headers: [header] })))
   try {
     const reply = await server.inject({

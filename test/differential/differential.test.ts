@@ -1,5 +1,5 @@
-// The share of each landing: the same requests to both engines. `npm run test:differential` is the
-// long run.
+// A short differential run: sends the same requests to both engines. `npm run test:differential` is
+// the long run.
 import { describe, expect, it } from 'vitest'
 import { facts } from '../support/schema.ts'
 import { differences } from './compare.ts'
@@ -27,7 +27,7 @@ describe('SQLite and PostgreSQL', () => {
       onDifference: (text) => found.push(text),
     })
     expect(found).toEqual([])
-    // The requests got further than refusals.
+    // Many requests succeeded, so the run tested more than refusals.
     expect(byStatus.get(200)).toBeGreaterThan(100)
     expect(byStatus.get(201)).toBeGreaterThan(20)
     expect(requested.size).toBeGreaterThan(facts.length / 2)

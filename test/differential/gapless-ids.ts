@@ -1,11 +1,11 @@
-// Gives a PostgreSQL database the ids that SQLite gives. SQLite takes an id back when its
-// transaction is rolled back, a sequence does not. A trigger replaces each generated id by the next
-// number of a table, which is part of the transaction. All replies, links and events can then be
-// compared as they are. test/support/hostile.ts tests the gaps.
+// Makes PostgreSQL generate the same ids as SQLite. SQLite reuses an id after a rollback, a
+// sequence does not. A trigger replaces each generated id by the next number from a table, which a
+// rollback resets. Replies, links and events can then be compared directly. test/support/hostile.ts
+// tests ids with gaps.
 import { sql } from 'kysely'
 import type { Store } from '../../db/store.ts'
 
-/** Sequences start here, so that the trigger knows which ids were generated. */
+/** Sequences start here, so that the trigger can recognize generated ids. */
 const generatedFrom = 2 ** 40
 
 const setUp = [

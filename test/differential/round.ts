@@ -1,6 +1,6 @@
-// One round: two worlds that are the same, one on each engine, and the same requests to both. After
-// each request the replies and the events of the process are compared, from time to time the event
-// feed, and at the end every list.
+// A round: creates equal worlds on both engines and sends the same requests to both. Compares the
+// replies and process events after each request, the event feed at intervals, and every list at the
+// end.
 import { isDeepStrictEqual } from 'node:util'
 import { startWorld, type World } from '../contract/support.ts'
 import { type People, peopleOf } from '../fuzz/people.ts'
@@ -20,7 +20,7 @@ import { feedAfter, listInFull, lists } from './state.ts'
 
 export interface Difference {
   index: number
-  /** Null for a difference in the state and not in a reply. */
+  /** Null for a difference in the stored data and not in a reply. */
   wanted: Wanted | null
   sentences: string[]
 }
@@ -42,12 +42,12 @@ interface Side {
 const engines = ['sqlite', 'postgres'] as const satisfies readonly Engine[]
 type Sides = Record<Engine, Side>
 
-/** Requests between two reads of the event feed. */
+/** The number of requests between two comparisons of the event feed. */
 const requestsPerFeed = 50
 
 /**
- * Returns the index after the last request. The round ends early after a difference in a write,
- * because the two worlds are no longer the same.
+ * Returns the index after the last request. Ends early after a difference in a write, because the
+ * worlds then differ.
  */
 export async function differentialRound(options: RoundOptions): Promise<number> {
   const round = new Round(options, await startBoth(options))
@@ -62,9 +62,9 @@ class Round {
   readonly #options: RoundOptions
   readonly #sides: Sides
   readonly #pool: Pool
-  /** The id of the last event that the feed has shown. */
+  /** The id of the last compared event of the feed. */
   #lastEvent = 0
-  /** The last stream of random numbers. */
+  /** The number of the last stream of random numbers. */
   #stream = 0
 
   constructor(options: RoundOptions, sides: Sides) {
@@ -77,7 +77,8 @@ class Round {
     const { from, to } = this.#options
     const missing = engines.flatMap((engine) => this.#sides[engine].world.missing.map((each) => `${engine}: ${each}`))
     if (this.#report(from, null, missing)) return to
-    // Creating operations are drawn four times as often, because records are also deleted.
+    // Operations that create records are chosen four times as often, because other requests delete
+    // records.
     const among = served().flatMap((id) => (fact(id).location ? [id, id, id, id] : [id]))
     for (let index = from; index < to; index++) {
       const areSame = (await this.#request(index, among)) && (await this.#between(index))
@@ -95,7 +96,7 @@ class Round {
     for (const engine of engines) await this.#sides[engine].world.server.close()
   }
 
-  /** Sends one request to both. Returns false after a difference in a write. */
+  /** Sends a request to both worlds. Returns false after a difference in a write. */
   async #request(index: number, among: readonly string[]): Promise<boolean> {
     const wanted = this.#wantedAt(index, among)
     const operation = operationAt(wanted.method, (wanted.url.split(/[?#]/)[0] ?? '').replace(/\/+$/, ''))?.id ?? null
@@ -125,7 +126,7 @@ class Round {
     return wanted
   }
 
-  /** The work in the background, and sometimes the feed. */
+  /** Runs background work, and compares the feed at intervals. */
   async #between(index: number): Promise<boolean> {
     await this.#onBoth(({ world }) => background(world, randomOf(~this.#options.seed, index)))
     if (index % requestsPerFeed > 0) return true
@@ -148,7 +149,7 @@ class Round {
     return sentences.length > 0
   }
 
-  /** Runs the same work on both, one after the other, with the same random numbers. */
+  /** Runs the same work on both worlds, one after the other, with the same random numbers. */
   async #onBoth<T>(work: (side: Side) => Promise<T>): Promise<[T, T]> {
     const { seed, from, randomness } = this.#options
     const stream = ++this.#stream
@@ -163,7 +164,7 @@ class Round {
   }
 }
 
-/** More valid requests than the fuzzer sends; a refused one shows little of a database. */
+/** Uses more valid requests than the fuzzer, because refused requests hardly use the database. */
 const moods = { plausible: 66, broken: 20, wild: 2, door: 2, link: 10 }
 
 async function startBoth({ seed, from, randomness }: RoundOptions): Promise<Sides> {
@@ -176,15 +177,15 @@ async function startBoth({ seed, from, randomness }: RoundOptions): Promise<Side
       outbound: outboundOf(),
       config: { mailReceiver: 'sendgrid' },
       async open(image) {
-        // With one connection that writes, transactions follow each other as on SQLite. A conflict
-        // would repeat one of them, its random numbers and its `.before` events.
+        // With a single write connection, transactions run one after another, as on SQLite. A retry
+        // after a conflict would draw other random numbers and repeat `.before` events.
         const store = await openImage(image, 1)
         if (engine === 'postgres') await giveGaplessIds(store)
         randomness.restart(seed + from, -1)
         return store
       },
     })
-    // Jobs that run side by side end in an order that depends on the turns of the event loop.
+    // Jobs run one after another, because concurrent jobs end in an unpredictable order.
     world.server.work = () => world.server.app.worker.drain(1)
     randomness.restart(seed + from, -2)
     sides[engine] = { world, people: await peopleOf(world.server) }

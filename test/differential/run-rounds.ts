@@ -1,4 +1,4 @@
-// A differential run of rounds and its report.
+// Runs the rounds of a differential run and reports the result.
 import { facts } from '../support/schema.ts'
 import { type Difference, differentialRound } from './round.ts'
 import { seedRandomness } from './seeded-random.ts'
@@ -13,15 +13,18 @@ export interface DifferentialOptions {
 
 export interface DifferentialResult {
   differences: number
-  /** Requests by status; 0 means that the server answered none. */
+  /** The number of requests by status. 0 means that there was no response. */
   byStatus: ReadonlyMap<number, number>
-  /** The operations that were requested, and those that succeeded. */
+  /** The operations that were requested, and the operations that succeeded. */
   requested: ReadonlySet<string>
   succeeded: ReadonlySet<string>
   summary: string
 }
 
-/** Requests per world. To repeat a difference, start from the first request of its round. */
+/**
+ * The number of requests per round. To reproduce a difference, start from the first request of its
+ * round.
+ */
 const perRound = 4_000
 
 export async function differential(options: DifferentialOptions): Promise<DifferentialResult> {

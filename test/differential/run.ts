@@ -1,5 +1,5 @@
-// npm run test:differential [-- --seed 1 --requests 100000 --from 0 --dump differences.txt] Sends
-// the same requests to SQLite and to PostgreSQL, which it starts, and compares what they answer.
+// Sends the same requests to servers on SQLite and on PostgreSQL, and compares the replies: npm run
+// test:differential [-- --seed 1 --requests 100000 --from 0 --dump differences.txt]
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { setup } from '../support/global-setup.ts'

@@ -1,13 +1,13 @@
-// Replaces the randomness of this process by a seeded generator, so that two servers that do the
-// same work make the same tokens, form ids, nonces and request ids.
+// Replaces the random functions of this process by a seeded generator, so that two servers that do
+// the same work generate the same tokens, form ids, nonces and request ids.
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { type Random, randomOf } from '../fuzz/random.ts'
 
 export interface SeededRandom {
-  /** From now on all random values depend on these two numbers alone. */
+  /** Makes all later random values depend only on these two numbers. */
   restart(seed: number, index: number): void
-  /** Brings the randomness of Node.js back. */
+  /** Restores the random functions of Node.js. */
   end(): void
 }
 
@@ -15,7 +15,8 @@ export function seedRandomness(): SeededRandom {
   const { randomBytes, randomUUID } = crypto
   const { random: mathRandom } = Math
   const getRandomValues = globalThis.crypto.getRandomValues
-  // Of their own, because a repeated transaction of PostgreSQL draws another UUID for its lock.
+  // UUIDs have their own generator, because a retried transaction of PostgreSQL draws another UUID
+  // for its lock.
   let [source, uuids]: [Random, Random] = [randomOf(0, 0), randomOf(1, 0)]
   const bytes = (size: number, callback?: (error: Error | null, bytes: Buffer) => void): Buffer | undefined => {
     const drawn = source.bytes(size)
@@ -34,12 +35,13 @@ export function seedRandomness(): SeededRandom {
     ].join('-')
   }
   Object.assign(crypto, { randomBytes: bytes, randomUUID: uuid })
-  // The package uuid draws from here.
+  // The package uuid uses this function.
   globalThis.crypto.getRandomValues = (array) => {
     if (array instanceof Uint8Array) array.set(uuids.bytes(array.length))
     return array
   }
-  // The pauses between two attempts of a transaction are the only use that differs between engines.
+  // Constant, because the pauses between the attempts of a PostgreSQL transaction would draw
+  // numbers that SQLite does not draw.
   Math.random = () => 0.5
   syncBuiltinESMExports()
   return {

@@ -1,4 +1,4 @@
-// What a world holds, as the API shows it: the event feed and all lists.
+// Reads the data of a world through the API: the event feed and all lists.
 import type { World } from '../contract/support.ts'
 import { anAdministrator } from '../fuzz/aftermath.ts'
 import { lists as listOperations } from '../fuzz/check.ts'
@@ -8,10 +8,10 @@ import { comparable, exceptions } from './compare.ts'
 
 const pageSize = 100
 
-/** The lists whose pages are the same on both engines. */
+/** The lists whose pages must be equal on both engines. */
 export const lists = listOperations.filter((id) => !(id in exceptions))
 
-/** All entries of the feed after an event, as text, and the id of the last one. */
+/** Returns all feed entries after an event as text, and the id of the last entry. */
 export async function feedAfter({ server }: World, after: number): Promise<{ text: string; last: number }> {
   const caller = await server.as(await anAdministrator(server))
   let [text, last] = ['', after]
@@ -23,7 +23,7 @@ export async function feedAfter({ server }: World, after: number): Promise<{ tex
   }
 }
 
-/** The pages of a list, as text. */
+/** Returns the pages of a list as texts. */
 export async function listInFull({ server }: World, id: string): Promise<string[]> {
   const caller = await server.as(await anAdministrator(server))
   const pages: string[] = []

@@ -1,5 +1,5 @@
-// Checks that a data folder holds every acknowledged write, no refused write, and no partial one.
-// It reads the rows and files directly, beside a server that may be running.
+// Checks that a data folder contains every acknowledged write, and no refused or partial write.
+// Reads the rows and files directly, even while a server is running.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -8,11 +8,11 @@ import { searchIndex } from '../../src/operations.ts'
 import { type Answer, call, type Door, type Lead, type Load, patiently, sha256 } from './load.ts'
 
 export interface Audit {
-  /** Acknowledged, but missing or different. */
+  /** Acknowledged writes that are missing or different. */
   lost: string[]
-  /** Present without its dependents, or refused and still present. */
+  /** Records without their dependents, and refused writes that exist. */
   half: string[]
-  /** Findings of SQLite's own integrity check. */
+  /** Findings of SQLite's integrity check. */
   corrupt: string[]
 }
 
@@ -39,7 +39,7 @@ interface Event {
   after: string | null
 }
 
-/** The newest event of each lead. */
+/** Returns the newest event of each lead. */
 async function newestEvents(db: Db): Promise<Map<number, Event>> {
   const { rows } = await sql<Event & { entity_id: number }>`
     select max(id) as id, entity_id, name, "after" from events where entity_type = 'leads' group by entity_id`.execute(
@@ -126,7 +126,9 @@ async function refusedButThere(db: Db, { refused }: Load): Promise<string[]> {
     .map((each) => `${each} was refused and is there.`)
 }
 
-/** Repeats writes that had no reply: each happened once, or happens now. Returns findings. */
+/**
+ * Repeats writes that had no reply. Each must have happened once or happen now. Returns findings.
+ */
 export async function resolve(door: Door, load: Load): Promise<string[]> {
   const findings: string[] = []
   for (const what of [...load.pending]) {
@@ -143,7 +145,7 @@ export async function resolve(door: Door, load: Load): Promise<string[]> {
   return findings
 }
 
-/** A change without a reply has happened completely or not at all. */
+/** Records whether a change without a reply was made. It must be complete or absent. */
 function decided(
   lead: Lead,
   to: { title: string; value: number } | null,
@@ -165,8 +167,8 @@ function decided(
 }
 
 /**
- * Compares the server's replies for some leads with their newest events, in every field that does
- * not depend on the day.
+ * Compares the replies for some leads with their newest events, except fields that depend on the
+ * day. Returns the differences.
  */
 export async function shownOtherwise(door: Door, dataDir: string, leads: readonly Lead[]): Promise<string[]> {
   const store = openStore(`sqlite:${join(dataDir, 'accord.db')}`)

@@ -1,6 +1,6 @@
-// A backup taken by another process while a server writes, and a server started on its restored
-// copy: every write acknowledged before it began is there, no write is there in part, and users,
-// tokens and secrets are unchanged. ACCORD_TEST_FULL=1: five of them.
+// Another process backs up a database while a server writes. The restored copy contains every write
+// that was acknowledged before the backup began, no partial writes, and the same users, tokens and
+// secrets. ACCORD_TEST_FULL=1 makes five backups.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ import { environment, isFull } from './serving.ts'
 const rounds = isFull ? 5 : 1
 const writers = 4
 const seed = 20_261_122
-/** Acknowledged before the continuing writers begin, and before each backup. */
+/** The number of acknowledged writes before each backup. */
 const answersBefore = isFull ? 300 : 40
 const fileBytes = 32 * 1024
 
@@ -41,8 +41,8 @@ async function serve(changes: Record<string, string> = {}): Promise<Serving> {
 }
 
 /**
- * Files that are created and deleted at once, the hardest case for a copy; returns the slowest
- * reply's time.
+ * Creates and immediately deletes files, which is the hardest case for a backup. Records the
+ * slowest reply.
  */
 function comeAndGo(door: Door) {
   let [isOn, slowestMs, count] = [true, 0, 0]
@@ -80,7 +80,8 @@ const remembered = ({ leads, files, pending }: Load) => ({
 })
 
 /**
- * Records that no writer changed during the backup must be equal; changed ones must not be older.
+ * Splits the records: those unchanged during the backup must be equal, and changed records must not
+ * be older.
  */
 function expected(before: ReturnType<typeof remembered>, load: Load): { same: Lead[]; moved: Lead[] } {
   const after = remembered(load)
@@ -117,8 +118,7 @@ describe('a backup that is taken while a server writes', () => {
       const webhook = { name: 'Warehouse', end_point: 'https://example.com/', events: ['quote.create.after'] }
       expect((await call(door, 'POST', '/settings/webhooks', { body: webhook })).status).toBe(201)
       const random = seeded(seed)
-      // Half of the writers stop before the first backup, so that their writes can be compared
-      // exactly.
+      // Some writers stop before the first backup, so that their writes can be compared exactly.
       const early = load.write(door, 2 * writers, random, fileBytes)
       await expect.poll(() => load.acknowledged >= answersBefore, { interval: 5, timeout: 600_000 }).toBe(true)
       early.stop()

@@ -1,4 +1,4 @@
-// Repeatable randomness for the fault tests.
+// A seeded random generator for the fault tests.
 /** A random generator that returns the same numbers for the same seed. */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0

@@ -1,6 +1,6 @@
-// The system clock jumps by ten years, ahead and back, under a running server: it keeps answering,
-// and its scheduler keeps running. The jump comes a few seconds before the end of a minute, when
-// the scheduler runs.
+// The system clock jumps ten years ahead or back while a server is running. The server and its
+// scheduler must keep working. The jump is a few seconds before the end of a minute, when the
+// scheduler runs.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -11,14 +11,14 @@ import { until } from '../support/until.ts'
 
 const tenYearsMs = 3_653 * 24 * 60 * 60 * 1000
 /**
- * Time to start, to be asked and to jump within the minute. On a slower machine the scheduler runs
- * a minute later.
+ * The time for the start, the requests and the jump within the minute. On a slower machine, the
+ * scheduler runs a minute later.
  */
 const leadMs = 12_000
 const latestMs = 100_000
 const shifted = new URL('../support/clock.shifted.mjs', import.meta.url).href
 
-/** The end of the scheduler's lock: a minute and a half after its last run. */
+/** Returns the end of the scheduler's lock, which is a minute and a half after its last run. */
 function lockedUntil(folder: string): string {
   const database = new Sqlite(join(folder, 'data', 'accord.db'), { readonly: true })
   try {
@@ -46,7 +46,7 @@ describe('a clock that jumps', () => {
         (await fetch(`${serving.url}/healthz`, { signal: AbortSignal.timeout(30_000) })).status
       await until(() => lockedUntil(folder) !== '')
       const before = Date.parse(lockedUntil(folder))
-      // The server finishes the work that follows its start.
+      // Waits until the work after the start is done.
       expect(await answers()).toBe(200)
       await new Promise((resolve) => setTimeout(resolve, 4_000))
 
@@ -56,7 +56,7 @@ describe('a clock that jumps', () => {
       let end = performance.now() + latestMs
       let hasLooked = false
       while (performance.now() < end) {
-        // A blocked server would not answer at all.
+        // A blocked server would not respond.
         expect(await answers()).toBe(200)
         await new Promise((resolve) => setTimeout(resolve, 10))
         if (hasLooked || Math.round(years()) !== Math.sign(byMs)) continue

@@ -1,5 +1,5 @@
-// A damaged page of the database, and failing maintenance: affected requests get 503, others are
-// answered, and /readyz, /metrics and the log report the fault from then on.
+// A damaged page of the database, and failing maintenance: affected requests get 503, others
+// succeed, and /readyz, /metrics and the log report the fault.
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ async function call(path: string, token?: string): Promise<{ status: number; tex
 const reported = () => serving?.said.stdout.match(/"msg":"The database is damaged;[^"]*"/g) ?? []
 
 describe('a damaged page', () => {
-  // The second damages a table that /metrics itself reads.
+  // The second case damages a table that /metrics reads.
   it.each([
     ['lead_sources', '/api/admin/sources', 503],
     ['schedules', '/metrics', 200],
@@ -72,7 +72,7 @@ describe('a damaged page', () => {
     expect(metrics.text).toMatch(/^accord_database_faults_total\{kind="damaged"\} [1-9]\d*$/m)
     expect(metrics.text).toMatch(/^accord_database_fault\{kind="damaged"\} 1$/m)
     expect(metrics.text).toMatch(/^accord_database_fault\{kind="io"\} 0$/m)
-    // Requests for undamaged tables are answered.
+    // Requests for undamaged tables succeed.
     expect((await call('/api/admin/tags', token)).status).toBe(200)
     await expect.poll(reported).toHaveLength(1)
     await call(path, token)

@@ -1,5 +1,6 @@
-// Few descriptors and many silent connections: the server starts, reserves the descriptors it
-// needs, keeps running, and answers again after it has cut off the silent connections.
+// A low limit of file descriptors and many silent connections: the server starts, reserves the
+// descriptors that it needs, keeps running, and responds again after it has closed the silent
+// connections.
 import { readdirSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +8,7 @@ import { connectionsWithin } from '../../src/http/descriptor-limit.ts'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
-/** Connects and sends nothing. */
+/** Opens a connection that sends nothing. */
 const silent = (port: number): Promise<Socket> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1')
@@ -55,7 +56,7 @@ describe('connections', () => {
           sockets.push(
             ...(await Promise.all(Array.from({ length: Math.min(50, many - sockets.length) }, () => silent(port)))),
           )
-        // Long enough for every timer of the server to have run.
+        // Long enough for every timer of the server to run.
         let most = 0
         const over = performance.now() + 3_000
         while (performance.now() < over) {
@@ -65,8 +66,8 @@ describe('connections', () => {
         expect(most).toBeLessThan(limit)
         expect(most).toBeGreaterThan(connectionsWithin(limit))
 
-        // Silent connections are cut off after ten seconds; later requests are answered, from the
-        // database too.
+        // Silent connections are closed after ten seconds. Later requests succeed, including those
+        // that read the database.
         await expect.poll(() => asked(url, '/healthz'), { timeout: 40_000 }).toBe(200)
         await expect.poll(() => asked(url, '/api/admin/leads', token), { timeout: 40_000 }).toBe(200)
         expect(serving.said.stdout).not.toMatch(/EMFILE|was not caught/)

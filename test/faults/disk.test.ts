@@ -1,6 +1,5 @@
-// A full disk, for real: a small file system that another program fills at a random moment while
-// the server writes. The server answers 503 to writes only, loses no acknowledged write, and
-// recovers once there is space.
+// A full disk: a small file system that the test fills at a random moment while the server writes.
+// Only writes get 503, no acknowledged write is lost, and the server recovers when there is space.
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +35,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Takes every free byte. */
+/** Fills the disk. Returns a function that frees the space. */
 function fill(): () => void {
   const path = join(dataDir, 'ballast')
   const handle = openSync(path, 'w')
@@ -111,7 +110,7 @@ describe('a disk that is full', () => {
         counts.refused += load.refusals - before.refused
         counts.reads += count
 
-        // A refused write is accepted when it is repeated with the same key.
+        // A refused write succeeds when it is repeated with the same key.
         for (const what of load.again.splice(0).slice(-5)) {
           load.settle(what, await patiently(() => load.send(door, what)))
           counts.tried++
@@ -145,7 +144,7 @@ describe('a disk that is full', () => {
   )
 })
 
-/** The lines of the log. */
+/** Returns the lines of the log. */
 const logged = ({ said }: Serving): { level: number; msg: string; err?: { message?: string } }[] =>
   said.stdout
     .split('\n')

@@ -1,6 +1,6 @@
-// kill -9 under write load at random moments: acknowledged writes are there as acknowledged, no
-// write is there in part, and a write without a reply happened once or not at all.
-// ACCORD_TEST_FULL=1 does it a hundred times.
+// `kill -9` during writes at random moments: acknowledged writes exist unchanged, there are no
+// partial writes, and a write without a reply happened once or not at all. ACCORD_TEST_FULL=1 runs
+// a hundred rounds.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { type Load, prepare } from './load.ts'
 import { environment, isFull } from './serving.ts'
 
 const rounds = isFull ? 100 : 2
-/** Concurrent writers, in turn: with many of them, one commit serves all that arrived together. */
+/** The number of concurrent writers, alternating. With many writers, group commits are large. */
 const writers = [8, 64]
 const seed = 20_261_121
 /** The server is killed after at most this many replies, immediately or some milliseconds later. */
@@ -46,7 +46,7 @@ describe('a server that is killed while it writes', () => {
         const answers = 1 + Math.floor(random() * maxAnswers)
         const writing = load.write(door, writers[round % writers.length] ?? 0, random, fileBytes)
         await load.until(before.acknowledged + answers)
-        // Every second time immediately, so that the last acknowledged write had no extra time to
+        // Every second kill is immediate, so that the last acknowledged write gets no extra time to
         // reach the disk.
         const wait = random() * maxMs
         if (round % 2 === 1) await pause(wait)
@@ -80,5 +80,5 @@ describe('a server that is killed while it writes', () => {
   )
 })
 
-/** The leads of this round, and the last ones from before. */
+/** Returns the leads of this round, and the last ten of earlier rounds. */
 const touched = ({ leads }: Load, from: number) => leads.slice(Math.max(0, from - 10))

@@ -1,5 +1,5 @@
-// Writers that record the replies they got: leads created, changed and deleted, files sent, writes
-// refused, and writes without a reply. The fault tests check afterwards that all of it holds.
+// Writers that record their replies: created, changed and deleted leads, uploaded files, refused
+// writes, and writes without a reply. The fault tests check these records against the stored data.
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { file, form } from '../support/form.ts'
@@ -30,7 +30,7 @@ export interface Answer {
   headers: Headers
 }
 
-/** A token, and the address of a server that may be restarted. */
+/** The URL and a token of a server, which may be restarted. */
 export interface Door {
   url: string
   token: string
@@ -55,7 +55,7 @@ export async function call(door: Door, method: string, path: string, sent: Call 
   return { status: answer.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: answer.headers }
 }
 
-/** Repeats a request while the server answers 503: a server that has just started is busy. */
+/** Repeats a request while the server returns 503, because a server is busy after its start. */
 export async function patiently(work: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await work()
@@ -84,7 +84,7 @@ interface Call {
   headers?: Record<string, string>
 }
 
-/** Whether load shedding refused the request. */
+/** Returns whether load shedding refused the request. */
 export const isShed = ({ status, body }: Pick<Answer, 'status' | 'body'>): boolean =>
   status === 503 && body.detail === 'The server has too much to do.'
 
@@ -93,24 +93,25 @@ export const sha256 = (bytes: Buffer): string => createHash('sha256').update(byt
 export interface Load {
   readonly leads: Lead[]
   readonly files: Sent[]
-  /** Titles and names of writes answered with 503: they must not be there. */
+  /** The titles and names of writes that got 503 and must not exist. */
   readonly refused: Set<string>
-  /** The same writes, to be repeated with their keys. */
+  /** The writes that got 503, to repeat them with their keys. */
   readonly again: (Pending & { key: string })[]
   /** Writes without a reply. */
   readonly pending: Set<Pending>
   /** Replies that must not occur. */
   readonly strange: string[]
-  /** The reasons for refusals, in the words of the replies. */
+  /** The details of refusals. */
   readonly reasons: Set<string>
   acknowledged: number
   refusals: number
   /**
-   * Writers that run until they are stopped or the server is gone. `fileBytes`: the size of files.
+   * Starts writers, which run until they are stopped or the server ends. `fileBytes` is the size of
+   * files.
    */
   write(door: Door, writers: number, random: () => number, fileBytes: number): { stop(): void; done: Promise<void> }
   send(door: Door, what: Pending): Promise<Answer>
-  /** Resolves when this many writes have been acknowledged. Rejects when they never are. */
+  /** Resolves when this many writes have been acknowledged. Rejects after a timeout. */
   until(acknowledged: number): Promise<void>
   /** Records the reply to a write. */
   settle(what: Pending, answer: Answer): void
@@ -156,7 +157,7 @@ export function createLoad(refs: { person: number; product: number }): Load {
             return
           }
           settle(what, answer)
-          // Retry-After is respected: not at once.
+          // Waits before the next request, as Retry-After demands.
           if (answer.status === 503) await pause(isShed(answer) ? 100 : 5)
         }
       }
@@ -206,7 +207,7 @@ export function createLoad(refs: { person: number; product: number }): Load {
   function settle(what: Pending, { status, body, headers }: Answer): void {
     load.pending.delete(what)
     if (status === 503) {
-      // A refusal because of overload says nothing about the fault under test.
+      // Refusals by load shedding are not caused by the tested fault.
       if (!isShed({ status, body })) load.refusals++
       load.reasons.add(body.detail)
       if (headers.get('retry-after') === null || body.code !== 'unavailable')

@@ -1,5 +1,5 @@
-// Guessing accounts and passwords: all endpoints that check a password count together, in any order
-// and concurrently. The time of a reply is in timing/login.test.ts.
+// Guessing accounts and passwords: attempts at all endpoints that check a password count together,
+// also when they are concurrent. test/timing/login.test.ts measures the reply time.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { openPage, type Page } from '../support/page.ts'
@@ -16,7 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Three endpoints that check a password, each with the status it answers. */
+/** Three endpoints that check a password. Each function returns the status. */
 const doors: ((guess: string) => Promise<number>)[] = [
   async (guess) => (await server.anonymous.post('/login', { email, password: guess, device_name: 'Phone' })).status,
   async (guess) => (await page.post('/session', { email, password: guess })).status,

@@ -1,6 +1,6 @@
-// A database that is missing, empty or another one where an installation was: no command may create
-// a new one in its place, because the clean-up would remove all files. And first installations that
-// were killed, which must continue by themselves.
+// A database that is missing, empty or from another installation: no command may create a new
+// database in its place, because the cleanup would then remove all files. Also tests killed first
+// installations, which must continue at the next start.
 import {
   copyFileSync,
   existsSync,
@@ -31,7 +31,7 @@ let template: string
 let folder: string
 let backup: string
 
-/** An installation with twenty uploads of a lead's activity, and a backup of it. */
+/** Creates an installation with twenty uploads and a backup of it. */
 beforeAll(async () => {
   template = mkdtempSync(join(tmpdir(), 'accord-lost-template-'))
   const serving = await accordServing(template, 'start', settings)
@@ -82,7 +82,7 @@ function copyTemplate(): void {
 const uploads = (at = inData('files')): string[] =>
   readdirSync(at, { recursive: true, encoding: 'utf8' }).filter((name) => /[0-9a-f]{64}$/.test(name))
 
-/** Everything in the data folder, with its size. */
+/** Returns all files in the data folder with their sizes. */
 const state = (): string[] =>
   readdirSync(inData(), { recursive: true, encoding: 'utf8' })
     .filter((name) => !name.endsWith('-shm') && !name.endsWith('-wal'))
@@ -242,7 +242,7 @@ describe('a first installation', () => {
   it(
     'that was killed at any moment goes on with the next start',
     async () => {
-      // Kills spread over the whole installation, which takes about a second.
+      // The kills are distributed over the whole installation, which takes about a second.
       const stepMs = isFull ? 50 : 250
       for (let afterMs = stepMs; afterMs <= 1_500; afterMs += stepMs) {
         const { code } = await accordKilledAfter(folder, ['install'], afterMs, settings)

@@ -1,6 +1,6 @@
-// The data folder is removed, or the database is replaced, under a running server: within a second
-// the server writes nothing more and reports it. And a secret that is missing or different,
-// although the database holds values encrypted with the former one.
+// The data folder is removed or the database replaced while a server is running: within a second,
+// the server refuses writes and reports the problem. Also tests a missing or different secret for a
+// database with encrypted values.
 import {
   copyFileSync,
   existsSync,
@@ -20,7 +20,7 @@ import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
 const settings = { ACCORD_ADMIN_PASSWORD: password, ACCORD_LOG_LEVEL: 'error' }
-/** The server checks once a second. */
+/** Longer than the interval of the server's checks, which is a second. */
 const lookedMs = 1_600
 
 let folder: string
@@ -57,7 +57,7 @@ async function begin(): Promise<string> {
 
 const source = (name: string): string => JSON.stringify({ name })
 
-/** Replies and health reports while no write is allowed. */
+/** Expects that writes are refused with this reason, and that reads work. */
 async function isRefusing(token: string, reason: RegExp): Promise<void> {
   await until(() => /Writes are refused until it is back/.test(serving?.said.stdout ?? ''))
   const refused = await call('/api/admin/sources', token, source('Lost'))
@@ -87,7 +87,7 @@ describe('a data folder that is moved away under a server', () => {
     renameSync(join(folder, 'away'), inData())
     await until(async () => (await call('/readyz')).status === 200)
     expect((await call('/api/admin/sources', token, source('After'))).status).toBe(201)
-    // Its figures are cached for five seconds.
+    // The values of /metrics are cached for five seconds.
     await expect.poll(async () => (await call('/metrics')).body).toContain('\naccord_database_lost 0\n')
   })
 

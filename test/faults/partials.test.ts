@@ -1,4 +1,4 @@
-// The next backup removes partial backups of the same installation that were killed, and no others.
+// A backup removes only incomplete backups of the same installation whose process has ended.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A disk whose power can be cut at any moment: synced data is there, and any part of later writes.
+// Simulates a disk after a power cut: it contains all synced data and any part of the later writes.
 
 /** A write, or a truncation to a length. */
 type Change = { at: number; bytes: Buffer } | { length: number }
@@ -15,7 +15,7 @@ class Bytes {
     this.length = length
   }
 
-  /** `isThere` decides for each sector. */
+  /** Applies a change. `isThere` decides for each sector whether it was written. */
   apply(change: Change, isThere: () => boolean): void {
     if ('length' in change) {
       if (isThere()) this.resize(change.length)
@@ -44,7 +44,7 @@ const always = (): boolean => true
 
 export class Disk {
   readonly #files = new Map<string, { durable: Bytes; pending: Change[] }>()
-  /** By thread: the writes before a sync that is under way. */
+  /** The running syncs by thread. */
   readonly #syncing = new Map<string, () => void>()
 
   #file(name: string) {
@@ -78,7 +78,8 @@ export class Disk {
   isSynced = (name: string): boolean => this.#file(name).pending.length === 0
 
   /**
-   * The file after a cut that leaves each sector written since the last sync with this probability.
+   * Returns the file after a power cut. Each sector that was written since the last sync has its
+   * new content with the probability `share`.
    */
   after(name: string, share: number, random: () => number): Buffer {
     const { durable, pending } = this.#file(name)

@@ -1,5 +1,5 @@
-// The server's writes, syncs and replies from `strace -f -y -xx`, in the order in which they began
-// and ended.
+// Parses the output of `strace -f -y -xx`: the writes, syncs and replies of a server in the order
+// of their begins and ends.
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -16,7 +16,7 @@ export interface Call {
 }
 
 interface Told {
-  /** A call begins. Others may begin and end before it ends. */
+  /** Called when a system call begins. Other calls may begin and end before it ends. */
   begun: (call: Call) => void
   ended: (call: Call) => void
 }
@@ -51,11 +51,11 @@ function pathIn(text: string): string {
   return bytesOf(named?.[1] ?? '').toString()
 }
 
-/** Every string in it, concatenated. */
+/** Returns the bytes of all strings in the text, concatenated. */
 export const bytesIn = (text: string): Buffer =>
   Buffer.concat([...text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex = '']) => bytesOf(hex)))
 
 const bytesOf = (escaped: string): Buffer => Buffer.from(escaped.replaceAll('\\x', ''), 'hex')
 
-/** The offset of a `pwrite64`, or the length of an `ftruncate`. */
+/** Returns the offset of a `pwrite64`, or the length of an `ftruncate`. */
 export const lastNumber = (text: string): number => Number(/(\d+)$/.exec(text)?.[1])

@@ -1,7 +1,6 @@
-// npm run test:power [-- --answers 1000 --seed 1]: cuts the power of a server under writes a
-// hundred times. `strace` (apt-get install strace) records its writes, syncs and replies; each cut
-// leaves the synced data and any part of the rest. The database must be intact and hold every
-// record whose creation was answered. Exits with 1 otherwise.
+// npm run test:power [-- --answers 1000 --seed 1] simulates a hundred power cuts during writes.
+// strace (apt-get install strace) records the writes, syncs and replies of a server. After each
+// cut, the database must be intact and contain every acknowledged record. Exits with 1 otherwise.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,9 +20,9 @@ const random = seeded(Number(asked.seed))
 /** The server is killed after this many records. */
 const fewest = Number(asked.answers)
 const writers = 12
-/** One reply in so many is followed by a cut. */
+/** The number of simulated power cuts. */
 const cuts = 100
-/** The part of unsynced data that a cut leaves. */
+/** The shares of unsynced data that a cut leaves. */
 const shares = [0, 0.5, 0.9, 1]
 const password = 'a password for power cuts'
 
@@ -33,11 +32,11 @@ const calls = 'pwrite64,write,writev,sendmsg,fsync,fdatasync,ftruncate,unlink,un
 const under = ['strace', '-D', '-f', '-y', '-xx', '-s', '200000', '-e', `trace=${calls}`, '-o', trace]
 
 /**
- * Creates leads one after another on each connection until the server is killed after enough
- * replies. Returns their number.
+ * Creates leads on each connection one after another, and kills the server after enough replies.
+ * Returns the number of replies.
  */
 async function load(url: string, kill: () => void): Promise<number> {
-  // Compressed answers could not be read in what strace wrote.
+  // Compressed replies could not be read in the output of strace.
   const headers = { 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }
   const post = (path: string, body: object, more = {}) =>
     fetch(`${url}/api/admin${path}`, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) })
@@ -65,7 +64,7 @@ interface Cut {
   log: Buffer
 }
 
-/** The fault in the state that a cut left, as a sentence; null when it is right. */
+/** Returns the problem of the state after a cut as a sentence, or null. */
 function wrongWith({ acknowledged, database, log }: Cut): string | null {
   const file = join(folder, 'cut.db')
   rmSync(`${file}-shm`, { force: true })
@@ -92,7 +91,7 @@ const counts = { acknowledged: 0, cuts: 0, images: 0, checkpoints: 0, restarts: 
 async function replay(answers: number): Promise<void> {
   const disk = new Disk()
   const acknowledged = new Set<string>()
-  /** By thread. */
+  /** The last synced file by thread. */
   const lastSynced = new Map<string, string>()
   const isSync = (name: string): boolean => name === 'fsync' || name === 'fdatasync'
   const isDatabase = (path: string): boolean => /accord\.db(-wal)?$/.test(path)
@@ -136,7 +135,8 @@ async function replay(answers: number): Promise<void> {
     const isSynced = disk.isSynced('database')
     if (file === 'database' && isSynced) counts.checkpoints++
     if (file === 'log' && change.at === 0) counts.restarts++
-    // Before the first reply the database is created, which needs no log.
+    // The rules apply only after the first reply, because the creation of the database does not use
+    // the log.
     if (acknowledged.size > 0) {
       if (file === 'database' && lastSynced.get(thread) !== 'log')
         wrong.push('A checkpoint began before it had synced the log.')
@@ -155,7 +155,7 @@ try {
   const server = await accordServing(folder, 'start', settings, { under })
   const answers = await load(server.url, () => void server.stop('SIGKILL'))
   await server.stop('SIGKILL')
-  // strace is another process, which writes the rest later.
+  // strace writes the rest of its output later.
   await pause(1000)
   await replay(answers)
   process.stdout.write(`${JSON.stringify({ ...counts, answers })}\n`)

@@ -1,12 +1,11 @@
-// Servers in processes of their own: their settings, and one with a little data, for tests of a
-// server under strain.
+// Settings for servers in separate processes, and a server with some data for load tests.
 import { rmSync } from 'node:fs'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
 export const isFull = process.env.ACCORD_TEST_FULL === '1'
 
-/** For servers that are written to, killed and restarted. */
+/** The settings of servers that are killed and restarted during writes. */
 export const environment = {
   ACCORD_LOG_LEVEL: 'info',
   ACCORD_ADMIN_PASSWORD: 'correct horse battery',
@@ -18,7 +17,7 @@ const production = { ACCORD_ENV: 'production', ACCORD_WORKER: 'off', ACCORD_ADMI
 export interface Strained {
   url: string
   token: string
-  /** Its log so far. */
+  /** Returns the log so far. */
   logged(): string
   stop(): Promise<void>
 }
@@ -36,7 +35,7 @@ export async function strained(): Promise<Strained> {
       },
       body: JSON.stringify(body),
     })
-    // Respects Retry-After on a shared machine.
+    // Waits as Retry-After demands, because the machine may be busy.
     if (answer.status === 503) {
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       return post(path, body, token)

@@ -1,5 +1,5 @@
-// How a server ends: on a signal, after it has answered the requests under way; after an uncaught
-// error likewise, but with an exit code that demands a restart.
+// Shutdown: on a signal, a server completes running requests before it ends. After an uncaught
+// error it does the same, but ends with an exit code that requests a restart.
 import { once } from 'node:events'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -14,7 +14,7 @@ const environment = {
   ACCORD_ADMIN_PASSWORD: 'correct horse battery',
   ACCORD_LISTENERS: './faulty.mjs',
 }
-/** Fails as a deployment's own module may, outside every handler. */
+/** An extension module that throws outside of all handlers. */
 const faulty = `export default (events) => {
   events.on('settings.source.create.after', ({ entity }) => {
     setTimeout(() => {
@@ -53,7 +53,7 @@ function opened(): { socket: Socket; said: () => string; closed: Promise<unknown
   const { hostname, port } = new URL(door.url)
   const socket = connect(Number(port), hostname)
   let text = ''
-  // The test checks the replies, not the broken connection.
+  // Ignores connection errors, because the test checks the replies.
   socket.on('error', () => undefined)
   socket.on('data', (bytes) => {
     text += bytes
@@ -61,7 +61,7 @@ function opened(): { socket: Socket; said: () => string; closed: Promise<unknown
   return { socket, said: () => text, closed: new Promise((resolve) => socket.once('close', resolve)) }
 }
 
-/** A request that the server has begun to read. */
+/** Sends a part of a request and waits until the server has read it. */
 async function underWay(): Promise<{ finish: () => void; said: () => string; closed: Promise<unknown> }> {
   const body = JSON.stringify({ name: 'On its way' })
   const head = [
@@ -76,7 +76,7 @@ async function underWay(): Promise<{ finish: () => void; said: () => string; clo
   const { socket, said, closed } = opened()
   await once(socket, 'connect')
   socket.write(`${head}${body.slice(0, 5)}`)
-  // Once another request is answered, the server has read the head of this one.
+  // After the reply to another request, the server has read the head of this request.
   expect(await source('Before')).toBe(201)
   return { finish: () => socket.write(body.slice(5)), said, closed }
 }
@@ -89,7 +89,7 @@ describe('a server that is asked to stop', () => {
     finish()
     await closed
     expect(said()).toMatch(/^HTTP\/1\.1 201 /)
-    // The next request must open another connection, to the server that follows.
+    // The client must open a new connection for its next request.
     expect(said()).toMatch(/^connection: close/im)
     expect((await stopped).code).toBe(0)
     expect(leftovers()).toEqual([])

@@ -1,6 +1,5 @@
-// The load of the soak: a mixture of everything that users, programs and strangers do, from a
-// repeatable random generator. Records are deleted as they are created, so that lists keep their
-// length.
+// The load of the soak test: a mix of requests of users, programs and strangers, from a seeded
+// generator. As many records are deleted as created, so that lists keep their length.
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,13 +10,13 @@ import { seeded } from './chance.ts'
 export const email = 'admin@example.com'
 
 export interface SoakLoad {
-  /** Replies by status; requests without one by the reason. */
+  /** The number of replies by status, and of requests without a reply by their reason. */
   counts: Map<string, number>
-  /** Requests under way. */
+  /** Returns the number of running requests. */
   busy(): number
-  /** Does one thing. Never rejects. */
+  /** Executes one random action. Never rejects. */
   one(): Promise<void>
-  /** Ends every connection; new ones are opened when needed. */
+  /** Closes all connections. Later requests open new ones. */
   hangUp(): Promise<void>
   close(): Promise<void>
 }
@@ -84,7 +83,7 @@ export async function soakLoad(url: string, password: string, seed: number): Pro
     if (old) await api('DELETE', `/${kind}/${old.id}`)
   }
 
-  /** Sends half of a request by hand: the rest comes late, or never. */
+  /** Sends half of a request. The rest is sent late or never. */
   async function slowly(): Promise<void> {
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)

@@ -1,6 +1,6 @@
-// npm run test:soak [-- --minutes 30 --seed 1 --rate 40]: runs a server as in production under a
-// mixed load and checks that memory, files and connections stay constant. Exits with 1 when they
-// grow, or when a reply was a server error.
+// npm run test:soak [-- --minutes 30 --seed 1 --rate 40] runs a server with production settings
+// under a mixed load. Exits with 1 when memory, files or connections grow, or when a reply is a
+// server error.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,11 +20,19 @@ const minutes = Number(asked.minutes)
 const [seed, rate] = [Number(asked.seed), Number(asked.rate)]
 const sampleMs = 3000
 const warmUpShare = 1 / 3
-/** A leak of a hundred bytes per request at the default rate. */
+/**
+ * The maximum growth of the heap in MiB per minute, which is a hundred bytes per request at the
+ * default rate.
+ */
 const maxHeapPerMinute = 0.25
-/** One in a thousand: a busy machine delays the server, which then refuses requests. */
+/**
+ * The maximum share of refused requests. A busy machine delays the server, which then refuses some.
+ */
 const maxShed = 0.001
-/** Connections of the server itself to webhook receivers end a little later. */
+/**
+ * The allowed increase of descriptors, because outgoing connections to webhook receivers close
+ * later.
+ */
 const moreFds = 4
 
 interface Sample {
@@ -62,7 +70,10 @@ async function sample(url: string, minute: number): Promise<Sample> {
   }
 }
 
-/** Sends at the rate, whatever replies take, but never more than so many requests at once. */
+/**
+ * Sends requests at the rate, independently of the reply times, but with a maximum of concurrent
+ * requests.
+ */
 async function drive(load: SoakLoad, ms: number, onSample: (minute: number) => Promise<void>): Promise<void> {
   const start = performance.now()
   let nextSample = 0
@@ -76,12 +87,12 @@ async function drive(load: SoakLoad, ms: number, onSample: (minute: number) => P
     if (load.busy() < 100) void load.one()
     const ahead = start + ((done + 1) * 1000) / rate - performance.now()
     if (ahead > 0) await pause(ahead)
-    // Delayed requests are not caught up on.
+    // Requests that are late are skipped.
     else if (ahead < -1000) done += Math.floor((-ahead / 1000) * rate)
   }
 }
 
-/** No request is under way and no connection is open: the rest belongs to the server itself. */
+/** Waits until no request is running and all connections are closed, and returns a sample. */
 async function settled(url: string, load: SoakLoad): Promise<Sample> {
   for (let tries = 0; load.busy() > 0 && tries < 200; tries++) await pause(100)
   await load.hangUp()
@@ -90,14 +101,14 @@ async function settled(url: string, load: SoakLoad): Promise<Sample> {
     await pause(1000)
     last = await sample(url, 0)
   }
-  // Background work ends too.
+  // Waits for background work.
   await pause(3000)
   return sample(url, 0)
 }
 
 interface Line {
   slope: number
-  /** Standard error of the slope. */
+  /** The standard error of the slope. */
   error: number
 }
 
@@ -112,8 +123,8 @@ function lineThrough(points: readonly (readonly [x: number, y: number])[]): Line
 }
 
 /**
- * The minimum of each stretch, because garbage comes and goes. At least eight stretches of at most
- * a minute.
+ * Returns the minimum of each interval, because garbage is not collected at once. There are at
+ * least eight intervals of at most a minute.
  */
 function floor(samples: readonly Sample[], of: 'heap' | 'rss'): [number, number][] {
   const [from = 0, to = 0] = [samples[0]?.minute, samples.at(-1)?.minute]

@@ -1,5 +1,5 @@
-// The workflows of arazzo.yaml run against a real server with a receiver of webhooks and a mail
-// server. `redocly respect` runs them, as an integrator would.
+// Runs the workflows of arazzo.yaml with `redocly respect` against a server, a webhook receiver and
+// a mail server.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ function run(args: readonly string[]): Promise<Finished> {
   )
 }
 
-/** Runs all workflows in one process, because Redocly takes long to read the contract. */
+/** Runs all workflows in one process, because Redocly needs long to read the contract. */
 const respect = (password: string, workflow: readonly string[] = []): Promise<Finished> => {
   const inputs = { email: 'admin@example.com', password, endPoint: `${receiver.url}/hooks` }
   const args = ['respect', source, '-S', `accord=${server.url}`, '-i', JSON.stringify(inputs)]

@@ -1,5 +1,5 @@
-// The promises of `accord backup`: everything, at one moment, and its final name only once it is
-// complete.
+// `accord backup`: a backup contains all data of one moment, and gets its final name only when it
+// is complete.
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -131,7 +131,7 @@ describe('accord backup', () => {
     const to = folderOf('shared')
     const { db } = place.server.store
     const first = pathIn((await backup({ to })).stdout)
-    // As if it were another installation, created at the same moment but for a millisecond.
+    // Simulates another installation with almost the same creation time.
     const migration = db.updateTable('migrations').where('name', '=', '0004_catalogue')
     await migration.set({ applied_at: '2026-01-01T00:00:00.000Z' }).execute()
     const { stdout } = await backup({ to, keep: '1' })

@@ -1,5 +1,5 @@
-// The commands for data know a bucket: a backup has the contents of files, a restore brings them
-// into a bucket, and doctor tries the bucket.
+// Commands with files in a bucket: a backup contains the files, a restore uploads them to a bucket,
+// and `accord doctor` checks the bucket.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
-// A campaign through `kill -9` of its server and its worker at random moments, with a real SMTP
-// server: no address is lost, none has two rows in the ledger, no mail arrives twice, and each kill
-// leaves at most one mail uncertain. With ACCORD_TEST_FULL=1 for 5,000 recipients and 16 kills.
+// A campaign whose server and worker are killed (`kill -9`) at random moments, with a real SMTP
+// server: every address has exactly one row, no mail arrives twice, and each kill leaves at most
+// one uncertain mail. ACCORD_TEST_FULL=1 uses 5,000 recipients and 16 kills.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { seededImage, start, testConfig } from '../support/app.ts'
 import { type SmtpServer, startSmtp } from '../support/smtp.ts'
 
 const full = process.env.ACCORD_TEST_FULL === '1'
-/** Mails under way at once, over all workers. */
+/** The number of concurrent mails over all workers. */
 const slots = 1
 
 let folder: string
@@ -40,10 +40,7 @@ afterEach(async () => {
 const environment = () => ({ ACCORD_SMTP_URL: smtp.url, ACCORD_CAMPAIGN_RATE: '1000000' })
 const below = (most: number): number => Math.floor(Math.random() * most)
 
-/**
- * Straight into the table, because the test is not about creating persons. Only members are
- * in the audience.
- */
+/** Inserts persons directly into the table. Only members are in the audience. */
 async function addPersons(count: number, jobTitle: 'Member' | 'Outsider' = 'Member'): Promise<void> {
   for (let from = 0; from < count; from += 500) {
     const persons = Array.from({ length: Math.min(500, count - from) }, (_, index) => ({
@@ -78,7 +75,7 @@ async function addCampaign(): Promise<number> {
   return campaign.id
 }
 
-/** Starts the campaign on a server that has just started. */
+/** Starts the campaign and returns the status. */
 async function run(url: string, id: number): Promise<number> {
   return (await call(url, 'POST', `/${id}/run`)).status
 }
@@ -132,7 +129,7 @@ async function survive(recipients: number, kills: number, most: number): Promise
     serving = await accordServing(folder, command, environment())
     if (life === 0) {
       expect(await run(serving.url, id)).toBe(202)
-      // While the ledger is being filled.
+      // Kills while the recipients are being inserted.
       await pause(below(300))
     } else {
       const [had, wanted] = [smtp.received.length, 1 + below(most)]
@@ -217,7 +214,7 @@ describe('a campaign', () => {
 
   it('is queued by accord campaign:process, once, and sent by the server', async () => {
     await addPersons(3)
-    // A subject longer than the limit.
+    // This name makes the subject longer than its limit.
     await store.db
       .updateTable('persons')
       .set({ name: 'L'.repeat(1000) })

@@ -1,5 +1,4 @@
-// A program written from the contract alone, against a real server. It compiles under --strict
-// without a cast, which is part of the promise.
+// Runs client/program.ts, which uses only the contract, against a real server.
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'

@@ -1,4 +1,4 @@
-// `accord demo` in a shell: it says where everything is, and Ctrl-C removes everything.
+// `accord demo` as a process: it prints its URLs, and Ctrl-C removes all its files.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Documents and charts as the packed program draws them: its subprocesses find their modules, and
-// none is left when the server ends.
+// PDFs and charts in the packed program: its subprocesses find their modules, and end with the
+// server.
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Strained, strained } from '../faults/serving.ts'
@@ -7,7 +7,7 @@ import { type Strained, strained } from '../faults/serving.ts'
 let server: Strained | undefined
 afterEach(() => server?.stop())
 
-/** Processes of this machine that run the drawing subprocess of this server's program. */
+/** Returns the process ids of the drawing subprocesses of this program. */
 const drawing = (): string[] =>
   readdirSync('/proc').filter((pid) => {
     try {

@@ -1,5 +1,5 @@
-// Requests with an Idempotency-Key through `kill -9` at random moments: repeated after a restart,
-// every key gets its first reply or is carried out for the first time, and nothing is done twice.
+// Requests with an Idempotency-Key and `kill -9` at random moments: when they are repeated after a
+// restart, each key gets its first reply or is executed for the first time.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** The reply; null when none came. */
+/** Returns the reply, or null if there was none. */
 async function create(key: string): Promise<{ status: number; text: string; isReplayed: boolean } | null> {
   try {
     const answer = await fetch(`${serving?.url}/api/admin/sources`, {

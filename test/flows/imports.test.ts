@@ -1,6 +1,5 @@
-// Imports the sales data set from files while the server is killed again and again, as by a power
-// cut. In the end every row exists once, with one event. Without the data set beside the repository
-// it uses a small one, repeated.
+// Imports the sales data set from files while the server is killed several times. At the end, every
+// row exists once, with one event. If the data set is missing, a small data set is repeated.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -12,10 +11,10 @@ import { workingFolder } from '../support/installed.ts'
 import { besideTheRepository, missingIn, type Opportunity, readSales, type Sales, salesOf, slug } from './sales/data.ts'
 import { smallTexts } from './sales/small.ts'
 
-/** `npm run test:faults` imports all 8,800. */
+/** `npm run test:faults` imports all 8,800 rows. */
 const full = process.env.ACCORD_TEST_FULL === '1'
 const kills = full ? 4 : 2
-/** Enough for kills within batches, few enough for the daily run. */
+/** The maximum number of rows, enough for kills within batches. */
 const most = full ? 8800 : 600
 const environment = {
   ACCORD_LOG_LEVEL: 'info',
@@ -64,7 +63,7 @@ async function api(method: string, at: string, body?: object | Buffer, headers: 
   return reply
 }
 
-/** A server, and a token that outlives it. */
+/** Starts a server, and signs in once. The token stays valid after a restart. */
 async function signIn(): Promise<void> {
   serving ??= await accordServing(folder, 'serve', environment)
   const account = { email: 'admin@example.com', password: environment.ACCORD_ADMIN_PASSWORD, device_name: 'test' }
@@ -187,7 +186,7 @@ describe('an import of leads', () => {
       await expect
         .poll(async () => (await shown()).processed_rows_count, { timeout: 240_000, interval: 20 })
         .toBeGreaterThan(before)
-      // At any moment of the current batch.
+      // A random moment within the current batch.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * (full ? 200 : 50)))
       await serving?.stop('SIGKILL')
       reached.push(
@@ -210,7 +209,7 @@ describe('an import of leads', () => {
       errors_count: 0,
       summary: { created: deals.length, updated: 0, deleted: 0, skipped: 0 },
     })
-    // Rows are counted with the batch of 100 that holds them, and the first kill came halfway.
+    // Rows are counted in batches of 100. The first kill was during the import.
     expect(reached.filter((count) => count % 100 !== 0)).toEqual([])
     expect(reached[0]).toBeGreaterThan(0)
     expect(reached[0]).toBeLessThan(deals.length)

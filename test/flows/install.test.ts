@@ -1,4 +1,4 @@
-// From an empty folder to a working installation, as a newcomer sees it in a shell.
+// Installation from an empty folder with the command line.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -86,7 +86,7 @@ describe('accord start', () => {
     const serving = await accordServing(folder, 'start')
     const password = passwordIn(serving.said.stdout)
     expect(serving.said.stdout).toContain('admin@example.com')
-    // What a person needs, in one block.
+    // The block of information for the user.
     expect(serving.said.stdout).toContain(
       [
         '',

@@ -1,6 +1,6 @@
-// Mail out and in, with a real SMTP server and a real mailbox: mails sent and received by either
-// way form one thread, a mail that arrives twice is stored once, and a misbehaving mailbox loses
-// nothing.
+// Sending and receiving mail with a real SMTP server and a real mailbox: mails of both ways form
+// one thread, a mail that arrives twice is stored once, and no mail is lost when the mailbox
+// misbehaves.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -37,7 +37,7 @@ beforeEach(async () => {
   await imap?.close()
   imap = await startImap()
   await server.rewind()
-  // A schedule that has never run starts now.
+  // A new schedule begins at its first tick.
   await server.tick()
   smtp.received.length = 0
   const { host, port, username, password } = imap
@@ -53,10 +53,10 @@ afterAll(async () => {
   await imap.close()
 })
 
-/** Switches the installation to the other way of receiving. */
+/** Sets the way in which the installation receives mail. */
 const receiver = (mailReceiver: 'sendgrid' | 'webklex-imap'): void =>
   void Object.assign(server.app.services.config, { mailReceiver })
-/** The schedule does this every five minutes. */
+/** Advances the clock by five minutes, the interval of the schedule, and runs it. */
 async function poll(): Promise<string[]> {
   server.clock.advanceMs(5 * 60_000)
   server.events()
@@ -85,7 +85,7 @@ describe('a mail that is sent and answered', () => {
     const sent = smtp.received[0]?.raw ?? ''
     const header = (name: string): string => new RegExp(`^${name}: (.*)$`, 'im').exec(sent)?.[1]?.trim() ?? ''
 
-    // A mail program that keeps the headers but not the address, fetched from the mailbox.
+    // A reply with the thread headers but without the reply address, fetched from the mailbox.
     imap.deliver(
       'INBOX',
       letter({
@@ -100,7 +100,7 @@ describe('a mail that is sent and answered', () => {
       'email.create.after',
       'email.update.after',
     ])
-    // One that keeps only the address, posted by a mail service.
+    // A reply with only the reply address, posted by a mail service.
     receiver('sendgrid')
     const bare = letter({ id: 'b@x', to: header('reply-to'), subject: 'An other matter' })
     const { body, headers } = await form({ email: bare })
@@ -109,7 +109,8 @@ describe('a mail that is sent and answered', () => {
       duplicate: false,
       person_id: person.id,
     })
-    // The same two again, each by the other way, and our own mail from a mailing list.
+    // The same two mails arrive again in the other way, and an own mail is returned by a mailing
+    // list.
     const again = await form({ email: letter({ id: 'a@x' }) })
     const repeated = await server.anonymous.post(inbound, again.body, { headers: again.headers })
     expect(repeated.body.data.duplicate).toBe(true)
@@ -130,7 +131,7 @@ describe('a mail that is sent and answered', () => {
     const entries = (await server.admin.get(`/leads/${lead.id}/activities`)).body.data as { source: string }[]
     expect(entries.filter(({ source }) => source === 'email')).toHaveLength(3)
 
-    // Our reply joins the thread.
+    // A reply from Accord joins the thread.
     await server.admin.post('/emails', { reply: '<p>Yes</p>', reply_to: ['ada@example.com'], parent_id: all[1]?.id })
     await server.work()
     expect(smtp.received[1]?.raw).toMatch(/^In-Reply-To: <a@x>/im)

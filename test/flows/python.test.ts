@@ -1,5 +1,5 @@
-// The Python module of the guide to clients runs as it is printed: it signs in, reads a list by
-// cursor, creates with an Idempotency-Key, and verifies the signatures of webhooks.
+// Runs the Python module from the guide for clients: it signs in, reads a list by cursor, creates a
+// record with an Idempotency-Key, and verifies webhook signatures.
 import { execFile, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -13,7 +13,7 @@ const guide = readFileSync(new URL('../../src/http/docs/guides/clients.md', impo
 const program = [...guide.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join('\n')
 const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
 
-/** Signs a message as the server does, in the form of the headers that Python reads. */
+/** Signs a message like the server. Returns the headers in the form that Python reads. */
 function signed(body: string, at: Date): Record<string, string> {
   return {
     'webhook-id': 'msg_1',
@@ -82,7 +82,7 @@ describe.skipIf(!hasPython)('the Python module of the guide to clients (needs py
     const old = signed(body, new Date(now.getTime() - 600_000))
     const cases = [
       good,
-      // For a day after a rotation of the secret there are two signatures.
+      // For a day after a rotation of the secret, messages have two signatures.
       { ...good, 'webhook-signature': `v1,AAAA ${good['webhook-signature']}` },
       old,
       { ...good, 'webhook-timestamp': old['webhook-timestamp'] },

@@ -1,4 +1,4 @@
-// `accord restore` refuses a damaged backup and names the damage before it changes anything.
+// `accord restore` refuses a damaged backup and describes the damage, without changing data.
 import {
   cpSync,
   existsSync,
@@ -24,7 +24,7 @@ import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
-/** A backup with a record, a file and an encrypted value. */
+/** The path of a backup with a record, a file and an encrypted value. */
 let whole = ''
 let root: string
 let uploaded = ''

@@ -1,5 +1,4 @@
-// The promises of `accord restore`: it reads a backup to its last row and byte before it changes
-// anything, and keeps the previous data.
+// `accord restore`: checks a whole backup before it changes data, and keeps the previous data.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +15,10 @@ import { testConfig } from '../support/app.ts'
 import { filled, type Installed, said } from '../support/installed.ts'
 
 let place: Installed
-/** A backup with a record, a file and an encrypted value, and the same without the secret. */
+/**
+ * The paths of a backup with a record, a file and an encrypted value, and of the same backup
+ * without the secret.
+ */
 let [whole, bare] = ['', '']
 let root: string
 let uploaded = ''
@@ -123,7 +125,7 @@ describe('accord restore', () => {
     )
     expect(await titlesIn(config)).toEqual(['Since then'])
 
-    // Beside the file of a missing database, SQLite would take these for its log.
+    // SQLite would use these leftover files as the log of the restored database.
     writeFileSync(join(config.dataDir, 'accord.db-journal'), 'stale')
     const { stdout, code } = await restore(whole, { force: true })
     expect(code).toBe(0)
@@ -141,7 +143,7 @@ describe('accord restore', () => {
     const config = into()
     const store = await openData(config)
     await store.db.updateTable('leads').set({ title: 'In the log' }).execute()
-    // The state after a kill: copied while the database is open.
+    // Simulates a kill: the files are copied while the database is open.
     const killed = join(root, 'killed')
     cpSync(config.dataDir, killed, { recursive: true })
     await store.close()
@@ -181,7 +183,7 @@ describe('accord restore', () => {
     const mark = join(into().dataDir, 'restoring')
     writeFileSync(mark, 'elsewhere:place:1:1:x\n')
     await expect(openData(into())).rejects.toThrow('a restore is unfinished')
-    // A process that is invisible from here may still be running.
+    // A process on another machine may still be running.
     expect((await restore(whole)).stderr).toMatch(
       /^Another restore is running on \S+, or was interrupted .* run this again with --force\.\n$/,
     )

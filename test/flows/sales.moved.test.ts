@@ -1,6 +1,6 @@
-// The sales data set moves from SQLite to PostgreSQL, and every list, report and search answers as
-// before: each page, each sort key, each quarter. ACCORD_TEST_FULL=1 moves the whole data set if it
-// is beside the repository; otherwise the small one moves.
+// Migrates the sales data set from SQLite to PostgreSQL and compares every list, report and search:
+// each page, sort key and quarter. ACCORD_TEST_FULL=1 uses the whole data set if it is beside the
+// repository, and otherwise a small one.
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
@@ -50,7 +50,7 @@ describe.skipIf(findPrograms() === null)('the sales data set on PostgreSQL', { t
     const target = cluster.url('postgres')
     const { code, stderr } = await said(() => migrateToCommand(folder.config, target, { json: true }))
     expect(code, stderr).toBe(0)
-    // Both in the same way, because a server of the tests creates a token of its own.
+    // Both servers start in the same way, because each test server creates a token.
     const serve = (databaseUrl: string) =>
       startServer({ config: { dataDir, databaseUrl }, open: () => openStore(databaseUrl) })
     before = await serve(databaseUrl)
@@ -65,7 +65,7 @@ describe.skipIf(findPrograms() === null)('the sales data set on PostgreSQL', { t
     cluster?.stop()
   })
 
-  /** Both replies to one request; they must be equal. Returns the first. */
+  /** Sends a request to both servers and expects equal replies. Returns the first reply. */
   async function compare(path: string, query: Record<string, string>, isSet = false) {
     const [one, other] = await Promise.all([before, after].map((server) => server.admin.get(path, { query })))
     const [was, is] = [one, other].map((reply) => ({ status: reply?.status, body: comparable(reply?.body, isSet) }))
@@ -129,8 +129,8 @@ describe.skipIf(findPrograms() === null)('the sales data set on PostgreSQL', { t
 })
 
 /**
- * A body without what differs by right: the time of a token's last use, ids of requests, and, in a
- * search, the scores and thus the order.
+ * Returns a body without values that may differ: the last use of tokens, request ids, and in a
+ * search the scores and the order.
  */
 function comparable(body: unknown, isSet: boolean): unknown {
   const plain = JSON.parse(JSON.stringify(body ?? null), (name, value) =>

@@ -1,6 +1,6 @@
-// Loads two years of a sales team into a real server through the API and compares the server's
-// figures with the files. With the data set beside the repository that is 8,800 opportunities; a
-// small one with the same faults is always loaded.
+// Loads the data of a sales team through the API and compares the server's figures with the files.
+// Uses a small data set, and the whole data set of 8,800 opportunities if it is beside the
+// repository.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'

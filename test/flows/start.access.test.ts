@@ -1,5 +1,5 @@
-// A start that cannot work names the cause in one sentence and changes nothing: a full disk, and
-// files of another user.
+// Failed starts with a full disk or files of another user: the error names the cause, and nothing
+// is changed.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -37,7 +37,7 @@ afterEach(() => {
 })
 const configOf = () => testConfig({ dataDir, databaseUrl: `sqlite:${join(dataDir, 'accord.db')}` })
 
-/** Opens the data folder in a process without root's rights, and returns its output. */
+/** Opens the data folder in a process that is not root, and returns its output. */
 function openAsOther(): string {
   const source = pathToFileURL(join(import.meta.dirname, '../../src/installation/data-folder.ts')).href
   const program = `
@@ -78,7 +78,7 @@ describe('a data folder', () => {
 
   it('on a full disk is refused with that cause', async () => {
     isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', dataDir]).status === 0
-    // Without the right to mount there is no disk to fill.
+    // Without the permission to mount, the test cannot fill a disk.
     if (!isMounted) return expect(isDiskFull(dataDir)).toBe(false)
     const store = await openData(configOf())
     await store.close()

@@ -1,5 +1,5 @@
-// A server is killed while it delivers webhooks, as by a power cut. Every accepted event is
-// delivered; deliveries under way at that moment may arrive twice, as the same message.
+// A server is killed while it delivers webhooks. Every committed event is delivered. Deliveries
+// that were running at the kill may arrive twice, with the same message id.
 import { rmSync } from 'node:fs'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { workingFolder } from '../support/installed.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
 
 const kills = 2
-/** Deliveries that one worker makes at once. */
+/** The number of concurrent deliveries of a worker. */
 const atOnce = 8
 const leadsPerRound = 40
 const environment = {
@@ -65,7 +65,7 @@ describe('a server that is killed while it delivers', () => {
       const writing = Array.from({ length: leadsPerRound }, () =>
         post('/leads', { title, lead_value: 1, person_id: person.id, lead_source_id: 1, lead_type_id: 1 }).then(
           ({ id }) => void accepted.push(id),
-          // Killed before the reply: the lead may exist or not.
+          // The server was killed before the reply, so the lead may or may not exist.
           () => undefined,
         ),
       )
@@ -88,7 +88,7 @@ describe('a server that is killed while it delivers', () => {
     const twice = [...messages.values()].filter((each) => each.length > 1)
     expect(twice.length).toBeLessThanOrEqual(kills * atOnce)
     for (const [first, ...more] of twice) for (const each of more) expect(each.body).toBe(first?.body)
-    // One event per lead, so as many messages as leads.
+    // Each lead has one event, so there are as many messages as leads.
     expect(new Set([...messages.values()].map(([first]) => leadIdOf(first as Received))).size).toBe(messages.size)
   }, 300_000)
 })

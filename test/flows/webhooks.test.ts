@@ -1,5 +1,5 @@
-// A receiver is down for an hour while users work. When it is back it gets every event once, in
-// order per record, with signatures that the library of Standard Webhooks verifies.
+// A webhook receiver is down for an hour while users work. When it is back, it gets every event
+// once, in order for each record, with valid signatures of Standard Webhooks.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -30,7 +30,7 @@ interface Message {
   data: { entity_type: string; entity_id: number; entity: { version: number } }
 }
 
-/** The message in a request, verified at the time it was sent. */
+/** Returns the message of a request after verifying its signature at the time of sending. */
 function verified({ body, headers }: Received): Message {
   vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
   const message = new Verifier(webhook.secret).verify(body, headers as Record<string, string>) as Message
@@ -38,7 +38,7 @@ function verified({ body, headers }: Received): Message {
   return message
 }
 
-/** The expected events, in order. */
+/** Returns the expected events in order. */
 const told = async (): Promise<string[]> =>
   (
     await server.store.db
@@ -54,7 +54,7 @@ const told = async (): Promise<string[]> =>
       .execute()
   ).map(({ id }) => `msg_${id}_${webhook.id}`)
 
-/** The messages of each record. */
+/** Groups messages by record. */
 function byRecord(messages: readonly Message[]): Map<string, Message[]> {
   const records = new Map<string, Message[]>()
   for (const message of messages) {
@@ -118,8 +118,7 @@ describe('a receiver that was down for an hour', () => {
     await anHourWithoutReceiver()
     server.clock.advanceMs(5 * minute)
     await server.work()
-    // The third try came after five minutes, the fourth half an hour later; the fifth is due two
-    // hours after that.
+    // Retries are after five minutes, half an hour and two hours. The two-hour retry is due next.
     expect(receiver.received).toEqual([])
     server.clock.advanceMs(130 * minute)
     await server.work()

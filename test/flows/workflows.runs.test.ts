@@ -1,5 +1,5 @@
 // Interrupted workflow runs, and runs for deleted records: completed actions are not repeated, and
-// impossible ones are reported.
+// impossible actions are reported.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -42,9 +42,9 @@ describe('a run', () => {
       finished_at: null,
       actions: [{ state: 'succeeded' }, { state: 'pending' }, { state: 'pending' }],
     })
-    // The tag that the interrupted action had created was rolled back with it.
+    // The tag that the interrupted action created was rolled back.
     expect((await server.admin.get('/tags')).body.data).toEqual([])
-    // Planned actions run even though the workflow has changed since.
+    // Planned actions run even if the workflow was changed later.
     await server.admin.put(`${path}/${id}`, { actions: [note] })
     await sql`drop trigger cut`.execute(server.store.db)
     server.clock.advanceMs(60_000)

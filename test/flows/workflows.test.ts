@@ -1,6 +1,5 @@
-// Workflows end to end: "a lead was won over 5,000 → tag it, note it, write to the owner, notify
-// the other system", once for each event, with a log that gives the reasons. No workflow runs in
-// circles or twice.
+// Workflows end to end: a won lead over 5,000 is tagged, gets a note, and causes an e-mail and a
+// webhook, once for each event. Loops are prevented, and the log of runs gives the reasons.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -126,7 +125,7 @@ describe('workflows that set each other off', () => {
     const lead = await given(server.admin).lead({ title: 'x' })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 7 })
     await server.work()
-    // x → A by the first, A → B by the second, and no third.
+    // The first workflow changes x to A, the second A to B. No third change follows.
     expect((await server.admin.get(`/leads/${lead.id}`)).body.data.title).toBe('B')
     const [first, ...circles] = await runs(a)
     expect(first).toMatchObject({ state: 'succeeded' })
@@ -136,7 +135,7 @@ describe('workflows that set each other off', () => {
       { state: 'skipped', reason },
     ])
     expect(await states(b)).toEqual(['skipped', 'succeeded', 'skipped'])
-    // The next change by a person begins a new chain.
+    // The next change by a user begins a new chain.
     await server.admin.put(`/leads/${lead.id}`, { title: 'y' })
     await server.work()
     expect((await runs(a)).filter(({ state }: { state: string }) => state === 'succeeded')).toHaveLength(2)

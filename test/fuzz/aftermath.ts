@@ -1,15 +1,15 @@
 // Checks the state after a round: the database is intact, the search index is complete, and every
-// record can still be listed, shown, exported and read in the event log.
+// record can be listed, read, exported and found in the event log.
 import { searchIndex } from '../../src/operations.ts'
 import type { World } from '../contract/support.ts'
 import { facts } from '../support/schema.ts'
 import { findingsOf, isJson, lists } from './check.ts'
 import { mark } from './hostile.ts'
 
-/** Returns findings; `logged` returns those of the log. */
+/** Returns findings. `logged` returns the findings of the server's log. */
 export async function aftermath({ server }: World, logged: () => string[]): Promise<string[]> {
   const found: string[] = []
-  // Long enough that a job which always fails is given up, and the log says why.
+  // Long enough for failing jobs to be given up, so that the log has their errors.
   for (let times = 6; times > 0; times--) {
     server.clock.advanceMs(3 * 3_600_000)
     await server.tick()
@@ -63,7 +63,7 @@ export async function aftermath({ server }: World, logged: () => string[]): Prom
   return [...found, ...logged()]
 }
 
-/** The id of a user who may do and see everything. */
+/** Returns the id of a user with all permissions and the global view. */
 export async function anAdministrator({ store: { db } }: World['server']): Promise<number> {
   const found = await db
     .selectFrom('users')

@@ -1,4 +1,4 @@
-// Bodies as bytes: JSON, forms and files, intact or damaged, with their declared media type.
+// Generates bodies as bytes with their media type: JSON, forms and files, intact or damaged.
 import { follow, isFile, type SchemaObject } from '../support/schema.ts'
 import { fileBytes, fileNames } from './files.ts'
 import { anything } from './hostile.ts'
@@ -49,7 +49,7 @@ export const jsonPayload = (random: Random, value: unknown): Payload => ({
   type: random.pick(jsonTypes),
 })
 
-/** A body with wrong bytes or a wrong media type. */
+/** Returns a body with damaged bytes or a wrong media type. */
 export function damaged(random: Random, { bytes, type }: Payload): Payload {
   const text = bytes.toString('latin1')
   const at = random.whole(0, text.length)
@@ -147,7 +147,7 @@ const wholes = [
   '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nx\r\n--x--\r\n',
 ]
 
-/** The values as a form with files or a URL-encoded form; its parts may be odd. */
+/** Returns the values as a multipart or URL-encoded form, possibly with unusual parts. */
 export function formPayload(
   random: Random,
   value: unknown,
@@ -191,7 +191,7 @@ export function formPayload(
 
 const wellFormed = (text: string): string => text.replaceAll(/[\ud800-\udfff]/gu, '\ufffd')
 
-/** A text in a query or a form, percent-encoded correctly or nearly so. */
+/** Percent-encodes a text, sometimes incorrectly. */
 export function escaped(random: Random, text: string): string {
   const whole = encodeURIComponent(wellFormed(text))
   const kind = random.weighted({ whole: 90, plus: 4, twice: 2, loose: 3, raw: 1 })

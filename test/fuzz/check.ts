@@ -1,5 +1,5 @@
-// Findings in a reply: a status, header or body that the contract does not declare, an incomplete
-// problem document, or hostile input repeated where it must not be.
+// Finds errors in a reply: a status, header or body that the contract does not declare, an
+// incomplete problem document, or unescaped hostile input.
 
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
@@ -23,7 +23,10 @@ const startPages = ['/', '/api', '/api/', '/api/admin', '/api/admin/']
 /** Statuses of requests that are refused before routing. */
 const unread = [400, 404, 408, 411, 413, 414, 417, 431, 501, 505]
 
-/** `isAbused`: the bytes were not a proper request, so the operation is unknown. */
+/**
+ * Returns the findings in a reply. `isAbused`: the request was not valid HTTP, so its operation is
+ * unknown.
+ */
 export function findingsOf(
   wanted: Wanted,
   compressed: Received,
@@ -51,11 +54,11 @@ export function findingsOf(
   return { operation: operation ?? wanted.operation, findings }
 }
 
-/** An event stream has no end, so the fuzzer does not wait for one. */
+/** Returns whether the request is for an event stream, whose reply does not end. */
 export const isStream = ({ headers }: Pick<Wanted, 'headers'>): boolean =>
   headers.some(([, value]) => /event-stream/i.test(value))
 
-/** Findings for a request without a reply: the connection was dropped, or the reply never came. */
+/** Returns the findings for a request without a reply. */
 export const unanswered = (wanted: Pick<Wanted, 'headers' | 'transport'>): string[] =>
   wanted.transport === 'abused' || isStream(wanted) ? [] : ['had no answer at all.']
 
@@ -67,7 +70,7 @@ function isListed(
   path: string,
 ): boolean {
   if (isOdd && atTheDoor.includes(status)) return true
-  // A body that no operation reads may still be too large.
+  // A body can be too large even if no operation reads it.
   if (method === 'OPTIONS') return status === 204 || status === 413
   if (operation === null) return status === 413 || (startPages.includes(path) && [200, 302, 304].includes(status))
   return fact(operation).statuses.includes(status)
@@ -75,14 +78,14 @@ function isListed(
 
 export const isJson = (type: string): boolean => /^application\/(problem\+)?json\b/.test(type)
 
-/** The path as the server receives it: `inject` resolves `.` and `..`, a socket does not. */
+/** Returns the path that the server receives, because `inject` resolves `.` and `..`. */
 function pathOf({ url, transport }: Wanted): string {
   const [path = ''] = url.split(/[?#]/)
   const isRead = transport === 'inject' && URL.canParse(path, 'http://localhost')
   return isRead ? new URL(path.startsWith('//') ? `http://localhost${path}` : path, 'http://localhost').pathname : path
 }
 
-/** The bytes before the server compressed them. */
+/** Returns the decompressed bytes. */
 function decompressed({ headers, bytes }: Received): Buffer {
   const encoding = headers['content-encoding']
   if (encoding === undefined || bytes.length === 0) return bytes
@@ -133,7 +136,7 @@ function bodyFindings(
   if (json === undefined || !place.produces.includes(type))
     return bytes.length === 0 && type === '' ? [] : checker.byteFindings(place, status, type)
   const found = checker.findings(place, status, type, json)
-  // A reply to `fields` lacks the properties that were not selected.
+  // With `fields`, a reply has only the selected properties.
   return /[?&]fields(=|%3D)/i.test(url) ? found.filter((each) => !each.includes('required property')) : found
 }
 
@@ -150,7 +153,7 @@ function echoFindings({ headers, bytes }: Received, type: string): string[] {
   return findings
 }
 
-/** Paths of lists that need no parameter. */
+/** The operations of lists without path parameters. */
 export const lists: readonly string[] = facts
   .filter(
     ([, { method, path, status, produces, servedBy, query }]) =>

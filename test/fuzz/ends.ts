@@ -1,4 +1,5 @@
-// Extreme times and numbers as texts, among them values that no clock, calendar or float can hold.
+// Extreme times and numbers as texts, including invalid times and numbers that a float cannot
+// represent.
 
 export const moments: readonly string[] = [
   '0000-00-00',
@@ -26,7 +27,7 @@ export const moments: readonly string[] = [
   'yesterday',
 ]
 
-/** Numbers as texts, among them values that no float can hold. */
+/** Numbers as texts, including values that a float cannot represent. */
 export const numerals: readonly string[] = [
   '0',
   '-0',

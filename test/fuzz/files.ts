@@ -1,4 +1,4 @@
-// Files to upload: tables, mails, pictures, and files that only claim to be one, with hostile
+// Generates files to upload: tables, mails, pictures, and files with a wrong type, with hostile
 // names.
 import { workbook } from '../support/workbook.ts'
 import { hostileText, letters, mark } from './hostile.ts'
@@ -63,7 +63,7 @@ export function fileBytes(random: Random): Buffer {
   return Buffer.alloc(0)
 }
 
-/** Cells with valid words, so that rows get as far as the rules of their records. */
+/** Returns a cell, often a valid value, so that some rows reach the rules of their records. */
 const cell = (random: Random): string =>
   random.chance(0.5)
     ? hostileText(random).slice(0, 3_000)

@@ -1,5 +1,5 @@
-// A run of rounds and its report: requests by status and operation, the slowest, and each finding
-// as a command that repeats it.
+// Runs the rounds of a fuzz run and reports the requests by status and operation, the slowest
+// requests, and a curl command for each finding.
 import { facts } from '../support/schema.ts'
 import type { Wanted } from './requests.ts'
 import { type Answered, type Finding, fuzzRound, served } from './round.ts'
@@ -15,13 +15,16 @@ export interface FuzzOptions {
 
 export interface FuzzResult {
   findings: number
-  /** All requests by status; 0 means that the connection was closed without a reply. */
+  /** The number of requests by status. 0 means that there was no reply. */
   byStatus: ReadonlyMap<number, number>
   byOperation: ReadonlyMap<string, number>
   summary: string
 }
 
-/** Requests per world. To repeat a finding, start from the first request of its round. */
+/**
+ * The number of requests per round. To reproduce a finding, start from the first request of its
+ * round.
+ */
 export const perRound = 4_000
 
 export async function fuzz(options: FuzzOptions): Promise<FuzzResult> {
@@ -109,7 +112,7 @@ function told(seed: number, round: number, { index, wanted, sentences, excerpt }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The request as a shell command; bytes that are not text are in base64. */
+/** Returns the request as a shell command, with binary bytes in base64. */
 function curl({ operation, who, transport, method, url, headers, bytes }: Wanted): string {
   const text = bytes?.toString() ?? ''
   const isText = bytes === undefined || Buffer.from(text).equals(bytes)

@@ -1,6 +1,5 @@
-// Headers of a request: those that an operation declares, with valid and invalid values, and those
-// that servers and proxies may trust too much. Only headers that an HTTP parser accepts; abuse.ts
-// has the others.
+// Generates headers: those that an operation declares, with valid and invalid values, and headers
+// that servers and proxies may trust wrongly. All are valid HTTP. socket.ts sends invalid headers.
 import { fact, parametersOf } from '../support/schema.ts'
 import { hostileText, mark } from './hostile.ts'
 import type { Pool } from './pool.ts'
@@ -8,7 +7,7 @@ import type { Random } from './random.ts'
 
 export type Header = [name: string, value: string]
 
-/** The bytes of a header, as letters. */
+/** Returns the bytes of a text as characters that are valid in a header. */
 const carried = (text: string): string =>
   Buffer.from(text)
     .toString('latin1')

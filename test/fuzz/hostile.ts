@@ -1,9 +1,9 @@
-// Texts, numbers and values that have broken programs before. Each is made from the random
-// generator alone, so a request can be repeated.
+// Generates hostile texts, numbers and values. They depend only on the random generator, so that a
+// request can be repeated.
 import { moments, numerals } from './ends.ts'
 import type { Random } from './random.ts'
 
-/** A reply must never repeat this in a header, or unescaped in a page. */
+/** A reply must not contain this text in a header, or unescaped in a page. */
 export const mark = 'fzmark'
 export const markup = `<script>${mark}(1)</script>`
 
@@ -103,13 +103,18 @@ const alphabets: readonly string[] = [
 const controls = ['\u0000', '\u0001', '\u0007', '\u001b[31m', '\u007f', '\u009b', '\ufffe', '\uffff']
 const broken = ['\ud800', '\udc00', '\ud83d', 'a\udfffb', '\udc00\ud800']
 
-/** Letters of one alphabet by code points, so that no surrogate pair is torn. */
+/**
+ * Returns random characters of one alphabet. Uses code points, so that surrogate pairs stay intact.
+ */
 export function letters(random: Random, length: number, alphabet = random.pick(alphabets)): string {
   const points = [...alphabet]
   return Array.from({ length }, () => random.pick(points)).join('')
 }
 
-/** `size`: the maximum length of the field; texts sometimes reach it and sometimes exceed it. */
+/**
+ * Returns a hostile text. `size` is the maximum length of the field, which some texts reach or
+ * exceed.
+ */
 export function hostileText(random: Random, size = 255): string {
   const kind = random.weighted({
     attack: 30,
@@ -143,7 +148,7 @@ export function hostileText(random: Random, size = 255): string {
 
 const numbers = numerals.map(Number).filter((each) => Number.isFinite(each))
 
-/** A value of any type, nested a little. */
+/** Returns a value of any type with some nesting. */
 export function anything(random: Random, depth = 2): unknown {
   const kind = random.weighted({
     text: 40,

@@ -1,5 +1,5 @@
-// Findings of the server's log: listeners, jobs and event consumers that failed by themselves.
-// Failures of other servers (mail, calls) do not count, nor do jobs that were told to give up.
+// Finds errors in the server's log: failed listeners, jobs and event consumers. Ignores failures of
+// other servers (mail, outgoing calls) and jobs that gave up on purpose.
 import { BuryJob } from '../../src/jobs/queue.ts'
 import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, MailRefused } from '../../src/mail/outbound.ts'

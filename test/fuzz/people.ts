@@ -1,5 +1,5 @@
-// The callers of the fuzzer. Their requests may delete their own account, role or token; then they
-// get new ones, so that the run does not end in refusals.
+// The callers of the fuzzer. If their requests delete their account, role or token, they get new
+// ones, so that later requests are not all refused.
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start, type TestServer } from '../support/app.ts'
 import { addUser } from '../support/viewers.ts'

@@ -1,4 +1,5 @@
-// The URL of a request: path and query of an operation with ids and values, or nearly so.
+// Generates the URL of a request: the path and query of an operation with ids and values, valid or
+// invalid.
 
 import { signatureOf } from '../../src/resources/files/signed-links.ts'
 import { badTexts } from '../contract/breakages.ts'

@@ -1,5 +1,5 @@
-// The facts that only replies contain: ids of live and deleted records, versions, links, tokens. It
-// keeps the latest of each, so that created records are changed, read and deleted later.
+// Collects values from replies: ids of existing and deleted records, versions, links and tokens.
+// Keeps the latest values, so that later requests use the created records.
 import type { World } from '../contract/support.ts'
 import { seeded } from '../support/given.ts'
 import { fact } from '../support/schema.ts'
@@ -9,15 +9,15 @@ const kept = 30
 
 export interface Pool {
   ids: Map<string, number[]>
-  /** Ids of records that were deleted or never existed. */
+  /** The ids of records that were deleted or never existed. */
   dead: Map<string, number[]>
   /**
-   * Paths of dependent records, by the path in the contract: only a tag of the lead can be detached
-   * from it.
+   * The paths of dependent records by their path in the contract. For example, only a tag of a lead
+   * can be detached from it.
    */
   parts: Map<string, string[]>
   etags: string[]
-  /** Paths with their query: pages, downloads, locations. */
+  /** Paths with queries of pages, downloads and locations. */
   links: string[]
   texts: Map<string, string[]>
   /** Tokens of users that the fuzzer created. */
@@ -60,7 +60,7 @@ export function idOf(pool: Pool, random: Random, entity: string, isGone = false)
   if (dead.length > 0 && random.chance(isGone ? 0.7 : 0.04)) return random.pick(dead)
   const known = pool.ids.get(entity) ?? []
   if (known.length === 0 || random.chance(0.04)) return random.pick([1, 2, 999_999_999, 0, -1, 2 ** 53])
-  // The newest records are the most likely to exist.
+  // The newest records are most likely to exist.
   return random.chance(0.5) ? random.pick(known.slice(-4)) : random.pick(known)
 }
 
@@ -70,7 +70,7 @@ const lastWord = (operation: string): string =>
     .filter((part) => !part.startsWith('{'))
     .at(-1) ?? ''
 
-/** Marks the record at this path as deleted or unknown. */
+/** Moves the id of the record at this path to `dead`. */
 export function forget(pool: Pool, operation: string, path: string): void {
   const { path: pattern } = fact(operation)
   if (pattern.split('{').length !== 2 || !pattern.endsWith('/{id}')) return
@@ -80,7 +80,9 @@ export function forget(pool: Pool, operation: string, path: string): void {
   if (Number.isSafeInteger(id)) push(listOf(pool.dead, entity), id)
 }
 
-/** Takes everything from a reply that later requests can use. `path` is the path of the request. */
+/**
+ * Collects the values of a reply that later requests can use. `path` is the path of the request.
+ */
 export function learn(
   pool: Pool,
   operation: string,
@@ -110,7 +112,7 @@ export function learn(
 }
 
 function link(pool: Pool, url: string): void {
-  // Behind a host, which the fuzzer itself may have sent.
+  // Removes the host, which the fuzzer may have sent.
   const path = url.replace(/^https?:\/\/[^/]*/, '')
   if (path.startsWith('/')) push(pool.links, path)
 }

@@ -1,16 +1,16 @@
-// A repeatable random generator: each request has a sequence of its own, derived from the seed of
-// the run and its index, so it can be repeated without the requests before it.
+// A seeded random generator. Each request has its own sequence, derived from the seed of the run
+// and its index, so that it can be generated again without the requests before it.
 
 export interface Random {
-  /** From 0 inclusive to 1 exclusive. */
+  /** Returns a number from 0 to below 1. */
   next(): number
-  /** An integer, both ends included. */
+  /** Returns an integer from `low` to `high`, inclusive. */
   whole(low: number, high: number): number
   chance(share: number): boolean
   pick<T>(from: readonly T[]): T
-  /** One of the keys, by weight. */
+  /** Returns one of the keys, by weight. */
   weighted<K extends string>(weights: Record<K, number>): K
-  /** Mostly small: 0, 0, 1, 0, 2, 0 … */
+  /** Returns a mostly small integer, such as 0, 0, 1, 0, 2, 0. */
   few(most: number): number
   bytes(length: number): Buffer
 }
@@ -21,7 +21,7 @@ const mix = (value: number): number => {
   return (mixed ^ (mixed >>> 16)) >>> 0
 }
 
-/** The generator of one request (sfc32, started from both numbers). */
+/** Returns the generator of a request (sfc32, seeded with both numbers). */
 export function randomOf(seed: number, index: number): Random {
   let [a, b, c, counter] = [
     mix(seed + 0x9e3779b9),

@@ -1,6 +1,5 @@
-// One request of the fuzzer: any operation of the contract, by any caller, valid or broken in its
-// path, query, headers or body, or no operation at all. Made from the random generator and the pool
-// alone.
+// Generates a request: any operation of the contract by any caller, valid or broken in its path,
+// query, headers or body, or an unknown path. Depends only on the random generator and the pool.
 import type { TestServer } from '../support/app.ts'
 import { bodySchema, fact, operationAt } from '../support/schema.ts'
 import { damaged, formPayload, jsonPayload, type Payload } from './bodies.ts'
@@ -11,14 +10,14 @@ import type { Random } from './random.ts'
 import { broken, valid } from './values.ts'
 
 export interface Wanted {
-  /** The intended operation; null when there is none. */
+  /** The intended operation, or null. */
   operation: string | null
   method: string
   url: string
   headers: Header[]
   bytes: Buffer | undefined
   who: Who
-  /** Whether the bytes go through a socket, and whether they are damaged there. */
+  /** How the request is sent: with `inject`, through a socket, or damaged through a socket. */
   transport: 'inject' | 'socket' | 'abused'
 }
 
@@ -39,7 +38,7 @@ export type Mood = 'plausible' | 'broken' | 'wild' | 'door' | 'link'
 
 const usualMoods: Record<Mood, number> = { plausible: 42, broken: 42, wild: 8, door: 5, link: 3 }
 
-/** `moods` are weights. */
+/** Returns a request. `moods` are the weights of the moods. */
 export function requestOf(
   random: Random,
   pool: Pool,

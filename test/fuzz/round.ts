@@ -1,6 +1,6 @@
-// One round: a world of its own, a few thousand requests, background work in between, and a check
-// of the final state. Rounds keep the database small and a finding close to the start of its
-// repetition.
+// A round: a new world, a few thousand requests with background work in between, and a check of the
+// final state. Rounds keep the database small, and a finding can be repeated from the start of its
+// round.
 import type { InjectOptions } from 'fastify'
 import { OutboundError } from '../../src/kernel/outbound/client.ts'
 import { MailDeferred, type Mailer, MailRefused } from '../../src/mail/outbound.ts'
@@ -39,7 +39,7 @@ export interface RoundOptions {
   onFinding(finding: Finding): void
 }
 
-/** The round continues without a reply that takes longer. */
+/** A request without a reply after this time is a finding. */
 const patienceMs = 20_000
 
 export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: RoundOptions): Promise<void> {
@@ -56,7 +56,8 @@ export async function fuzzRound({ seed, from, to, only, onAnswer, onFinding }: R
     const port = await listen(world)
     const pool = poolOf(world)
     const people = await peopleOf(server)
-    // Creating operations are drawn four times as often, because records are also deleted.
+    // Operations that create records are chosen four times as often, because other requests delete
+    // records.
     const among = (only.length > 0 ? only : served()).flatMap((id) => (fact(id).location ? [id, id, id, id] : [id]))
     for (; index < to; index++) {
       const random = randomOf(seed, index)
@@ -103,7 +104,7 @@ async function listen({ server }: World): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** Clears the counts of rate limits most of the time; rate limits have tests of their own. */
+/** Usually resets the counts of call limits, which other tests check. */
 export async function forgive({ server: { store } }: World, random: Random): Promise<void> {
   if (random.chance(0.1)) return
   await store.db.deleteFrom('call_counts').execute()
@@ -114,10 +115,10 @@ async function deliver({ server }: World, wanted: Wanted, random: Random, port: 
   const { method, url, headers, bytes, transport } = wanted
   if (transport !== 'inject') {
     const raw = transport === 'abused' ? abuse(random, wanted) : bytesOf(wanted)
-    // Does not wait for streams without end or for damaged requests.
+    // Does not wait long for event streams and damaged requests.
     return exchange(port, raw, transport === 'abused' || isStream(wanted) ? 600 : patienceMs)
   }
-  // This reads replies to their end, and an event stream has none.
+  // Event streams are not requested, because `inject` waits for the end of the reply.
   const sent = Object.fromEntries(headers.filter((header) => !isStream({ headers: [header] })))
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
@@ -163,7 +164,7 @@ export async function background({ server }: World, random: Random): Promise<voi
   }
 }
 
-/** Stand-ins for foreign servers that do everything they are allowed to do, in turn. */
+/** Returns a fake mailer that behaves in all allowed ways in turn. */
 export function mailerOf(): Mailer {
   let count = 0
   return {

@@ -1,7 +1,6 @@
-// npm run test:fuzz [-- --seed 1 --requests 100000 --only createLead,listLeads --from 0 --dump
-// findings.txt] Sends hostile requests to all operations and checks each reply against the
-// contract. The same seed makes the same requests. A finding names its seed and index, and is
-// repeated from the start of its round (see README.md).
+// Sends hostile requests to all operations and checks each reply against the contract. The same
+// seed generates the same requests (README.md): npm run test:fuzz [-- --seed 1 --requests 100000
+// --only createLead,listLeads --from 0 --dump findings.txt]
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { fact } from '../support/schema.ts'

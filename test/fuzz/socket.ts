@@ -1,5 +1,4 @@
-// Requests as bytes on a real connection, as a client writes them or damaged. Reads one reply, or
-// finds that there is none.
+// Sends requests as bytes on a socket, intact or damaged, and reads the reply.
 import { connect } from 'node:net'
 import { mark } from './hostile.ts'
 import type { Random } from './random.ts'
@@ -11,7 +10,9 @@ export interface Received {
   bytes: Buffer
 }
 
-/** The bytes of a request. It asks for the connection to be closed, which ends the reply. */
+/**
+ * Returns the bytes of a request with `Connection: close`, so that the end of the reply is known.
+ */
 export function bytesOf({ method, url, headers, bytes }: Wanted): Buffer {
   const target = Buffer.from(url)
     .toString('latin1')
@@ -99,7 +100,7 @@ const whole: readonly string[] = [
   'GET /\xff\xfe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
 ]
 
-/** The bytes damaged in one of many ways. */
+/** Returns the bytes of a request, damaged in a random way. */
 export function abuse(random: Random, wanted: Wanted): Buffer {
   const plain = bytesOf(wanted)
   const kind = random.weighted({ header: 55, whole: 20, cut: 5, flip: 14, noise: 4 })
@@ -120,7 +121,7 @@ export function abuse(random: Random, wanted: Wanted): Buffer {
   return flipped
 }
 
-/** Undefined: the server sent nothing within `patienceMs`. */
+/** Sends bytes and returns the reply, or undefined if there was none within `patienceMs`. */
 export function exchange(port: number, bytes: Buffer, patienceMs: number): Promise<Received | undefined> {
   return new Promise((resolve) => {
     const parts: Buffer[] = []

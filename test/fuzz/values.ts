@@ -1,15 +1,18 @@
-// Values for a schema of the contract: valid ones, ones at its bounds, and ones that break it in
-// one place or many. References become ids of existing records.
+// Generates values for a schema of the contract: valid values, values at its limits, and values
+// that violate it in one or more places. References become ids of existing records.
 import { adminPassword } from '../support/app.ts'
 import { entityOf, follow, isReference, requiredOf, type SchemaObject, sample, typesOf } from '../support/schema.ts'
 import { moments, numerals } from './ends.ts'
 import { anything, hostileText, letters, oddKey } from './hostile.ts'
 import type { Random } from './random.ts'
 
-/** The id of a record of an entity, live or deleted. */
+/** Returns the id of a record of an entity, existing or deleted. */
 export type Ids = (entity: string) => number
 
-/** Written into a body as it stands: numbers that no float holds, deep nesting, invalid JSON. */
+/**
+ * A text that is written unchanged into a JSON body, such as a number that a float cannot
+ * represent, deep nesting or invalid JSON.
+ */
 export class Raw {
   readonly text: string
 
@@ -24,10 +27,7 @@ type Bounds = Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength' |
 const boundsOf = (schema: SchemaObject): Bounds => schema as Bounds
 const password = 'a fuzzed password 7'
 
-/**
- * A value that the schema accepts. The server may still refuse it by rules that a schema cannot
- * express.
- */
+/** Returns a value that the schema accepts. The server may still refuse it by other rules. */
 export function valid(random: Random, shape: SchemaObject | undefined, ids: Ids, name = '', depth = 0): unknown {
   const schema = follow(shape)
   const types = typesOf(schema)
@@ -113,7 +113,7 @@ function validText(random: Random, schema: SchemaObject, name: string): string {
   const length = random.chance(0.06)
     ? Math.min(maxLength, 70_000)
     : random.whole(Math.max(minLength, 1), Math.min(maxLength, 24))
-  // A well-formed odd text must be stored, shown, searched and printed.
+  // An unusual but valid text.
   return random.chance(0.5)
     ? letters(random, Math.floor(length / 2) || 1)
     : `${random.pick(words)} ${random.whole(1, 400)}`
@@ -132,10 +132,7 @@ const words = [
   '_',
 ]
 
-/**
- * The value with one thing wrong somewhere in it. `wrongs` lists the ways to break a value of this
- * schema.
- */
+/** Returns the value with one violation at a random place. */
 export function broken(random: Random, shape: SchemaObject | undefined, value: unknown, ids: Ids): unknown {
   const schema = follow(shape)
   const keys = typeof value === 'object' && value !== null && !(value instanceof Raw) ? Object.keys(value) : []
@@ -156,7 +153,7 @@ export function broken(random: Random, shape: SchemaObject | undefined, value: u
   return wrong(random, schema)
 }
 
-/** Works for keys such as `__proto__` too. */
+/** Sets a key, which may be `__proto__`. */
 const withKey = (object: Json, key: string, value: unknown): Json =>
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 
@@ -185,7 +182,7 @@ function wrong(random: Random, schema: SchemaObject): unknown {
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
-/** JSON of a value; a `Raw` stands in it as it is. */
+/** Returns the value as JSON. The text of a `Raw` is written unchanged. */
 export function write(value: unknown): string {
   if (value instanceof Raw) return value.text
   if (Array.isArray(value)) return `[${value.map(write).join(',')}]`

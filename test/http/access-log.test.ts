@@ -1,6 +1,6 @@
-// The log: one line per request, whatever its outcome, by which it can be found again; and no line
-// contains a text that people wrote, or a secret. The tests plant names, addresses and secrets
-// wherever they could slip through.
+// The log has one line for each request, with its request id. No line contains texts of users or
+// secrets. The tests use unique names, addresses and secrets in all inputs and search for them in
+// the log.
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -34,7 +34,7 @@ const lines = (): Line[] => written.map((line) => JSON.parse(line) as Line)
 const answered = (): Line[] => lines().filter(({ msg }) => msg === 'answered')
 const errors = (): Line[] => lines().filter(({ level }) => level >= 50)
 const capture = { write: (line: string) => void written.push(line) }
-/** No line may contain any of this. */
+/** Texts that no log line may contain. */
 const planted = [
   'Wilhelmina',
   'Quackenbush',
@@ -229,7 +229,7 @@ describe('what others say', () => {
       const { body } = await mailing.admin.post('/emails', letter)
       await mailing.work()
       const shown = (await mailing.admin.get(`/emails/${body.data.id}`)).body.data
-      // Where people look, it is shown.
+      // The API shows the error to users.
       expect(shown.error).toContain('Wilhelmina Quackenbush')
     }
     const failed = lines().filter(({ level }) => level >= 40)
@@ -296,7 +296,7 @@ describe('the last line of defence', () => {
 
   it.each([
     'Accord CRM listens on http://127.0.0.1:8000',
-    // The person who starts the server must find it.
+    // The operator needs the address of the server.
     'Accord CRM listens on http://192.168.1.5:8000',
     'Accord CRM listens on http://[2001:db8::17]:8000',
     '    at file:///srv/accord/node_modules/@fastify/busboy/lib/main.js:12:34',
@@ -331,7 +331,7 @@ describe('the last line of defence', () => {
         fc.constantFrom(null, true, 1.5e30, -7),
         fc.dictionary(fc.oneof(secret, fc.string()), tie('any')),
         fc.array(tie('any'), { maxLength: 4 }),
-        // As quotations of foreign messages write it.
+        // JSON inside a text, as in quoted messages of other servers.
         tie('any').map((value) => JSON.stringify({ token: value, text: value })),
       ),
     }))

@@ -1,4 +1,4 @@
-// Compression: fewer bytes on the wire, the same content at the end, and ETags that keep working.
+// Compression: replies are smaller, have the same content, and their ETags work.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

@@ -1,5 +1,5 @@
-// What programs read to find and understand the API: the catalog, /llms.txt, the Markdown pages,
-// the AsyncAPI document and the Link headers.
+// The documents for discovery: the API catalog, /llms.txt, the Markdown pages, the AsyncAPI
+// document and the Link headers.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
@@ -28,12 +28,12 @@ const inject = (url: string, headers: Record<string, string> = {}, method: 'GET'
   server.app.http.inject({ method, url, headers })
 const asyncApi = async (): Promise<AsyncApi> => (await inject('/api/admin/asyncapi.json')).json()
 
-// A worker thread writes the YAML, which takes seconds.
+// Long timeout, because a worker thread needs seconds to create the YAML.
 describe('the AsyncAPI document', { timeout: 60_000 }, () => {
   const schema = JSON.parse(
     readFileSync(createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json'), 'utf8'),
   ) as object
-  // The schema brings its own copy of draft 07, which Ajv must not add a second time.
+  // The schema contains a copy of draft-07, so Ajv must not add its own.
   const valid = new Ajv({ strict: false, validateFormats: false, meta: false, validateSchema: false }).compile(schema)
 
   it('follows the schema of AsyncAPI 3.0, which a document with a mistake does not', async () => {

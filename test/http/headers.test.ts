@@ -1,5 +1,5 @@
-// The checker of reply headers finds undeclared headers: without these tests every other test could
-// pass with a broken checker.
+// Tests the checker of reply headers (support/headers.ts). With a broken checker, all other tests
+// would still pass.
 import { describe, expect, it } from 'vitest'
 import type { ContractDocument } from '../../codegen/read.ts'
 import { contract } from '../support/contract.ts'

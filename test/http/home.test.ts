@@ -1,4 +1,4 @@
-// The page at `/`: a page for people, JSON for programs, and the address of the API leads to both.
+// The page at `/`: HTML for people, JSON for programs, and redirects from the paths of the API.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sourceHash } from '../../src/kernel/values/format.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -23,7 +23,7 @@ describe('GET /', () => {
     expect(hrefs.length).toBeGreaterThan(5)
     for (const href of hrefs) {
       const found = await get(href, browser)
-      // The sign-in page comes with the 401 that asks for it.
+      // The login page has the status 401.
       expect([href, found.statusCode]).toEqual([href, href === '/api/admin/session' ? 401 : 200])
     }
   })

@@ -1,5 +1,5 @@
-// Permissions are checked when the body has arrived: a body may take minutes to send, and a right
-// at its beginning does not count.
+// Permissions are checked again after the body has arrived, because a body may take minutes to
+// send.
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ beforeEach(async () => {
   credentials = { authorization: `Bearer ${theirs.body.data.token}`, token: String(theirs.body.meta.token_id) }
 })
 
-/** Sends the beginning, runs `meanwhile`, sends the rest, and returns the status. */
+/** Sends the beginning of a request, runs `meanwhile`, sends the rest, and returns the status. */
 async function interrupted(path: string, type: string, body: [string, string], meanwhile: () => Promise<void>) {
   const { hostname, port } = new URL(server.url)
   socket = connect(Number(port), hostname)

@@ -1,5 +1,5 @@
-// The documents that the documentation page loads: they are OpenAPI 3.0, hold every operation once,
-// and their examples are valid by the contract.
+// The documents that the reference page loads: they are valid OpenAPI 3.0, contain every operation
+// once, and their examples are valid in the contract.
 import { describe, expect, it } from 'vitest'
 import { outlineOf, tagDocument } from '../../src/http/docs/page-document.ts'
 import { downLevel } from '../../src/http/docs/page-schema.ts'
@@ -17,7 +17,7 @@ const operations = documents.flatMap(({ paths }) =>
   Object.values(paths as Json).flatMap((item) => Object.values(item as Json)),
 )
 
-/** Calls `look` for a value and all values inside, but not for those inside examples. */
+/** Calls `look` for a value and all nested objects, except those in examples. */
 function walk(value: unknown, look: (object: Json) => void): void {
   if (typeof value !== 'object' || value === null) return
   if (!Array.isArray(value)) look(value as Json)

@@ -1,6 +1,6 @@
-// The collection for API clients: it has the form that Postman's schema v2.1 asks for, it has every
-// operation of the contract once, and its requests work as they are. `npm run test:clients` sends
-// them with Newman, and imports the collection with Bruno's converter.
+// The Postman collection: it matches Postman's schema v2.1, contains every operation once, and its
+// requests work unchanged. `npm run test:clients` sends them with Newman, and imports the
+// collection with Bruno's converter.
 import { randomUUID } from 'node:crypto'
 import { Ajv } from 'ajv'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -37,8 +37,8 @@ const field = {
 }
 
 /**
- * The parts of Postman's schema v2.1 that the collection uses. It is closed, so that a misspelled
- * key fails. The published schema is open, and no npm package has it.
+ * The parts of Postman's schema v2.1 that the collection uses. Unlike the published schema, it
+ * refuses unknown keys, so that misspelled keys are found.
  */
 const collectionSchema = shape({
   info: shape({
@@ -112,7 +112,7 @@ beforeAll(async () => {
 })
 afterAll(() => world.server.close())
 
-/** Sends a request of the collection as an API client does: it replaces the variables. */
+/** Sends a request of the collection with its variables replaced, like an API client. */
 async function sendItem(
   { id, request: { method, url, header, body, auth } }: Item,
   variables: Record<string, string>,
@@ -149,7 +149,7 @@ function formOf(fields: { key: string; type: string; value?: string }[]): FormDa
   return form
 }
 
-/** Sends a request to a record that exists, with the administrator's token. */
+/** Sends a request for an existing record with the administrator's token. */
 const sendToRecord = (item: Item, enabled: readonly string[] = []) =>
   sendItem(
     item,
@@ -214,14 +214,17 @@ describe('the collection', () => {
   })
 })
 
-/** Refusals of well-formed requests. Any other refusal is a mistake of the collection. */
+/** Expected refusals with their reasons. Any other refusal is an error of the collection. */
 const refusals: Readonly<Record<string, string>> = {
   downloadSignedFile: 'validation_failed: only the server can write the signature of a link',
   createSession: 'csrf_mismatch: sessions are for pages in a browser, which send a CSRF token',
   deleteSession: 'state_conflict: a bearer token has no session to end',
 }
 
-/** The examples name ids that this server does not have, and names that the seeded records have. */
+/**
+ * Returns whether a refusal results from missing or existing records: examples have ids that do not
+ * exist, and names that seeded records have.
+ */
 const isAboutRecords = (text: string): boolean => {
   const {
     code,
@@ -250,7 +253,7 @@ describe('a request of the collection', { timeout: 120_000 }, () => {
     const run = new Function('pm', script.exec.join('\n')) as (pm: object) => void
     run({ response: { json: () => JSON.parse(text) }, collectionVariables })
     expect((await sendItem(itemNamed('getAccount'), stored)).status).toBe(200)
-    // A refused sign-in keeps the token.
+    // A refused sign-in does not change the stored token.
     run({ response: { json: () => ({ status: 401 }) }, collectionVariables })
     expect((await sendItem(itemNamed('getAccount'), stored)).status).toBe(200)
     expect((await sendItem(itemNamed('getAccount'), { token: 'none' })).status).toBe(401)
@@ -293,7 +296,7 @@ describe('a request of the collection', { timeout: 120_000 }, () => {
   it('can be repeated with a new Idempotency-Key each time', async () => {
     const create = itemNamed('createTag')
     const statuses = [await sendToRecord(create, ['Idempotency-Key']), await sendToRecord(create, ['Idempotency-Key'])]
-    // With the same key, the second would repeat the first reply.
+    // The keys differ. With the same key, the second request would get the first reply.
     expect(statuses.map(({ status }) => status)).toEqual([201, 409])
     await world.server.rewind()
   })

@@ -1,4 +1,4 @@
-// A reply that breaks the contract: what the caller, the log and the metrics show of it.
+// A reply that violates the contract, and its effects for the caller, the log and the metrics.
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { ContractDocument, SchemaObject } from '../../codegen/read.ts'
 import { contract, startServer, type TestServer } from '../support/app.ts'
@@ -9,7 +9,7 @@ afterEach(async () => {
   await server.close()
 })
 
-/** A server with a contract that declares a source differently. */
+/** Starts a server with a changed schema of sources. Returns a function that returns its log. */
 async function serving(
   env: 'development' | 'production',
   change: (source: SchemaObject) => void,

@@ -1,6 +1,5 @@
-// Guards that every request passes and headers that every reply carries: security headers, CORS,
-// rate limits, and limits on connections before their first request. Through real sockets where the
-// bytes need not be a request.
+// The guards of all requests and the headers of all replies: security headers, CORS, rate limits,
+// and limits on connections. Uses sockets for bytes that are not valid requests.
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import Fastify from 'fastify'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -200,7 +199,7 @@ describe('rates', () => {
     const refused = await server.admin.get('/sources/1')
     expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([429, 'rate_limited', '1'])
     expect(rateOf(refused)).toEqual(['"token";q=100;w=10', '"token";r=0;t=10'])
-    // Not of another token.
+    // The limit does not affect another token.
     const other = await server.as(1)
     expect((await other.get('/sources')).status).toBe(200)
     server.clock.advanceMs(1_000)
@@ -241,7 +240,7 @@ describe('rates', () => {
         .toEqual([path, 429, '1', '"address";r=0;t=5'])
     }
     expect((await from('192.0.2.8', '/nowhere')).statusCode).toBe(404)
-    // Health checks and CORS preflight requests are always answered.
+    // Health checks and CORS preflight requests are not limited.
     for (const url of ['/healthz', '/readyz']) expect((await from('192.0.2.7', url)).statusCode).toBe(200)
     const asked = await server.inject({ method: 'OPTIONS', url: '/api/admin/sources', remoteAddress: '192.0.2.7' })
     expect(asked.statusCode).toBe(204)
@@ -273,7 +272,7 @@ describe('rates', () => {
       const { status, headers } = await guess(secret)
       expect([status, headers['retry-after']]).toEqual([429, '1'])
     }
-    // A token that was not seen before shares the limit of this address.
+    // An unknown token counts toward the limit of the address.
     const fresh = server.caller(`2|${'c'.repeat(43)}`)
     expect((await fresh.get('/sources')).status).toBe(429)
     expect(lookUps).toBe(0)
@@ -294,7 +293,7 @@ describe('memory for bodies that are arriving', () => {
     expect(other.grow(1)).toBe(false)
     const refused = await server.admin.post('/sources', { name: 'Fair' })
     expect([refused.status, refused.body.code, refused.headers['retry-after']]).toEqual([503, 'unavailable', '1'])
-    // A request without a body needs no media type.
+    // A request without a body needs no memory.
     expect((await server.admin.get('/sources')).status).toBe(200)
     first.release()
     first.release()
@@ -319,7 +318,7 @@ describe('more requests than the server can answer', () => {
       expect(text).toMatch(/^retry-after: 1\r$/im)
       expect([status, JSON.parse(text.slice(text.indexOf('{'))).code]).toEqual(['503', 'unavailable'])
     }
-    // A refusal takes a shorter way and carries the same headers. Only an unknown path gets links.
+    // A load-shedding refusal skips the hooks but has the same headers, except the links of a 404.
     const named = (wanted: string) => {
       const [head = ''] = answers.find(({ status }) => status === wanted)?.text.split('\r\n\r\n') ?? []
       const headers = head.split('\r\n').slice(1)
@@ -401,13 +400,13 @@ describe('callers who hang up', () => {
     const lent = () => bodies.lent.get(app.services)?.get('of 127.0.0.1') ?? 0
     const inWork = async () => Number(/in_work (\d+)/.exec(await app.services.metrics.text())?.[1])
 
-    // While they are being sent.
+    // Connections that close while the body is being sent.
     for (let count = 0; count < 10; count++) send(port, { body: '{'.padEnd(size), token, cut: 1 })
     await until(() => lent() === 10 * (size - 1))
     hangUp()
     await until(() => lent() === 0)
 
-    // While they run or wait in the queue.
+    // Connections that close while the requests run or wait in the queue.
     let release: () => void = () => undefined
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -417,7 +416,7 @@ describe('callers who hang up', () => {
     const source = (index: number) => JSON.stringify({ name: `Unheard ${index}` })
     for (let count = 0; count < 10; count++) send(port, { body: source(count).padEnd(size), token })
     await until(() => lent() === 10 * size)
-    // 150 may write.
+    // Up to 150 writes are accepted.
     for (const total of [80, 110, 150]) {
       while (open.size < total) send(port, { body: source(open.size), token })
       await until(async () => (await inWork()) === total)
@@ -425,7 +424,7 @@ describe('callers who hang up', () => {
     hangUp()
     await until(async () => (await inWork()) === 0)
     expect(lent()).toBe(0)
-    // Their work is not done yet, and no request waits for their places.
+    // Their work is not done yet, but their places in the queue are free.
     expect((await fetch(`${url}/nowhere`)).status).toBe(404)
     release()
     await holding
@@ -455,7 +454,7 @@ describe('a server that closes', () => {
   })
 })
 
-/** This many requests in one packet, so that they arrive at the same moment. */
+/** Sends this many requests in one packet, so that they arrive together. */
 async function atOnce(port: number, count: number): Promise<{ status: string; text: string }[]> {
   const ask = (connection: string) =>
     `GET /nowhere HTTP/1.1\r\nHost: x\r\nOrigin: https://app.example.com\r\nConnection: ${connection}\r\n\r\n`
@@ -466,7 +465,7 @@ async function atOnce(port: number, count: number): Promise<{ status: string; te
     .map((text) => ({ status: text.slice(0, 3), text }))
 }
 
-/** A request without its last byte. */
+/** Sends a request without its last byte. */
 function begunPost(port: number): Promise<{ socket: Socket; said: () => string; isClosed: () => boolean }> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -486,7 +485,7 @@ function begunPost(port: number): Promise<{ socket: Socket; said: () => string; 
   })
 }
 
-/** All bytes that a server sends in reply until it closes the connection. */
+/** Sends bytes and returns all bytes that the server sends until it closes the connection. */
 function said(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -619,7 +618,7 @@ describe('a connection', () => {
   })
 })
 
-/** A server with the same limits but shorter timeouts. */
+/** Starts a server with the same limits but shorter timeouts. */
 async function hasty() {
   const short = { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000, silenceMs: 2_000, checkMs: 50 }
   const app = Fastify(sockets(testConfig(), short))

@@ -1,4 +1,4 @@
-// The log at a terminal: one readable line for each event, and no control character of a caller.
+// The log at a terminal: one readable line for each entry, without control characters from callers.
 import { describe, expect, it } from 'vitest'
 import { textLog } from '../../src/http/text-log.ts'
 

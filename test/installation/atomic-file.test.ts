@@ -1,5 +1,4 @@
-// Files of the data folder appear completely or not at all, and temporary files of a crash are
-// removed.
+// Files of the data folder are written atomically, and temporary files of a crash are removed.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Background work while the disk refuses writes: no work is repeated because its record is missing,
-// and no job is given up because of the disk.
+// Background work on a full disk: work is not repeated because its result could not be stored, and
+// no job is given up because of the disk.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'

@@ -1,5 +1,5 @@
-// Event consumers: each event once, in order, whatever fails in between; and no event from before
-// the consumer existed.
+// Event consumers get each event once and in order, also after failures, and get no events from
+// before their creation.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
@@ -154,7 +154,7 @@ describe('a reader', () => {
     const both = feeder(other)
     await drained(both)
     expect(heard).toHaveLength(120)
-    // It was called once while the other one continued.
+    // The failing consumer stopped, and the other consumer continued.
     expect(taken).toEqual(heard.slice(0, taken.length))
     expect(taken.length).toBeGreaterThan(0)
     expect(taken.length).toBeLessThan(120)

@@ -1,5 +1,5 @@
-// Event consumers of some types only: they miss none of these, get no others, and their positions
-// advance all the same.
+// Event consumers of certain types get all events of these types and no others, and their positions
+// advance past other events.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher, type EventConsumer, takeWithinLimit } from '../../src/jobs/event-consumers.ts'
@@ -52,7 +52,7 @@ describe('a reader that hears of some types only', () => {
     const one = feeder()
     await make().lead()
     expect(await one.dispatch()).toBe(false)
-    // Its position is not stored at once.
+    // The position is not stored immediately.
     expect([taken, await place()]).toEqual([[], 0])
     server.clock.advanceMs(5000)
     expect(await one.dispatch()).toBe(false)
@@ -143,7 +143,7 @@ describe.each([
     expect((await server.admin.post(`/settings/${whose}`, added)).status).toBe(201)
     await given(server.admin).lead()
     const after = await newest()
-    // This consumer has skipped no event.
+    // The new dispatcher has skipped no event in memory.
     await drained(feeder(real))
     await drained(own)
     const told = await server.store.db.selectFrom(table).select('event_id').execute()

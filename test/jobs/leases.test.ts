@@ -1,5 +1,5 @@
-// Workers: one per job, and another takes over when one is gone. The jobs here are the test's own,
-// on a whole server.
+// Leases of jobs: only one worker runs a job, and another worker takes over after a crash. Uses
+// test jobs on a whole server.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -63,7 +63,7 @@ describe('a lease', () => {
     expect(ran).toEqual([])
     server.clock.advanceMs(2_000)
     behave = async (_payload, job) => {
-      // The lost try does not count as a failure.
+      // The interrupted attempt does not count as a failure.
       expect(job.attempt).toBe(1)
       return undefined
     }
@@ -93,8 +93,8 @@ describe('a lease', () => {
   })
 
   it('of a process that cannot be seen from here is left to end by itself', async () => {
-    // Another machine, and another container on the same host with the same name: each has a
-    // process with this number.
+    // Processes of another machine, and of another container on the same host, which cannot be
+    // checked from here.
     const others = [
       { ...self, host: 'elsewhere', pid: 999_999_999 },
       { ...self, place: 'another boot/4026531836', began: '1' },
@@ -118,7 +118,7 @@ describe('a lease', () => {
     const drained = worker.drain()
     while (ran.length === 0) await new Promise((resolve) => setImmediate(resolve))
     behave = async () => undefined
-    // The machine slept.
+    // Simulates that the machine slept.
     server.clock.advanceMs(61_000)
     worker.start()
     worker.wake()
@@ -154,7 +154,7 @@ describe('a lease', () => {
     }
     for (let crashes = 1; crashes < maxCrashes; crashes++) await crash()
     expect(await jobs()).toMatchObject([{ state: 'waiting', attempts: 0, crashes: maxCrashes - 1 }])
-    // A worker that ends a job has not crashed, however the job ends.
+    // A job that ends with an error does not count as a crash.
     behave = async () => {
       throw new Error('away')
     }
@@ -208,7 +208,7 @@ describe('a worker', () => {
     for (let count = 0; count < 5; count++) await enqueue(ctx(), note, { name: `${count}` })
     await worker.drain()
     await worker.stop()
-    // Finished jobs hold no listener that could notify them.
+    // The signals of finished jobs are not aborted.
     expect([signals.size, [...signals].filter(({ aborted }) => aborted).length]).toEqual([5, 0])
   })
 

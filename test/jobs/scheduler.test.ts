@@ -1,5 +1,5 @@
-// The scheduler: one among all processes, which enqueues a due job once, however often it was
-// missed.
+// The scheduler: only one process runs it, and it enqueues a due job once, even if several due
+// times were missed.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { acquireLock } from '../../src/jobs/locks.ts'
 import { defineJob, enqueue } from '../../src/jobs/queue.ts'

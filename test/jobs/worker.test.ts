@@ -1,6 +1,5 @@
-// Durable jobs: created in the transaction that needs them, run at least once, in order where
-// demanded, retried, given up, and never run by two workers at once. The jobs here are the test's
-// own, on a whole server.
+// Durable jobs: enqueued in a transaction, run at least once, in order within a sequence, retried,
+// given up, and never run by two workers at once. Uses test jobs on a whole server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   BuryJob,
@@ -189,7 +188,7 @@ describe('a backlog', () => {
     await worker.drain()
     isOver = true
     expect(ran.length).toBe(60)
-    // Three run at once.
+    // Three jobs run concurrently.
     expect(turns).toBeGreaterThanOrEqual(20)
   })
 })

@@ -1,5 +1,5 @@
-// The types: a forgotten handler, a reply with a stray or missing field, and an unknown event do
-// not compile.
+// Type checks: a missing handler, a reply with an additional or missing field, and an unknown event
+// do not compile.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// A basic mail; tests change the parts they are about.
+// Returns a basic mail with changes for the test.
 import { Readable } from 'node:stream'
 import type { OutboundAttachment, OutboundMessage } from '../../src/mail/message.ts'
 
@@ -25,5 +25,5 @@ export const attached = (changes: Partial<OutboundAttachment> & { bytes?: Buffer
   ...changes,
 })
 
-/** Lines as on the wire. */
+/** Joins lines with CRLF. */
 export const lines = (...text: string[]): Buffer => Buffer.from(text.join('\r\n'))

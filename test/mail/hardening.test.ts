@@ -1,5 +1,5 @@
-// Hostile mails: texts that pretend to be headers, commands or a second mail on the wire. One mail
-// stays one mail, to its recipients, with our headers; and invitations contain one event.
+// Injection into mails: texts that contain headers, SMTP commands or a second mail. The result must
+// be one mail with the right recipients and headers, and an invitation must contain one event.
 import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inviteOf } from '../../src/mail/invite.ts'
@@ -8,7 +8,7 @@ import { createMailer } from '../../src/mail/outbound.ts'
 import { attached, outbound } from './given.ts'
 
 const second = 'MAIL FROM:<evil@example.com>\r\nRCPT TO:<victim@example.com>\r\nDATA\r\nSubject: Forged\r\n\r\nx'
-/** Every end-of-data sequence that some server has accepted. */
+/** End-of-data sequences that some servers accept (SMTP smuggling). */
 const ends = [
   '\r\n.\r\n',
   '\n.\n',
@@ -30,7 +30,7 @@ const names = [
   'a\0\r\n\r\n<p>',
 ]
 
-/** Names of the headers at the top of a mail, unfolded. */
+/** Returns the names of the headers of a mail, unfolded. */
 const headersOf = (raw: string): string[] =>
   (raw.split('\r\n\r\n')[0] ?? '')
     .replaceAll(/\r\n[ \t]+/g, ' ')
@@ -90,8 +90,8 @@ describe('on the wire', () => {
   const sockets = new Set<Socket>()
   const wire: string[] = []
   beforeAll(async () => {
-    // A server on the level of bytes: it records every line that a server which accepts a bare \n
-    // would read as a command.
+    // A server that accepts a bare \n as a line end, and records every line that it would read as a
+    // command.
     server = createServer((socket) => {
       sockets.add(socket)
       let inData = false

@@ -1,5 +1,5 @@
-// Polling a real server that misbehaves: every message once and in order, nothing changed on the
-// server, and always an end.
+// Polling a misbehaving IMAP server: every message is read once and in order, nothing is changed on
+// the server, and polling always ends.
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { folderOf, type PolledMessage, pollMailbox, StopPolling } from '../../src/mail/imap.ts'
@@ -25,10 +25,10 @@ const settings = () => ({
   password: imap.password,
 })
 
-/** The server notices a moment later. */
+/** Waits until the server has noticed that all connections are closed. */
 const allClosed = () => until(() => imap.connections().open === 0)
 
-/** Polls like a caller that remembers the highest uid per folder and UIDVALIDITY. */
+/** Returns a poller that stores the highest uid per folder and UIDVALIDITY. */
 function poller() {
   const seen = new Map<string, number>()
   const taken: PolledMessage[] = []

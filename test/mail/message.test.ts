@@ -1,5 +1,5 @@
-// A mail on the wire, read back by our own parser and as bytes: threads, blind copies, all scripts,
-// and that no value becomes a header.
+// Composed mails, checked as bytes and with the own parser: threads, blind copies, all scripts, and
+// no header injection.
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { inviteOf } from '../../src/mail/invite.ts'

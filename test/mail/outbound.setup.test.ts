@@ -1,4 +1,4 @@
-// The settings of sending: logins, encrypted connections, readiness, the folder of development. No
+// The settings for sending: logins, encryption, readiness, and the folder for development. No error
 // message contains a secret.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,12 +1,12 @@
-// Sending to a real server that misbehaves: one copy at most, and the right reason for every
-// failure.
+// Sending to a misbehaving SMTP server: at most one copy is sent, and every failure has the right
+// reason.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createMailer, MailDeferred, type Mailer, MailRefused, type MailTimeouts } from '../../src/mail/outbound.ts'
 import { type SmtpMode, type SmtpServer, startSmtp } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
 import { attached, outbound } from './given.ts'
 
-/** For servers that answer, however busy this machine is. */
+/** Long timeouts for servers that respond, because the machine may be busy. */
 const patient: MailTimeouts = { connectMs: 20_000, greetingMs: 20_000, socketMs: 20_000, totalMs: 40_000, idleMs: 500 }
 const never = new AbortController().signal
 
@@ -14,7 +14,7 @@ let smtp: SmtpServer
 let mailer: Mailer
 const mailerFor = (url: string, timeouts = patient): Mailer =>
   createMailer({ url, domain: 'crm.example.com', timeouts })
-/** The message of the failure; fails when there is none. */
+/** Returns the error of a failed mail. Throws if it did not fail. */
 const failure = async (sent: Promise<unknown>): Promise<Error> => {
   const error = await sent.then(
     () => null,
@@ -23,7 +23,7 @@ const failure = async (sent: Promise<unknown>): Promise<Error> => {
   if (!(error instanceof Error)) throw new Error('It was sent.')
   return error
 }
-/** For servers that never answer, and idle connections. */
+/** Sets short timeouts, for servers that do not respond and for idle connections. */
 function impatient(timeouts: MailTimeouts): void {
   mailer.close()
   mailer = mailerFor(smtp.url, { ...patient, ...timeouts })

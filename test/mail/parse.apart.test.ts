@@ -1,5 +1,5 @@
-// Parsing a large mail: a limit ends what takes too long, and the result is the same in a
-// subprocess. That the server answers meanwhile is in timing/mail.test.ts.
+// Parsing large mails: a time limit applies, and a subprocess returns the same result.
+// test/timing/mail.test.ts tests that the server responds meanwhile.
 import { describe, expect, it } from 'vitest'
 import { type MailSource, readMailSource } from '../../src/mail/parse/fields.ts'
 import { parseMail } from '../../src/mail/parse/parse.ts'

@@ -1,4 +1,4 @@
-// Parsing hostile mails: it ends in bounded time, and refuses bytes that are not a mail.
+// Parsing hostile mails: the time is limited, and bytes that are not a mail are refused.
 import { describe, expect, it } from 'vitest'
 import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'
@@ -81,7 +81,7 @@ describe('what is a mail and cannot be read within bounds', { timeout: 60_000 },
   })
 })
 
-// Quadratic work would take minutes and end at the time limit.
+// A quadratic algorithm would take minutes and exceed the timeout.
 describe('what is made to take long', { timeout: 60_000 }, () => {
   const part = ['--b', 'A: b', '', 'hi'].join('\r\n')
   const multipart = `${from}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n`

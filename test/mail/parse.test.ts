@@ -1,4 +1,4 @@
-// Parsing mails: the fields of valid mails, and of broken ones everything that can be read.
+// Parsing mails: the fields of valid mails, and the readable fields of invalid mails.
 import { describe, expect, it } from 'vitest'
 import { parseMail } from '../../src/mail/parse/parse.ts'
 import { lines } from './given.ts'

@@ -1,4 +1,4 @@
-// Parsing SendGrid's forms: the same mail from either form, and a refusal of forms without one.
+// Parsing SendGrid's two forms: both give the same mail, and forms without a mail are refused.
 import { describe, expect, it } from 'vitest'
 import { compose } from '../../src/mail/message.ts'
 import { type PostedFile, readSendgridForm } from '../../src/mail/sendgrid.ts'

@@ -1,5 +1,5 @@
-// A primary with a hot standby, as operators run them: Accord finds the one that accepts writes,
-// answers 503 while there is none, and reads from a replica only what is up to date.
+// Availability with a primary and a hot standby: Accord finds the server that accepts writes,
+// replies 503 while there is none, and reads from a replica only when it is up to date.
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
@@ -42,7 +42,7 @@ let names = 0
 const createSource = (headers: Record<string, string> = {}, name = `Source ${++names}`) =>
   server.admin.post('/sources', { name }, { headers })
 const readyz = async () => {
-  // The last answer is used for a second.
+  // The server caches the result for a second.
   server.clock.advanceMs(1_000)
   const { status, headers, body } = await server.anonymous.get('//readyz')
   return [status, headers['retry-after'], body.database_role ?? body.checks.database_role]
@@ -165,7 +165,7 @@ describe('a read replica', () => {
     const exported = await server.admin.get('/contacts/persons/export', { query: { format: 'ndjson' } })
     expect(exported.text).toContain(`"id":${body.data.id},`)
     expect((await server.admin.get('/reports/over-all')).status).toBe(200)
-    // A server process reports what it read when it ends or is idle.
+    // PostgreSQL reports scans only when the server process is idle or ends.
     await expect.poll(scans).toBeGreaterThan(before)
   })
 

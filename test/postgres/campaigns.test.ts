@@ -1,7 +1,7 @@
-// Two API processes and two workers on one PostgreSQL database send a campaign, and one worker is
-// killed midway: each address has exactly one row, each mail arrives once, and at most the mail in
-// flight is uncertain. The clock of the other worker is a minute ahead. With ACCORD_TEST_FULL=1 for
-// 5,000 recipients.
+// Two API processes and two workers on one PostgreSQL database send a campaign. One worker is
+// killed midway, and the clock of the other worker is a minute ahead. Each address gets one row and
+// each mail arrives once. At most the mail in progress is uncertain. ACCORD_TEST_FULL=1 uses 5,000
+// recipients.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Each process has a data folder of its own, as on a machine of its own. */
+/** Starts a process with its own data folder, as on a separate machine. */
 async function startProcess(name: string, command: 'serve' | 'worker', more = {}): Promise<Serving> {
   const own = join(folder, name)
   mkdirSync(own)
@@ -52,8 +52,8 @@ async function startProcess(name: string, command: 'serve' | 'worker', more = {}
 }
 
 /**
- * Straight into the tables, because the test is not about creating records. The audience is a tag,
- * which one person does not have.
+ * Inserts a campaign and its recipients directly into the tables. The audience is a tag, which one
+ * person does not have.
  */
 async function addCampaign(): Promise<number> {
   const stamps = { created_at: start, updated_at: start }
@@ -134,8 +134,8 @@ it('a campaign of two servers and two workers reaches each address once, though 
   await until(() => smtp.received.length >= recipients / 3)
   await first.stop('SIGKILL')
   const before = smtp.received.length
-  // Its supervisor starts it again. It knows the ended process of its machine, so the job that was
-  // under way does not wait for the end of its lease.
+  // Starts a worker as a supervisor would after the crash. It detects that the other process of its
+  // machine has ended, so the interrupted job does not wait for the end of its lease.
   await startProcess('third', 'worker')
   await until(async () => (await left()) === 0)
 
@@ -147,7 +147,8 @@ it('a campaign of two servers and two workers reaches each address once, though 
   const arrived = smtp.received.map(({ to }) => to.join())
   expect(new Set(arrived).size).toBe(arrived.length)
   expect(arrived.length + uncertain.length).toBeGreaterThanOrEqual(recipients)
-  // Killed midway: the other worker sent the rest, and the other server knows all of it.
+  // The worker was killed midway, and the other worker sent the rest. The other server lists all
+  // sends.
   expect(before).toBeLessThan(recipients)
   const listed = (await (await call(two.url, 'GET', '/sends?state=sent')).json()) as { meta: { total: number } }
   expect(listed.meta.total).toBe(recipients - uncertain.length)

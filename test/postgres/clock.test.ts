@@ -1,5 +1,5 @@
-// Processes whose clocks differ: leases, locks and schedules follow the clock of the database
-// server, so a process whose clock is wrong takes neither jobs nor locks of another one.
+// Processes with different clocks: leases, locks and schedules use the clock of the database
+// server, so a process with a wrong clock does not take jobs or locks of other processes.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { claim, releaseExpired } from '../../src/jobs/leases.ts'
@@ -24,7 +24,7 @@ afterEach(async () => {
 
 const realNow = Date.now
 
-/** Runs the work in a process whose clock is ahead by so many milliseconds. */
+/** Runs the work while the clock of this process is `ms` milliseconds ahead. */
 async function ahead<T>(ms: number, work: () => Promise<T> | T): Promise<T> {
   vi.spyOn(Date, 'now').mockImplementation(() => realNow() + ms)
   try {

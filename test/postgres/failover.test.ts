@@ -1,4 +1,4 @@
-// The failover drill in its short form. `npm run test:failover` is the long one.
+// Runs a short failover drill. `npm run test:failover` runs the long drill.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type FailoverScene, openFailoverScene } from '../support/failover.ts'
 
@@ -13,7 +13,7 @@ it('a failover to the synchronous standby loses no acknowledged write and needs 
   expect(report).toMatchObject({ lost: 0, repeated: 0, withoutRetryAfter: 0, isSameProcess: true })
   expect(report.acknowledgedBeforeKill).toBeGreaterThan(0)
   expect(report.acknowledged).toBeGreaterThan(report.acknowledgedBeforeKill)
-  // No connection of a client is cut, and nothing other than 503 is answered.
+  // Connections of clients are not cut, and 503 is the only error.
   expect(Object.keys(report.errors).filter((status) => status !== '503')).toEqual([])
   expect(report.readiness[0]).toBe('200 primary')
   expect(report.readiness.at(-1)).toBe('200 primary')

@@ -1,5 +1,5 @@
-// The failover drill at full length. Prints its figures and exits with 1 if a promise is broken.
-// `npm run test:failover -- <seconds>` writes for so long before and after the failover.
+// Runs a long failover drill. Prints its results, and exits with 1 if a guarantee is violated. `npm
+// run test:failover -- <seconds>` sets the time of writes before and after the failover.
 
 import { openFailoverScene } from '../support/failover.ts'
 

@@ -1,6 +1,5 @@
-// Several processes on one PostgreSQL database, directly and through PgBouncer: what one of them
-// writes, the others know within a second, jobs run once, and readers of the event log miss no
-// event.
+// Several processes on one PostgreSQL database, directly and through PgBouncer: all processes see a
+// write within a second, jobs run once, and readers of the event log miss no events.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -12,7 +11,9 @@ import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbounc
 import { startTwoServers, type TwoServers } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-/** With fewer connections to the server than the two processes open to the pooler. */
+/**
+ * The number of server connections of the pooler, fewer than the two processes open to the pooler.
+ */
 const connections = 5
 const ways = [
   { way: 'directly', isPooled: false },
@@ -34,7 +35,7 @@ describe.each(ways)('two processes that connect $way', ({ isPooled }) => {
   })
   afterEach(() => both.close())
 
-  /** The promise to users is a second; a busy machine gets more. */
+  /** The guarantee is one second. The test allows more, because the machine may be busy. */
   const soon = { timeout: 5_000 }
 
   describe('both', () => {
@@ -103,7 +104,7 @@ describe.each(ways)('two processes that connect $way', ({ isPooled }) => {
         return claim(systemContext(services, 'api'), `worker-${index}`, new Map([['test', 5]]), 50)
       }
       const ids: number[] = []
-      // A worker skips the rows that another one looks at, so a round may leave some.
+      // A worker skips rows that another worker has locked, so a round may leave some.
       for (let round = 0; round < 20 && ids.length < 40; round++) {
         const claimed = await Promise.all(Array.from({ length: 12 }, (_, index) => claimOnce(index)))
         ids.push(...claimed.flat().map(({ id }) => id))
@@ -173,7 +174,7 @@ describe.each(ways)('two processes that connect $way', ({ isPooled }) => {
       const replies = await Promise.all(
         Array.from({ length: 16 }, (_, index) => create((index % 2 ? both.one : both.two).admin, index)),
       )
-      // A busy machine may refuse some; what it refused, it did not do.
+      // A busy server may refuse some requests. Refused requests must not change data.
       const made = replies.filter(({ status }) => status === 201)
       expect(replies.filter(({ status }) => status !== 201 && status !== 503)).toEqual([])
       const value = made.reduce((sum, { body }) => sum + body.data.lead_value, 0)

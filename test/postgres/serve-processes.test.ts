@@ -1,5 +1,5 @@
-// `accord serve --processes`: one server of several processes on one port, as a user and as a
-// supervisor such as systemd see it.
+// `accord serve --processes`: several processes on one port, from the view of users and of a
+// supervisor such as systemd.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { administrate, openEmpty } from '../support/engine.ts'
 import { until } from '../support/until.ts'
 
 const password = 'correct horse battery'
-/** A busy machine takes long to start a process. */
+/** Long timeouts, because a busy machine starts processes slowly. */
 const soon = { timeout: 60_000 }
 const inTime = { timeout: 180_000 }
 let folder: string
@@ -38,7 +38,7 @@ type Line = Record<string, unknown>
 const linesOf = ({ said }: Serving): Line[] =>
   said.stdout.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []))
 
-/** The process ids of all starts, in order, by number of the process. */
+/** Returns the process ids of all starts of the process with this number, in order. */
 const starts = (serving: Serving, number: number): number[] =>
   linesOf(serving)
     .filter((line) => line.msg === 'A process serves.' && line.process === number)
@@ -64,7 +64,7 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-/** Each call opens a connection, so the calls are spread over the processes. */
+/** Opens a new connection for each call, so that calls are distributed over the processes. */
 const get = (url: string, headers: Record<string, string> = {}): Promise<Response> =>
   fetch(url, { headers: { connection: 'close', ...headers } })
 
@@ -130,7 +130,7 @@ describe('accord serve --processes 2', inTime, () => {
     const killed = before.at(-1) ?? 0
     const end = () => linesOf(serving).find((line) => line.process_pid === killed && line.signal === 'SIGKILL')
     process.kill(killed, 'SIGKILL')
-    // Until the supervisor knows of the end, it may hand a connection to the killed process.
+    // Until the primary process notices the end, it may pass connections to the killed process.
     await until(() => end() !== undefined)
     expect((await get(`${serving.url}/healthz`)).status).toBe(200)
     await expect.poll(() => starts(serving, 1).length, soon).toBe(before.length + 1)

@@ -1,5 +1,5 @@
-// A snapshot of PostgreSQL: it shows one moment, and its connection answers other queries while it
-// streams rows.
+// Snapshots on PostgreSQL: a snapshot shows one moment, and its connection can run other queries
+// while it streams rows.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Store } from '../../db/store.ts'
@@ -28,7 +28,7 @@ describe.runIf(isPostgres)('a snapshot', () => {
     for await (const { id } of snapshot.each(query)) {
       ids.push(id)
       if (ids.length % 500 !== 0) continue
-      // Two streams at once, of which one ends early.
+      // A second stream runs inside the first and ends early.
       for await (const { count } of snapshot.each(
         snapshot.db.selectFrom('tags').select((eb) => eb.fn.countAll<number>().as('count')),
       ))

@@ -1,4 +1,4 @@
-// The upkeep of the totals of leads on PostgreSQL, which are sums of appended differences.
+// Maintenance of the lead totals on PostgreSQL, which are sums of inserted differences.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '../../db/store.ts'

@@ -1,5 +1,5 @@
-// Transactions on PostgreSQL: conflicts run again and leave no trace, and lost connections are
-// answered with 503 until the server is back.
+// Transactions on PostgreSQL: conflicts are retried without duplicate effects, and lost connections
+// cause 503 until the server is back.
 import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -12,11 +12,11 @@ import { until } from '../support/until.ts'
 
 let database: Store
 let server: TestServer
-/** How many of the next commits fail with a serialization failure. */
+/** The number of next commits that fail with a serialization failure. */
 let conflicts = 0
 /** Whether the first attempt of every transaction fails. */
 let isFirstRefused = false
-/** The names of all events, also of the attempts that failed. */
+/** The names of all events, including those of failed attempts. */
 let heard: string[]
 
 beforeEach(async () => {
@@ -49,14 +49,14 @@ const countSources = async (name: string): Promise<number> => {
 
 describe('a transaction that conflicts with another one', () => {
   it('runs again and has one row, one pair of events and one row in the event log', async () => {
-    // The first request also notes the last use of the token, in a transaction of its own.
+    // The first request also stores the last use of the token, in a separate transaction.
     await createSource('First')
     heard.length = 0
     conflicts = 3
     const reply = await createSource('Fair')
     expect(reply.status, reply.text).toBe(201)
     expect(heard).toEqual([
-      // The before listener is asked each time, because each time it may refuse.
+      // The `.before` listener runs in each attempt, because it can refuse each attempt.
       ...['settings.source.create.before', 'settings.source.create.before', 'settings.source.create.before'],
       ...['settings.source.create.before', 'settings.source.create.after'],
     ])
@@ -96,7 +96,7 @@ describe('a transaction that conflicts with another one', () => {
     const replies = await Promise.all(
       Array.from({ length: 64 }, (_, index) => server.admin.put(`/leads/${id}`, { lead_value: index + 2 })),
     )
-    // The server may refuse some under this load; it then says so, and changed nothing.
+    // The server may refuse some requests under this load. Refused requests do not change data.
     const done = replies.filter(({ status }) => status === 200)
     expect(replies.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
     expect(done.length).toBeGreaterThan(0)
@@ -155,7 +155,7 @@ describe('a lost connection', () => {
   })
 })
 
-/** On a connection that the servers do not know. */
+/** Runs a statement on a separate connection. */
 async function query(text: string) {
   const client = new pg.Client(database.url)
   await client.connect()
@@ -186,7 +186,7 @@ describe('a table that a migration changes while the server has prepared stateme
       }
       expect(await statementCount()).toBeGreaterThan(0)
     } finally {
-      // Other test files get this database.
+      // Other test files reuse this database.
       await sql`alter table lead_sources drop column colour`.execute(server.store.db)
     }
   })

@@ -1,10 +1,10 @@
-// Values of attributes of all sixteen types, as clients write them, for the property tests.
+// Arbitrary values of attributes of all sixteen types for the property tests.
 import fc from 'fast-check'
 import { fold, phoneKey } from '../../src/kernel/values/format.ts'
 
 export type Values = Record<string, unknown>
 
-/** One attribute of each type, by its definition. */
+/** One attribute definition of each type. */
 export const attributes: [code: string, more: Record<string, unknown>][] = [
   ['text', {}],
   ['textarea', {}],
@@ -59,8 +59,8 @@ const points = (value: fc.Arbitrary<string>, key: (text: string) => string) =>
 const part = fc.option(words(20))
 
 /**
- * A value of each type as it is written; it is read back the same but for the exceptions of
- * `shown`.
+ * Returns arbitrary values of each type as they are written. They are read back unchanged, except
+ * as defined in `shown`.
  */
 export const valuesWith = (options: Record<string, number[]>, files: readonly number[]): fc.Arbitrary<Values> =>
   fc.record(

@@ -1,6 +1,5 @@
-// Values of all sixteen attribute types survive writing and reading, and a filter or sort by one
-// returns the records that JavaScript picks from the whole list. Each record has many attributes,
-// so that few requests check much.
+// Values of all sixteen attribute types are read back as written. Filters and sorts by them return
+// the same records as JavaScript computes from the whole list.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold, phoneKey } from '../../src/kernel/values/format.ts'
@@ -25,7 +24,7 @@ beforeAll(async () => {
     const { body, headers } = await form({ file: file(name, pixel) })
     files.push((await server.admin.post('/files', body, { headers })).body.data.id)
   }
-  // One record keeps both files, so that others get copies.
+  // The first record gets the files themselves, so that all others get copies.
   await create({ a_image: files[0], a_file: files[1] })
 })
 afterAll(() => server.close())
@@ -41,8 +40,8 @@ async function create(values: Values): Promise<{ id: number; custom_attributes: 
 }
 
 /**
- * The values of a reply for the values written: all codes, null when unset, and a file by its name
- * instead of its id.
+ * Returns the expected values of a reply for written values: all codes, null for missing values,
+ * and file names instead of ids.
  */
 function shown(written: Values, names: Record<number, string>): Values {
   const codes = attributes.map(([type]) => `a_${type}`).filter((code) => code !== 'a_subheading')

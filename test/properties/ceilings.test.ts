@@ -1,6 +1,6 @@
-// No sequence of changes to users and groups lets a caller see more owners than before, neither
-// directly nor through a user whose password the caller may set. The test computes visibility from
-// the rows, apart from the code under test.
+// No sequence of changes to users and groups lets a caller see more owners than before, directly or
+// through a user whose password the caller may set. The test computes the visibility independently
+// from the rows.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Reply, startServer, type TestServer } from '../support/app.ts'
@@ -46,12 +46,12 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 interface State {
-  /** The row and its groups as text: a different text means a changed user. */
+  /** The row and its groups as text, to detect changed users. */
   texts: Map<number, string>
   sees: Map<number, 'all' | Set<number>>
 }
 
-/** DOMAIN 7.4, restated. */
+/** Computes the visibility by DOMAIN 7.4. */
 async function look(): Promise<State> {
   const { db } = server.store
   const users = await db.selectFrom('users').selectAll().execute()
@@ -129,7 +129,7 @@ async function apply(by: number, about: Change, ids: number[], groupIds: number[
   }
 }
 
-/** The breaches of the ceiling between two states, in words; empty when it holds. */
+/** Returns the violations between two states as sentences. */
 function breaches(by: number, before: State, after: State): string[] {
   const reach = before.sees.get(by)
   if (!reach || reach === 'all') return []
@@ -178,7 +178,7 @@ describe('the ceiling of views', () => {
       ),
       { numRuns: 60 },
     )
-    // Both outcomes occur: limited callers do change other users.
+    // Both outcomes occur, so limited callers do change other users.
     expect(changed).toBeGreaterThan(0)
     expect(refused).toBeGreaterThan(0)
   }, 120_000)

@@ -1,9 +1,9 @@
-// A few dozen records of every type with many links and many nulls, created through the API from a
-// fixed seed: the data that lists page, sort and filter.
+// Creates a few dozen records of every type through the API, with many links and nulls and a fixed
+// seed, for tests of pages, sorts and filters.
 import type { Caller, TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 
-/** Numbers from 0 to below `limit`, the same ones in every run. */
+/** Returns a generator of numbers from 0 to below `limit`, the same in every run. */
 function dice(seed: number): (limit: number) => number {
   let state = seed
   return (limit) => {
@@ -82,7 +82,7 @@ export async function read(caller: Caller, url: string): Promise<Page> {
   return body
 }
 
-/** The pages from a URL on, by following a link. */
+/** Reads pages from a URL on by following a link. */
 export async function follow(caller: Caller, url: string, link: 'next' | 'prev'): Promise<Page[]> {
   const pages: Page[] = []
   for (let at: string | null = url; at !== null && pages.length < 500; at = pages.at(-1)?.links[link] ?? null) {

@@ -1,6 +1,5 @@
-// A filter returns the records that the same predicate in JavaScript picks from the whole list. The
-// test covers the contract's filters over fields that the record shows, with values from the data,
-// so that they match.
+// A filter returns the same records as the same predicate in JavaScript over the whole list. Tests
+// the filters of the contract over visible fields, with values from the data.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold } from '../../src/kernel/values/format.ts'
@@ -34,7 +33,7 @@ const ranges: Record<string, (a: string | number, b: string | number) => boolean
   lte: (a, b) => a <= b,
 }
 
-/** Filters of the contract over fields of the rows, with values that occur. */
+/** Returns the filters of the contract over fields of the rows, with values from the data. */
 function filtersOf(list: string, rows: readonly Row[]): fc.Arbitrary<Filter>[] {
   const operation = `list${list.charAt(0).toUpperCase()}${list.slice(1)}`
   return parametersOf(operation, 'query').flatMap(({ name, schema }): fc.Arbitrary<Filter>[] => {

@@ -1,5 +1,5 @@
-// The pages of a list partition it: for every sort, size and direction, each record appears once
-// and in order.
+// The pages of a list contain each record once and in order, for every sort, page size and
+// direction.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fold } from '../../src/kernel/values/format.ts'
@@ -23,7 +23,7 @@ function sortNames(list: string): string[] {
 
 type Row = Page['data'][number]
 
-/** The field that a sort name sorts by, when the record shows it. */
+/** Returns the value that a sort name sorts by. */
 function shown(row: Row, name: string): unknown {
   if (Object.hasOwn(row, name)) return row[name]
   const [, ref = '', key = ''] = /^([a-z]+)_([a-z_]+)$/.exec(name) ?? []

@@ -1,5 +1,5 @@
 // The totals of a quote are exact (DOMAIN 12.2): for any prices, quantities and percentages they
-// equal the step-by-step result of a decimal library, and the order of the lines does not matter.
+// equal the result of a decimal library, and do not depend on the order of the lines.
 import { Decimal } from 'decimal.js'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -7,11 +7,11 @@ import { lineTotals, quoteTotals } from '../../src/resources/quotes/totals.ts'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
 
-/** 80 digits, and halves away from zero. */
+/** Computes with 80 digits and rounds halves away from zero. */
 const Exact = Decimal.clone({ precision: 80, rounding: Decimal.ROUND_HALF_UP })
 const largest = 999_999_999_999_999
 
-/** All amounts in ten-thousandths, as stored. */
+/** All amounts are in ten-thousandths, as stored. */
 interface Line {
   price: number
   quantity: number
@@ -28,7 +28,7 @@ interface Sent {
 }
 
 const upTo = (max: number) => fc.integer({ min: 0, max })
-/** Mostly everyday sizes, sometimes the largest amount. */
+/** Mostly typical amounts, sometimes very large ones. */
 const amount = fc.oneof({ weight: 4, arbitrary: upTo(99_999_999) }, { weight: 1, arbitrary: upTo(largest) })
 const percent = fc.oneof(fc.constant(0), fc.constantFrom(5_000, 70_000, 190_000, 1_000_000), upTo(1_000_000))
 
@@ -56,7 +56,7 @@ const rounded = (value: Decimal): Decimal => value.toDecimalPlaces(4)
 const share = (of: Decimal, scaledPercent: number): Decimal => rounded(of.times(number(scaledPercent)).div(100))
 const sum = (values: Decimal[]): Decimal => values.reduce((all, each) => all.plus(each), new Exact(0))
 
-/** The table of DOMAIN 12.2, line by line. */
+/** Computes the totals by the table of DOMAIN 12.2. */
 function expected({ lines, percent, adjustment }: Sent) {
   const items = lines.map((line) => {
     const total = rounded(number(line.price).times(number(line.quantity)))

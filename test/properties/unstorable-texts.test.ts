@@ -1,5 +1,5 @@
-// Texts that PostgreSQL cannot store, U+0000 and halves of surrogate pairs, through every door:
-// requests are refused, e-mails and imports lose them, and nothing becomes a 5xx.
+// Texts that PostgreSQL cannot store: U+0000 and unpaired surrogates. Requests with them are
+// refused, e-mails and imports remove them, and no request gets a 5xx.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'

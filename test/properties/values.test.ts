@@ -1,5 +1,5 @@
-// A value is read back as it was written: amounts to the last digit, texts as they are stored, and
-// any record as it was shown.
+// Values are read back as written: amounts exactly, texts in their stored form, and records as in
+// the first reply.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

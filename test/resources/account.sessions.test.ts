@@ -1,5 +1,5 @@
-// The sessions of an account: the own list, ending one of them, and the sign-in events that others
-// may see, failed ones included.
+// The sessions of an account: listing and ending the own sessions, and the visibility of sign-in
+// events, including failed sign-ins.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, type Caller, startServer, type TestServer } from '../support/app.ts'
 import { openPage, type Page, signedInPage } from '../support/page.ts'
@@ -66,7 +66,7 @@ describe('listAccountSessions', () => {
     ])
     expect((await first.get('/account/sessions')).body.data.map((each: any) => each.is_current)).toEqual([false, true])
     expect((await ann.caller.get('/account/sessions')).body.data.some((each: any) => each.is_current)).toBe(false)
-    // Page by page.
+    // The list has pages.
     const { body: page } = await ann.caller.get('/account/sessions', { query: { per_page: '1', page: '2' } })
     expect(page.data).toHaveLength(1)
   })
@@ -203,7 +203,7 @@ describe('events of signing in', () => {
     expect(names(await feed(reader.caller))).toEqual(all)
     expect(names(await feed(peer.caller))).toEqual([])
     expect(names(await feed(stranger.caller))).toEqual([])
-    // Without the ability to read users, a token sees only the reader's own sessions.
+    // Without the ability to read users, a token sees only session events of its own user.
     const limited = await server.as(reader.id, ['events:read', 'account:read'])
     expect(names(await feed(limited))).toEqual([])
   })

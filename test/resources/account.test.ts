@@ -1,4 +1,4 @@
-// Rules of the own account that the contract walkers do not check.
+// Rules of the own account that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { password, someone } from '../support/people.ts'

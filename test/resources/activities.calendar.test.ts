@@ -1,5 +1,5 @@
-// The calendar feed of activities for subscribing programs: whose activities it contains, which
-// ones, and that no text in them can pass for another property.
+// The calendar feed of activities: which activities it contains, and that texts of activities
+// cannot inject other properties.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -20,7 +20,7 @@ afterAll(() => server.close())
 const nine = { schedule_from: '2026-03-02T09:00:00.000Z', schedule_to: '2026-03-02T09:30:00.000Z' }
 const call = { type: 'call', title: 'First call', ...nine } as const
 
-/** The properties of each event; folded lines are unfolded. */
+/** Returns the properties of each event, with folded lines joined. */
 async function eventsOf(caller: Caller): Promise<string[][]> {
   const { text } = await caller.get('/activities/calendar.ics')
   const lines = text.replaceAll('\r\n ', '').split('\r\n')

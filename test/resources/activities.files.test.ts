@@ -1,6 +1,5 @@
-// Files of activities: uploads, also in a form, each with its own pair of events; who may download
-// them, and that nothing is left after deletion. The rules of files themselves are in
-// files.test.ts.
+// Files of activities: uploads and forms with their events, the permission to download, and the
+// deletion of files. files.test.ts tests files themselves.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
@@ -25,7 +24,7 @@ afterAll(() => server.close())
 const note = { type: 'note', comment: 'x' } as const
 const pair = (base: string) => [`${base}.before`, `${base}.after`]
 
-/** Clears the events it fired. */
+/** Uploads a file and returns its id. Discards the events of the upload. */
 async function upload(name: string, content = 'Quarterly figures', caller = admin): Promise<number> {
   const { body, headers } = await form({ file: file(name, content) })
   const { body: reply } = await caller.post('/files', body, { headers })

@@ -1,5 +1,5 @@
-// The second half of the rules of activities: participants, and that no user is in two meetings at
-// once.
+// Rules of activities, second part: participants, and overlapping meetings of a user, which are
+// refused.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'

@@ -1,5 +1,6 @@
-// Rules of activities that the contract walkers do not check: the required fields of each type, the
-// linked records and visibility. Participants and meetings are in activities.participants.test.ts.
+// Rules of activities that the generated contract tests do not check: the required fields of each
+// type, the linked records and visibility. Participants and meetings are in
+// activities.participants.test.ts.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -241,7 +242,7 @@ describe('listActivities', () => {
     expect(await ids(`lead_id[not]=${lead.id}`)).toEqual([with1.id, with2.id])
     expect(await ids('participant_user_id=1')).toEqual([with1.id])
     expect(await ids(`participant_person_id=${person.id}`)).toEqual([with2.id])
-    // An activity is not about its participants.
+    // `person_id` finds linked persons and not participants.
     expect(await ids(`person_id=${person.id}`)).toEqual([])
   })
 

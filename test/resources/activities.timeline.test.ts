@@ -1,5 +1,5 @@
-// The timelines of records: activities, e-mails and changes as one list in one order, with exact
-// pages, and each caller sees only permitted entries.
+// The timelines of records: activities, e-mails and changes in one sorted list with exact pages.
+// Each caller sees only permitted entries.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -31,7 +31,7 @@ const timeline = async (path: string, query = '', caller = admin): Promise<Entry
   expect(body.meta.total).toBe(body.data.length)
   return body.data
 }
-/** Source, and the title that tells the entries of a test apart. */
+/** Returns the source and the title of each entry. */
 const named = (entries: readonly Entry[]): string[] =>
   entries.map(({ source, title, comment }) => `${source} ${title ?? comment}`)
 
@@ -44,7 +44,7 @@ interface Mail {
   user_id?: number | null
 }
 
-/** Inserted straight into the database, because the test is about timelines. */
+/** Inserts a mail directly into the database. */
 async function mail({ folder = 'inbox', subject, thread_id, ...about }: Mail): Promise<number> {
   const { db } = server.store
   const at = server.clock.now().toISOString()
@@ -283,7 +283,7 @@ describe('listLeadActivities', () => {
     await admin.get(path)
     const few = await statementsOf(() => admin.get(path))
     await more(15)
-    // A cached reply is rebuilt after each change.
+    // Fills the caches again after the changes.
     await admin.get(path)
     const many = await statementsOf(() => admin.get(path))
     expect((await admin.get(path)).body.data).toHaveLength(49)

@@ -1,6 +1,5 @@
-// The served contract of a running server contains this installation's attributes as soon as one is
-// defined, typed: a generated client compiles with a valid option and not with an invalid one
-// (DOMAIN 8.3, 26).
+// The served contract contains the custom attributes of the installation, with their types. A
+// generated client compiles with a valid option and not with an invalid one (DOMAIN 8.3, 26).
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -89,8 +88,8 @@ describe('getOpenapiJson', { timeout: 60_000 }, () => {
       const parts = { text: '', hash: '', problems: [], flowParts: new WeakSet(), lineOf: () => 1 }
       return lint({ ...parts, document, source: document }, { permissionKeys, abilityAreas })
     }
-    // Custom attributes add no finding. The rules are for the hand-written contract, so they find
-    // something in the generated webhooks of both.
+    // Custom attributes add no finding. Both contracts have findings in their generated webhooks,
+    // because the rules are written for the source contract.
     expect(findings(text)).toEqual(findings(bare))
     expect(parse((await call('GET', '/openapi.yaml')).text)).toEqual(JSON.parse(text))
   }, 180_000)
@@ -159,8 +158,8 @@ describe('a client generated from the running server', { timeout: 60_000 }, () =
       return `line ${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
     })
     program.emit()
-    // The compiler held the event loop that the server shares, so the server refuses requests until
-    // it next measures the delay.
+    // The compiler blocked the event loop of the server, which refuses requests until it measures
+    // the delay again.
     await until(async () => (await call('GET', '/tags')).status === 200)
   })
 

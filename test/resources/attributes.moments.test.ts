@@ -1,5 +1,5 @@
-// One rule for timestamps (DOMAIN 3.2): by every channel, a text without an offset is read in
-// ACCORD_TIMEZONE, and a date alone is midnight there.
+// Timestamps in requests, forms and files (DOMAIN 3.2): a text without an offset is a time in
+// ACCORD_TIMEZONE, and a date without a time is midnight there.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { csvOf, importing } from '../support/importing.ts'

@@ -19,7 +19,7 @@ afterAll(() => server.close())
 
 type Attribute = Schema<'AttributeDefinition'>
 
-/** Defines an attribute of organizations, unless the test says otherwise. */
+/** Creates an attribute. By default, it belongs to organizations. */
 async function define(changes: Record<string, unknown>): Promise<Attribute> {
   const { status, body, text } = await server.admin.post('/settings/attributes', {
     code: changes.type,

@@ -1,6 +1,6 @@
-// Storing and comparing passwords: argon2id hashes, the same work for an unknown account, and a
-// bounded number at a time (DESIGN 8). For the last, a stand-in replaces the hash and takes as long
-// as the test says.
+// Password hashing: argon2id, the same work for an unknown account, and a limited number of
+// concurrent hashes (DESIGN 8). For the limit, a mock replaces the hash function and ends when the
+// test allows it.
 import { availableParallelism } from 'node:os'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 
@@ -9,7 +9,7 @@ const hashing = vi.hoisted(() => ({
   now: 0,
   most: 0,
   finish: [] as (() => void)[],
-  /** The hashes that were made or compared. */
+  /** The recorded hash and verify calls. */
   work: [] as string[],
 }))
 vi.mock('argon2', async (original) => {

@@ -1,5 +1,5 @@
-// Forgotten passwords and invitations: a link that exists only in a mail, works once and for an
-// hour, and replies that do not reveal who has an account.
+// Forgotten passwords and invitations: the link exists only in a mail, works once and for an hour,
+// and replies do not reveal whether an account exists.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 let caller = 0
-/** Each from an address of its own, unless the test names one. */
+/** Sends a request from a new address, unless `from` is given. */
 const post = async (path: string, body: object, headers: Record<string, string> = {}, from = `10.0.0.${++caller}`) => {
   const reply = await server.inject({
     method: 'POST',
@@ -51,14 +51,14 @@ const reset = (changes: object, from?: string) =>
 const signIn = async (email: string, secret: string) =>
   (await post('/login', { email, password: secret, device_name: 'a' })).status
 
-/** Runs the job that follows the reply. */
+/** Runs the job that the request queued, and returns the sent mails. */
 async function deliver() {
   server.clock.advanceMs(2_000)
   await server.work()
   return mailbox.take()
 }
 
-/** The token of a requested link. */
+/** Requests a link and returns its token. */
 async function tokenFor(email: string): Promise<string> {
   await forgot(email)
   const [mail] = await deliver()
@@ -83,7 +83,7 @@ describe('forgotPassword', () => {
     expect(others).toEqual([])
     expect(JSON.stringify(mail)).not.toContain('evil')
     expect(mail?.html).toContain(link.get('token'))
-    // The token is in the mail and nowhere else.
+    // The token exists only in the mail.
     expect((await server.store.image()).includes(link.get('token') ?? 'none')).toBe(false)
     expect(await server.store.db.selectFrom('emails').select('id').execute()).toEqual([])
     expect(await server.store.db.selectFrom('jobs').select('id').execute()).toEqual([])
@@ -124,7 +124,8 @@ describe('forgotPassword', () => {
       for (let count = 1; count <= 30; count++) expect((await forgot(email)).status).toBe(200)
     const mails = await deliver()
     expect(mails.map(({ to }) => to)).toEqual(Array(5).fill([admin]))
-    // From an unknown address the owner gets no further link, from a known one a sixth.
+    // A request from an unknown address sends no further link. A request from a known address sends
+    // a sixth link.
     expect((await forgot(admin, {}, '203.0.113.10')).status).toBe(200)
     expect(await deliver()).toEqual([])
     expect((await forgot(admin, {}, home)).status).toBe(200)
@@ -135,7 +136,7 @@ describe('forgotPassword', () => {
     )
     expect((await reset({ token: first })).status).toBe(200)
     expect((await reset({ token: second })).status).toBe(422)
-    // One was used, so the owner may request another.
+    // A link was used, so the owner may request another link.
     await forgot(admin)
     expect(await deliver()).toHaveLength(1)
   })
@@ -272,7 +273,7 @@ describe('resetPassword', () => {
     expect((await reset({ token }, here)).status).toBe(200)
     const again = await post('/login', { email: admin, password: fresh, device_name: 'a' }, {}, here)
     expect(again.status).toBe(200)
-    // From other addresses the delay still holds.
+    // The delay still applies to other addresses.
     expect(await signIn(admin, fresh)).toBe(429)
   })
 })

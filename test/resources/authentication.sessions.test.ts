@@ -1,5 +1,5 @@
-// Signing in with a cookie: the hosts where the cookie counts, the conditions for writes, its
-// expiry, and that a session ended in one process is ended in all.
+// Cookie sessions: the hosts that accept the cookie, the conditions for writes, expiry, and that
+// ending a session in one process ends it in all processes.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -48,7 +48,8 @@ describe('cookies over https', () => {
     ])
     expect((await page.get('/session', https)).status).toBe(200)
     const own = page.jar.get('__Host-accord_session') ?? ''
-    // A cookie that another host of the domain has planted is refused.
+    // A cookie without the prefix `__Host-` is refused, because another host of the domain could
+    // have set it.
     expect((await page.get('/session', { ...https, cookie: `accord_session=${own}` })).status).toBe(401)
     const both = `accord_session=${'x'.repeat(43)}; __Host-accord_session=${own}`
     expect((await page.get('/session', { ...https, cookie: both })).status).toBe(200)
@@ -230,7 +231,7 @@ describe('a session', () => {
       const { status, body } = await page.post('/sources', { name: 'Forged' }, { 'x-xsrf-token': value })
       expect([status, body.code]).toEqual([403, 'csrf_mismatch'])
     }
-    // A planted cookie changes nothing.
+    // A CSRF cookie that another host has set is not accepted.
     const own = page.jar.get('XSRF-TOKEN') ?? ''
     page.jar.set('XSRF-TOKEN', 'planted')
     expect((await page.post('/sources', { name: 'Forged' })).status).toBe(403)
@@ -433,7 +434,7 @@ describe('a new password', () => {
   })
 })
 
-// Files of SQLite. test/postgres/processes.test.ts is about processes on PostgreSQL.
+// Uses an SQLite file. test/postgres/processes.test.ts tests processes on PostgreSQL.
 describe.runIf(!isPostgres)('in two processes on one database', () => {
   let folder: string
   let here: TestServer
@@ -476,7 +477,7 @@ describe.runIf(!isPostgres)('in two processes on one database', () => {
     await here.admin.delete(`/tokens/${ann.caller.token?.split('|')[0]}`)
     expect(await status(elsewhere)).toBe(401)
 
-    // A session works in every process, and ending it in one ends it in all.
+    // A session works in all processes, and ending it in one process ends it in all.
     const page = await signIn(ann.email)
     const mirror = openPage(here)
     for (const [name, value] of page.jar) mirror.jar.set(name, value)

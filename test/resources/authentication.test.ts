@@ -1,4 +1,4 @@
-// Rules of signing in and out that the contract walkers do not check.
+// Rules of signing in and out that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isStatefulHost } from '../../src/kernel/auth/stateful-domains.ts'
 import { adminPassword, startServer, type TestServer, type testConfig } from '../support/app.ts'
@@ -111,7 +111,7 @@ describe('login', () => {
     for (let tries = 0; tries < 5; tries++) expect(await from(`2001:db8:0:1:${tries}::1`, 'a guess')).toBe(401)
     expect(await from('2001:db8:0:1:ffff::', adminPassword)).toBe(429)
     expect(await from('2001:db8:0:2::1', 'a guess')).toBe(401)
-    // A correct password clears the count of the network.
+    // A successful sign-in resets the count of the network.
     for (let tries = 0; tries < 3; tries++) expect(await from(`2001:db8:0:2:${tries}::`, 'a guess')).toBe(401)
     for (const word of [adminPassword, 'a guess', adminPassword])
       expect(await from('2001:db8:0:2:7::', word)).toBe(word === adminPassword ? 200 : 401)
@@ -138,7 +138,7 @@ describe('login', () => {
     await server.caller(first).get('/account')
     for (let count = 0; count < 48; count++) await login()
     server.events()
-    // The token of the test itself is a personal one.
+    // 50 login tokens and the personal token of the test.
     expect((await server.admin.get('/tokens')).body.meta.total).toBe(51)
     expect((await login()).status).toBe(200)
     expect(server.events()).toEqual([

@@ -1,4 +1,4 @@
-// The mailbox password is sent only to the connection it was set for (DOMAIN 14.4, 15.5): a user
+// The mailbox password is sent only to the server that it was set for (DOMAIN 14.4, 15.5). A user
 // with the permission `configuration` cannot redirect it to another server.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -39,7 +39,7 @@ const mailbox = () => configuredMailbox(system())
 const setEnvironment = (changes: object): void =>
   void Object.assign(server.app.services.config, { imap: { ...environment, ...changes } })
 
-/** Each part of a connection with another value. */
+/** Each part of a connection with a changed value. */
 const moves: [string, unknown][] = [
   ['host', 'imap.example.net'],
   ['port', 1143],

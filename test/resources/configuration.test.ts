@@ -1,4 +1,4 @@
-// Rules of the configuration that the contract walkers do not check.
+// Rules of the configuration that the generated contract tests do not check.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -108,7 +108,7 @@ describe('saveConfiguration', () => {
       )
     const everything = JSON.stringify([body, text, server.seen, history.body, stored.rows])
     expect(everything).not.toContain('hunter2')
-    // The same secret again is not a change.
+    // Saving the same secret again is not a change.
     server.events()
     await save({ [password]: 'hunter2-of-the-mailbox' })
     expect(server.seen.at(-1)?.changed).toEqual([])

@@ -1,5 +1,5 @@
-// A token starts only imports whose changes it could make itself: rows are written later, without
-// the token, with all rights of its user.
+// A token can start only imports whose changes its abilities allow, because rows are written later
+// with all rights of the user.
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -35,7 +35,7 @@ it.each([
     'persons:write',
     [],
   ],
-  // A missing record of that name is created by the import.
+  // The import creates missing records with this name.
   [
     'leads',
     csvOf([

@@ -1,5 +1,5 @@
-// Imports of files of other forms: what the analysis of a file finds out and suggests, and what an
-// import with these settings reads.
+// Imports of files in other formats: the settings that the analysis of a file suggests, and the
+// values that an import with these settings reads.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import iconv from 'iconv-lite'
@@ -27,7 +27,7 @@ afterAll(() => server.close())
 const using = () => importing(server.admin)
 const organizations = async () => (await server.admin.get('/contacts/organizations?sort=id')).body.data
 
-/** Records an import of the bytes under a name, without settings. */
+/** Creates an import of a file without settings. */
 async function record(type: string, name: string, bytes: string | Uint8Array, options: object = {}) {
   const about = { type, action: 'append', validation_strategy: 'skip-errors', process_in_queue: 'false', ...options }
   const sent = await form({ ...about, file: file(name, bytes) })
@@ -43,7 +43,7 @@ const analysisOf = async (id: number) => {
 const analyze = async (type: string, text: string | Uint8Array, options: object = {}) =>
   analysisOf((await record(type, typeof text === 'string' ? 'table.csv' : 'table.xlsx', text, options)).id)
 
-/** Sends the suggested settings back, then validates and starts the import. */
+/** Saves the suggested settings, then validates and starts the import. */
 async function confirmAndRun(id: number, changes: object = {}) {
   const { settings } = await analysisOf(id)
   const put = await server.admin.put(`${path}/${id}`, { ...settings, ...changes })
@@ -165,9 +165,9 @@ describe('getImportAnalysis', () => {
     expect(await dates('20/3/99 14:30')).toEqual(['dmy', [`${rule} 20/3/99 14:30 is read as 1999-03-20 14:30.`]])
     expect(await dates('99/12/31')).toEqual(['ymd', [`${rule} 99/12/31 is read as 1999-12-31.`]])
     expect(await dates('95-12-31')).toEqual(['ymd', [`${rule} 95-12-31 is read as 1995-12-31.`]])
-    // Each may be the 1st of February 2024, the 2nd of January 2024 or the 24th of February 2001.
+    // These texts are ambiguous: 1 February 2024, 2 January 2024 or 24 February 2001.
     for (const text of ['01/02/24', '01-02-24', '24-02-01']) expect(await dates(text)).toEqual([null, [open, rule]])
-    // Dates with whole years tell the order of the others.
+    // Dates with four-digit years determine the order of the parts.
     expect(await dates('01/02/24', '31/01/2024')).toEqual(['dmy', [`${rule} 01/02/24 is read as 2024-02-01.`]])
   })
 
@@ -304,7 +304,7 @@ describe('a mapping', () => {
       'Company,Since,Remark,error',
       expect.stringMatching(/^Beta,soon,,Since: /),
     ])
-    // The corrected report has the headers of the file, so the same mapping fits.
+    // The report has the headers of the file, so the same mapping can be used.
     const again = await using().run('organizations', report.text.replace('soon', '2017-01-01'), { mapping })
     expect(again.summary).toMatchObject({ created: 1, skipped: 0 })
   })
@@ -332,7 +332,7 @@ describe('a mapping', () => {
         ({ column, message }: any) => [column, message],
       )
     expect(await faults('Company,since,user_id', { Company: 'name' })).toEqual([
-      // Only the row is refused, so the header was read.
+      // The errors are in the row, so the header is valid.
       ['user_id', expect.anything()],
       ['since', expect.anything()],
     ])

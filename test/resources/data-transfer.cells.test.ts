@@ -1,5 +1,5 @@
-// Errors of the rows of an import: all errors of a row at once, and rows that are imported without
-// their invalid cells.
+// Errors of import rows: all errors of a row are reported together, and rows can be imported
+// without their invalid cells.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
@@ -60,7 +60,7 @@ describe('the errors of a row', () => {
       'vat',
     ])
     expect(errors.find(({ column }: any) => column === null).message).toMatch(/area: The field is required/)
-    // Neither created a tag nor an organization.
+    // The rows created no tag and no organization.
     expect(await list('/contacts/organizations')).toHaveLength(1)
   })
 
@@ -196,7 +196,7 @@ describe('omit_invalid_cells', () => {
     const rows = Array.from({ length: 150 }, (_, n) => [`Company ${n}`, 'a', n % 50 === 0 ? 'soon' : ''])
     const { id } = await using().validate('organizations', csvOf([['name', 'area', 'since'], ...rows]), omitting)
     await using().post(id, 'start')
-    // The import as it was after the first batch.
+    // Restores the state of the import after its first batch.
     await server.store.db.deleteFrom('organizations').where('name', '>', 'Company 99').execute()
     await server.store.db
       .updateTable('imports')

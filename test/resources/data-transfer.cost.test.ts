@@ -1,5 +1,5 @@
-// The cost of one row of an import: the number of statements, and that none of them is built and
-// compiled per row. Counting makes it independent of the machine.
+// The cost of an import row: the number of statements, none of which is compiled for each row.
+// Counting statements makes the test independent of the machine.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const many = 800
 
 let server: TestServer
 beforeAll(async () => {
-  // In tests the server repeats cached queries to compare their results.
+  // In other environments, the server rebuilds cached statements to check them.
   server = await startServer({ config: { env: 'production' } })
   await given(server.admin).person({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })
 })
@@ -31,7 +31,7 @@ afterAll(() => server.close())
 
 interface Cost {
   statements: readonly string[]
-  /** Statements that Kysely compiled. */
+  /** The number of statements that Kysely compiled. */
   compiled: number
 }
 
@@ -65,14 +65,14 @@ describe('a row of an import of leads', () => {
         more(({ statements }) => statements.length),
         `${what}: ${told(long[what])}`,
       ).toBeLessThan(most)
-      // The search words of a batch are written in one statement.
+      // One statement writes the search documents of a batch.
       expect(
         more(({ statements }) => statements.filter(writesDocuments).length),
         what,
       ).toBeLessThanOrEqual(0.01)
-      // The savepoint of a row stays in memory: a file would be written page by page.
+      // Undo data of a savepoint stays in memory, because a file would be written page by page.
       expect(long[what].statements, what).not.toContain('PRAGMA temp_store = file')
-      // The hundred rows of a batch share these statements.
+      // All rows of a batch share the compiled statements.
       expect(
         more(({ compiled }) => compiled),
         what,
@@ -81,7 +81,10 @@ describe('a row of an import of leads', () => {
   })
 })
 
-/** A disk that confirms no sync from a moment on, until `go`. */
+/**
+ * Mocks a disk that confirms no sync while `isHalted` returns true. Returns a function that ends
+ * the wait.
+ */
 async function haltingOnce(isHalted: () => boolean): Promise<() => void> {
   const handle = await open(fileURLToPath(import.meta.url), 'r')
   const prototype = Object.getPrototypeOf(handle) as FileHandle
@@ -122,7 +125,7 @@ describe('a batch of an import', () => {
       let told = 0
       const tell = () => void told++
       const run = processRows({ services: own.app.services, id, own: newOwnerId(), tell })
-      // The first batch is not synced, and the second waits for it.
+      // The first batch is not synced, and the second batch waits for the sync.
       await expect.poll(batches).toBe(2)
       await pause(100)
       expect([batches(), told]).toEqual([2, 0])

@@ -1,4 +1,4 @@
-// Files for imports: separated values and workbooks, their headers, and the values of cells.
+// Files for imports: CSV files and workbooks, their headers, and the values of cells.
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readRows } from '../../src/resources/data-transfer/read-rows.ts'
@@ -179,7 +179,7 @@ describe('separated values', () => {
   })
 })
 
-/** The rows of a text in memory, and the error that ended it. */
+/** Returns the rows of a CSV text, and the error that ended reading. */
 async function read(text: string) {
   const bytes = Buffer.from(text)
   const source = { size: bytes.length, read: () => Readable.from([bytes]) }
@@ -193,7 +193,7 @@ async function read(text: string) {
   return { rows, thrown: undefined }
 }
 
-/** A file declared as CSV, whatever its bytes. */
+/** Stores bytes as a file with the type CSV. */
 async function stored(bytes: Buffer): Promise<number> {
   const { services } = server.app
   const upload = await services.files.receive(Readable.from([bytes]), 'table.csv')
@@ -264,7 +264,7 @@ describe('workbooks', () => {
     expect([state, errors[0].message]).toEqual(['invalid', 'The file is not a workbook that can be read.'])
   })
 
-  /** Validated as a workbook, whatever type the store detected. */
+  /** Validates the bytes as a workbook, regardless of the detected type. */
   async function bombed(bytes: Buffer) {
     const { id } = await using().record('organizations', 'name\nA\n')
     const file = await stored(bytes)
@@ -371,13 +371,13 @@ describe('a cell', () => {
         ['Bad', 'Germany', 'soon', '1.23456', 'huge', 'me', '[1'],
       ]),
     )
-    // The wrong option has two.
+    // The invalid option has two errors.
     expect([invalid_rows_count, errors_count]).toEqual([1, 7])
     const at = (column: string) => errors.find((error: any) => error.column === column)?.message
     expect(at('address.country')).toBe('Must be an ISO 3166-1 country code of two letters.')
     expect(at('user_id')).toBe('Must be a whole number or null.')
     expect(at('lines')).toBe('Must be a list in JSON, or its entries with | between them.')
-    // Rules of this installation are checked together with the record's other rules.
+    // Custom attributes are checked together with the other rules of the record.
     const own = await using().validate(
       'organizations',
       csvOf([

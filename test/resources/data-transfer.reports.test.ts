@@ -1,4 +1,5 @@
-// Reports of failed rows in the format of the file, and exports as workbooks and with names.
+// Reports of failed rows in the format of the imported file, and exports as workbooks and with
+// labels.
 import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import iconv from 'iconv-lite'
@@ -29,7 +30,7 @@ const using = () => importing(server.admin)
 const sheetOf = (bytes: Buffer, sheet = 1) =>
   readSheet(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer, sheet)
 
-/** Calls the server and returns the bytes of the answer. */
+/** Calls the server and returns the bytes of the reply. */
 async function bytesOf(at: string, headers: Record<string, string> = {}) {
   const answer = await server.app.http.inject({
     method: 'GET',

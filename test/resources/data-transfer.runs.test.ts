@@ -1,6 +1,6 @@
-// Validating and importing: each row is a call of the API on behalf of the import's user, a batch
-// is stored completely or not at all, and an interrupted import continues without losing or
-// repeating a row.
+// Validating and running imports: each row is like an API call of the import's user, a batch is
+// stored completely or not at all, and an interrupted import continues without losing or repeating
+// rows.
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { maxCrashes } from '../../src/jobs/job-runner.ts'
 import { newOwnerId } from '../../src/kernel/runtime/process-identity.ts'
@@ -14,7 +14,7 @@ import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
 
 let server: TestServer
-/** SKUs that a listener refuses. */
+/** The SKUs that a listener refuses. */
 const refused = new Set<unknown>()
 beforeAll(async () => {
   const refuse = (events: Emitter) =>
@@ -35,7 +35,7 @@ const using = () => importing(server.admin)
 const all = async (at: string) => (await server.admin.get(`${at}?per_page=100&sort=id`)).body.data
 const count = async (at: string): Promise<number> => (await server.admin.get(`${at}?per_page=1`)).body.meta.total
 const shown = async (id: number) => (await server.admin.get(`${path}/${id}`)).body.data
-/** Names of the events, without those of the import itself. */
+/** Returns the names of events, without those of the import and its file. */
 const eventsOfRows = () => server.events().filter((name) => !/^(data_transfer|files)\./.test(name))
 const numbered = (from: number, to: number, row: (n: number) => (string | number)[]) =>
   Array.from({ length: to - from + 1 }, (_, index) => row(from + index))
@@ -151,7 +151,7 @@ describe('importing persons', () => {
     const table = (await server.admin.get('/contacts/persons/export?format=csv&sort=id')).text
     for (const { id } of await all('/contacts/persons'))
       await server.admin.put(`/contacts/persons/${id}`, { contact_numbers: [] })
-    // Without numbers no person matches: all are created.
+    // Without telephone numbers, no row matches an existing person, so each row creates one.
     expect((await using().run('persons', table)).summary.created).toBe(written.length)
     const values = (await all('/contacts/persons')).flatMap((person: any) => person.contact_numbers)
     expect(values).toEqual(written.map((value) => ({ value, label: 'work' })))
@@ -285,7 +285,7 @@ describe('validating', () => {
       progress: 100,
       processed_rows_count: 2,
       invalid_rows_count: 1,
-      // The address and the missing name.
+      // One error for the address, and one for the missing name.
       errors_count: 2,
     })
     expect(eventsOfRows()).toEqual([])
@@ -332,7 +332,7 @@ describe('a run', () => {
     await server.work()
     return id
   }
-  /** Makes the database fail when a batch is about to be stored. */
+  /** Adds a trigger that makes the storage of a batch fail. */
   const trap = (event: string, action: string) =>
     server.store.db.executeQuery({
       sql: `create trigger trap ${event} begin ${action}; end`,
@@ -573,7 +573,7 @@ describe('the import of another user', () => {
     expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
     const { state, errors } = await importing(caller).post(id, 'validate')
     expect([state, errors[0].code]).toEqual(['invalid', 'not_found'])
-    // Even in a valid state, only its user could continue it.
+    // Even in the state `validated`, only the user of the import can start it.
     await server.store.db.updateTable('imports').set({ state: 'validated' }).where('id', '=', id).execute()
     expect((await server.admin.post(`${path}/${id}/start`)).status).toBe(409)
     expect((await importing(caller).post(id, 'start')).summary).toMatchObject({ deleted: 0, skipped: 1 })

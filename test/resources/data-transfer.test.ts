@@ -1,4 +1,4 @@
-// Rules of imports as records that the contract walkers do not check.
+// Rules of import records that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'
@@ -44,7 +44,7 @@ describe('createImport', () => {
     expect(download.headers['content-disposition']).toContain('attachment')
     const back = await server.admin.put(`${path}/${body.data.id}`, body.data)
     expect([back.status, back.body.data.version]).toEqual([200, 1])
-    // The file belongs to the import now and cannot be deleted alone.
+    // The file now belongs to the import and cannot be deleted separately.
     expect((await server.admin.delete(`/files/${file.id}`)).body.code).toBe('in_use')
   })
 

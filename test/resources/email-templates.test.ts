@@ -1,5 +1,5 @@
-// Rules of e-mail templates that the contract walkers do not check: placeholders are filled in with
-// values as people read them.
+// Rules of e-mail templates that the generated contract tests do not check: placeholders are
+// replaced by formatted values.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { fillIn } from '../../src/resources/email-templates/placeholders.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -19,7 +19,7 @@ afterAll(() => server.close())
 async function preview(content: string, entity_type: string, entity_id: number, subject = 'Hello') {
   const name = `t${Math.random()}`
   const { body } = await server.admin.post(path, { name, subject: 'x', content: 'x' })
-  // Older versions stored unknown placeholders; now they are refused.
+  // Older versions accepted unknown placeholders, which are now refused.
   const { db } = server.store
   await db.updateTable('email_templates').set({ subject, content }).where('id', '=', body.data.id).execute()
   server.events()
@@ -95,7 +95,7 @@ describe('previewEmailTemplate', () => {
       '[{%leads.closed_at%}|{%leads.lost_reason%}|{%leads.person_id%}|{%persons.name%}|{%persons.unsubscribed_at%}|{%organizations.name%}]'
     const { body } = await preview(content, 'leads', lead.id)
     expect(body.data).toMatchObject({ content: '[|||||]', unknown_placeholders: [] })
-    // Placeholders without a value, or of an unrelated record, still resolve to nothing.
+    // Unknown placeholders, and placeholders of other records, stay unchanged.
     const strange =
       '{%leads.stage%} {%leads.tags%} {%leads.custom_attributes%} {%quotes.subject%} {%organizations.users%}'
     expect((await preview(strange, 'leads', lead.id)).body.data).toMatchObject({

@@ -1,6 +1,6 @@
-// Files of mails (DOMAIN 14.1, 16): a body lists all of them, a form adds some, callers who see the
-// mail download them, they are deleted with it, and inline pictures are shown by links that work
-// without a token.
+// Attachments of mails (DOMAIN 14.1, 16): a JSON body replaces the list, a form adds files, callers
+// who see the mail can download them, they are deleted with the mail, and inline pictures have
+// links that work without a token.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -211,7 +211,7 @@ describe('deleteEmail', () => {
 })
 
 describe('a picture in the body', () => {
-  /** A received mail whose picture has a content id. */
+  /** Creates a received mail with an inline picture, which has a content id. */
   async function received(): Promise<Email> {
     const mail = await written({
       reply: '<p>Look: <img src="cid:logo@here" alt="Logo"> and <img src="https://example.com/pixel.gif"></p>',

@@ -1,5 +1,5 @@
-// The visibility of mails (DOMAIN 7.3, 7.4): every set of folder permissions with every folder,
-// every view with every owner of a mail; and a hidden mail appears nowhere.
+// The visibility of mails (DOMAIN 7.3, 7.4): all combinations of folder permissions and folders,
+// and of views and owners. A hidden mail appears in no operation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { emails } from '../../src/resources/emails/resource.ts'
@@ -38,7 +38,7 @@ interface About {
   source?: 'web' | 'email'
 }
 
-/** Inserted straight into the database, as received or as written by a user. */
+/** Inserts a received or written mail directly into the database. */
 async function mail({ folders, parent_id, ...about }: About): Promise<number> {
   const { db } = server.store
   const messageId = `m${++count}@example.com`
@@ -121,7 +121,7 @@ describe('the keys of folders', () => {
 })
 
 describe('the owner, lead or person of a mail', () => {
-  /** The owner of each mail, by name, and which of the two viewers sees it. */
+  /** The mails by name, each with the viewers that must see it. */
   const mails: [name: string, id: number, alone: boolean, inGroup: boolean, needsInbox: boolean][] = []
   const views = ['global', 'group', 'individual'] as const
 
@@ -225,7 +225,7 @@ describe('a mail out of sight', () => {
     for (const path of paths) expect.soft([path, (await viewer.get(path)).status]).toEqual([path, 404])
     for (const path of ['send', 'untrash'].map((name) => `/emails/${hidden}/${name}`))
       expect.soft([path, (await viewer.post(path)).status]).toEqual([path, 404])
-    // A reply names its hidden parent: a reference shows id and label (DOMAIN 3.5).
+    // A reply shows its hidden parent only as a reference with id and label (DOMAIN 3.5).
     const below = await mail({ folders: ['inbox'], user_id: 1, parent_id: hidden })
     const { body } = await viewer.get(`/emails/${below}?include=parent`)
     expect(Object.keys(body.data.parent).sort()).toEqual(['from', 'id', 'subject'])

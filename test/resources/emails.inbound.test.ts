@@ -1,5 +1,6 @@
-// Receiving mail (DOMAIN 14.4): once, in the right thread, with the right person, safe to display,
-// and only with the secret. Parsing is in test/mail; the mailbox is in test/flows/mail.test.ts.
+// Receiving mail (DOMAIN 14.4): a mail is stored once, in the right thread, with the right person,
+// sanitized, and only with the secret. test/mail tests parsing, and test/flows/mail.test.ts the
+// mailbox.
 import { PassThrough, type Readable } from 'node:stream'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -57,7 +58,7 @@ interface Letter {
   more?: string[]
   body?: string
 }
-/** A mail in MIME. */
+/** Returns a MIME message. */
 const raw = ({
   id = `${++count}@example.com`,
   from = 'Ada Lovelace <ada@example.com>',
@@ -87,7 +88,7 @@ async function post(
 }
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
-/** Received and confirmed; clears the events it fired. */
+/** Posts a mail, expects 200 and discards the events. */
 async function received(letter: Letter = {}): Promise<Email> {
   const { status, text, body } = await post({ email: raw(letter) })
   if (status !== 200) throw new Error(text)
@@ -340,7 +341,7 @@ describe('receiveEmail', () => {
       payload.write(body.subarray(0, 10))
       return { end: () => payload.end(body.subarray(10)), reply }
     })
-    // All four are being read.
+    // Waits until all four requests are being read.
     await until(() => formsOfBytes.lent.get(server.app.services)?.get('of 192.0.2.1') === 40)
     expect((await call('192.0.2.2', body, body.length)).statusCode).toBe(200)
     expect((await call('192.0.2.1', body, body.length)).statusCode).toBe(200)
@@ -480,8 +481,8 @@ describe('threads', () => {
       fc.asyncProperty(shapes, async ([links, order]) => {
         await server.rewind()
         const apart = await received({ subject: 'Another' })
-        // Each answers the first mail or an earlier reply, and lists all before it, as mail
-        // programs do.
+        // Each mail replies to the first mail or to an earlier reply, and lists all its
+        // predecessors in References.
         const chains: string[][] = []
         for (const [index, link] of links.entries()) {
           const parent = link % (index + 1)

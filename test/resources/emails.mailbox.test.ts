@@ -1,5 +1,5 @@
-// A polled mailbox (DOMAIN 14.4), beyond its flow in test/flows/mail.test.ts: drafts become sent
-// mails, and a failing listener loses nothing.
+// Polling a mailbox (DOMAIN 14.4): drafts become sent mails, and a failing listener loses no mails.
+// test/flows/mail.test.ts tests the basic flow.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -27,7 +27,7 @@ beforeEach(async () => {
   await imap?.close()
   imap = await startImap()
   await server.rewind()
-  // A schedule that has never run starts now.
+  // A new schedule begins at its first tick.
   await server.tick()
   const { host, port, username, password } = imap
   Object.assign(server.app.services.config, {
@@ -39,7 +39,7 @@ afterAll(async () => {
   await imap.close()
 })
 
-/** The schedule does this every five minutes. */
+/** Advances the clock by five minutes, the interval of the schedule, and runs it. */
 async function poll(): Promise<string[]> {
   server.clock.advanceMs(5 * 60_000)
   server.events()
@@ -69,7 +69,7 @@ describe('a mailbox', () => {
     expect(mail).toMatchObject({ subject: 'Whole', folders: ['sent'], reply_to: ['ada@example.com'] })
     expect(mail?.attachments.map(({ name }) => name)).toEqual(['b.csv'])
     expect((await server.admin.get(`/emails/${mail?.id}/raw`)).text).toContain('Subject: Whole')
-    // A sent mail is not a draft again, and is not sent twice.
+    // A sent mail does not become a draft again and is not stored twice.
     imap.renumber('Drafts')
     imap.renumber('Sent Items')
     expect([await poll(), await mails()]).toEqual([[], [mail]])

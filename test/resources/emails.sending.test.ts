@@ -1,5 +1,6 @@
-// Sending mail (DOMAIN 14.2) with a real SMTP server: a queued mail is sent once, as written;
-// failures are retried for a while; trashed mails stay. The SMTP client is tested in test/mail.
+// Sending mail (DOMAIN 14.2) to a real SMTP server: a queued mail is sent once and unchanged,
+// failures are retried for a limited time, and trashed mails are not sent. test/mail tests the SMTP
+// client.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { Veto } from '../../src/kernel/write/events.ts'
@@ -42,13 +43,13 @@ async function written(changes: Record<string, unknown> = {}): Promise<Email> {
   return body.data
 }
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
-/** The mails that the server accepted, parsed as their recipients do. */
+/** Returns the mails that the server accepted, parsed. */
 const taken = (): Promise<ReceivedMail[]> => Promise.all(smtp.received.map(({ raw }) => parseMail(Buffer.from(raw))))
 const jobs = () =>
   server.store.db.selectFrom('jobs').select(['id', 'state', 'run_at']).where('kind', '=', 'emails.send').execute()
 const one = ['email.update.before', 'email.update.after']
 const minutes = (count: number): void => server.clock.advanceMs(count * 60_000)
-/** Past the next try, whatever the jitter. */
+/** Advances the clock past the next attempt, including its jitter, and runs it. */
 const later = async (count: number): Promise<void> => {
   minutes(count * 1.11)
   await server.work()
@@ -264,7 +265,7 @@ describe('a mail that is not taken', () => {
     expect(await shown(mail.id)).toMatchObject({ status: 'sent', error: 'Not accepted for a hidden recipient' })
     expect(JSON.stringify(server.seen).toLowerCase()).not.toContain('hidden@example.com')
     server.events()
-    // Nor when no server accepts it: its reply is the only information.
+    // The reply to a refused mail must not reveal the recipients either.
     smtp.behave('refuse')
     const alone = await written({ bcc: ['hidden@example.com'], reply_to: ['hidden@example.com.example'] })
     await server.work()

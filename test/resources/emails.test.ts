@@ -20,7 +20,7 @@ afterAll(() => server.close())
 
 const letter = { subject: 'Offer', reply: '<p>Please find it <b>attached</b>.</p>', reply_to: ['ada@example.com'] }
 
-/** Written by the administrator; clears the events it fired. */
+/** Creates a mail, by default as the administrator. Discards the events. */
 async function written(changes: Record<string, unknown> = {}, caller: Caller = server.admin): Promise<Email> {
   const { status, body, text } = await caller.post('/emails', { ...letter, ...changes })
   if (status !== 201) throw new Error(text)
@@ -31,7 +31,7 @@ async function written(changes: Record<string, unknown> = {}, caller: Caller = s
 const draft = (changes: Record<string, unknown> = {}): Promise<Email> => written({ is_draft: true, ...changes })
 const shown = async (id: number): Promise<Email> => (await server.admin.get(`/emails/${id}`)).body.data
 
-/** The state that sending and receiving leave. */
+/** Sets columns and the folder of a mail, as sending and receiving would. */
 async function set(id: number, columns: Record<string, string | number | null>, folder?: string): Promise<void> {
   const { db } = server.store
   await db.updateTable('emails').set(columns).where('id', '=', id).execute()
@@ -40,7 +40,7 @@ async function set(id: number, columns: Record<string, string | number | null>, 
   await db.insertInto('email_folders').values({ email_id: id, folder }).execute()
 }
 
-/** The events of changes in one transaction: all before-events, then all after-events. */
+/** Returns the events of changes in one transaction: all before-events, then all after-events. */
 const events = (...bases: string[]): string[] => [
   ...bases.map((base) => `${base}.before`),
   ...bases.map((base) => `${base}.after`),
@@ -484,7 +484,7 @@ describe('sendEmail', () => {
     const editor = await someone(server, ['mail.view', 'mail.edit', 'mail.draft'])
     const writer = await someone(server, ['mail.compose', 'mail.draft'])
     expect((await editor.caller.post(`/emails/${id}/send`)).status).toBe(403)
-    // The mail is in the outbox then, which the writer cannot open.
+    // After sending, the mail is in the outbox, which the writer may not open.
     const { status, body } = await writer.caller.post(`/emails/${id}/send`)
     expect([status, body.data.folders]).toEqual([202, ['outbox']])
     expect((await writer.caller.post(`/emails/${id}/send`)).status).toBe(404)
@@ -720,7 +720,7 @@ describe('mails of leads', () => {
     expect(server.events().filter((name) => name.startsWith('email'))).toEqual([])
     const { updated_at: _at, ...left } = await shown(mail.id)
     const { updated_at: _was, ...was } = mail
-    // Two deletions changed the mail, so its version rose twice.
+    // Two deletions changed the mail, so its version increased by two.
     expect(left).toEqual({ ...was, lead_id: null, lead: null, person_id: null, person: null, version: 3 })
   })
 })

@@ -1,5 +1,5 @@
-// The change feed as server-sent events over real connections: immediate, resumed without loss,
-// ended with its token.
+// The change feed as server-sent events over real connections: events arrive immediately, a resumed
+// stream misses none, and a stream ends with its token.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { adminPassword, start } from '../support/app.ts'
@@ -71,7 +71,7 @@ async function addUser(view = 'individual'): Promise<{ id: number; token: string
   return { id: data.id, token: await tokenOf(data.id) }
 }
 
-/** The ids of events after a position. */
+/** Returns the ids of the events after a position. */
 async function logged(after: number): Promise<number[]> {
   const rows = await server.store.db.selectFrom('events').select('id').where('id', '>', after).orderBy('id').execute()
   return rows.map(({ id }) => id)
@@ -138,7 +138,7 @@ describe('listEvents as a stream', () => {
     const reader = await follow()
     await addTag()
     await reader.until(1)
-    // Straight into the log, as another process would: no listener of this process is called.
+    // Inserts an event directly, like another process, without calling listeners of this process.
     const row = await server.store.db.selectFrom('events').selectAll().orderBy('id', 'desc').executeTakeFirstOrThrow()
     const { id: _, ...copy } = row
     await server.store.db.insertInto('events').values(copy).execute()

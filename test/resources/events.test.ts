@@ -1,5 +1,4 @@
-// The change feed as pages: a cursor that neither misses nor repeats an event, filters, and
-// visibility.
+// The change feed as pages: the cursor misses and repeats no events, filters, and visibility.
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -33,7 +32,7 @@ const page = async (caller: Caller, query = ''): Promise<{ data: any[]; meta: an
   return body
 }
 
-/** Every event from the beginning, page by page. */
+/** Reads all events page by page. */
 async function all(caller: Caller, query = '', size = 3): Promise<any[]> {
   const found: any[] = []
   let after = 0
@@ -171,7 +170,7 @@ describe('listEvents as pages', () => {
     const cut = await server.admin.get('/events', { headers: stream })
     expect([cut.status, Object.keys(cut.body.errors)]).toEqual([422, ['header.Last-Event-ID']])
     expect((await page(server.admin, `?after=${newest}`)).meta.next_after).toBe(newest)
-    // A log that was emptied since then is the same log.
+    // The position stays valid after old events were deleted.
     await server.work()
     await server.store.db.updateTable('event_readers').set({ last_event_id: newest }).execute()
     await server.store.db.deleteFrom('events').execute()
@@ -200,7 +199,7 @@ describe('listEvents as pages', () => {
       expect(places).toEqual([10_000, 20_000, newest + 25_001])
       expect(found).toEqual(query.startsWith('created_at') ? [] : ['contacts.person.create.after'])
     }
-    // Deleted events cost the query nothing.
+    // The deletion of events does not slow the query down.
     await server.store.db.deleteFrom('events').where('id', '<', 24_000).execute()
     expect((await page(server.admin, '?name=contacts.person.create.after')).data).toHaveLength(1)
   })
@@ -368,7 +367,7 @@ describe('a stream of listEvents', () => {
   it('tells at once of what happens here, without a look at the log', async () => {
     const stream = await reader(server.admin.token ?? '', { beatMs: 600_000, lookMs: 600_000 })
     let told = (await stream.next()).value
-    // An event from before.
+    // An event before the second read.
     await given(server.admin).tag({ name: 'First' })
     while (!told.includes('First')) told = (await stream.next()).value
     const next = stream.next()

@@ -1,6 +1,6 @@
-// The visibility of the event log: each type follows the rule of its own list, in the feed, in
-// histories and in the log of a webhook, and a server without a rule for a type does not start.
-// contract/matrix.events.ts checks every type.
+// The visibility of events: an event is visible to callers who would see its record in a list, in
+// the feed, in histories and in the log of a webhook. A server without a rule for a type does not
+// start. test/contract/matrix.events.ts checks every type.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../src/kernel/context.ts'
 import { write } from '../../src/kernel/write/write.ts'
@@ -58,7 +58,7 @@ const told = async (caller: Caller, id: number, type: string): Promise<(number |
   return rows.map((each: { entity_id: number | null }) => each.entity_id)
 }
 
-/** A campaign sent to one person of Anna's and one of Ben's. Returns its id. */
+/** Sends a campaign to a person of Anna and a person of Ben. Returns the id of the campaign. */
 async function sentCampaign(): Promise<number> {
   const make = given(server.admin)
   await make.person({ name: 'Hers', emails: [{ value: 'hers@example.com' }], user_id: anna.id })
@@ -153,7 +153,7 @@ describe('a snapshot', () => {
 })
 
 describe('a type without a rule', () => {
-  /** The contract with other types of events. */
+  /** Returns the contract with changed event types. */
   const naming = (change: (types: string[]) => string[]): Record<string, unknown> => {
     const changed = structuredClone(contract) as { components: { schemas: { EventEntity: { enum: string[] } } } }
     const { EventEntity } = changed.components.schemas

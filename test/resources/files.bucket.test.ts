@@ -1,5 +1,6 @@
-// Files in a bucket (ACCORD_FILES_URL) behave as on disk: uploads, downloads, e-mails, refused
-// requests, deletion and clean-up. While the bucket fails, only requests for bytes get 503.
+// Files in a bucket (ACCORD_FILES_URL) behave like files on disk: uploads, downloads, e-mails,
+// refused requests, deletion and cleanup. While the bucket fails, only requests that need the bytes
+// get 503.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -148,7 +149,7 @@ describe('the clean-up', () => {
 describe('a bucket that fails', () => {
   const unavailable = { status: 503, body: { code: 'unavailable' }, headers: { 'retry-after': '5' } }
   const checks = async () => {
-    // The state is remembered for five seconds.
+    // The server caches the state for five seconds.
     server.clock.advanceMs(6_000)
     const { status, body } = await server.anonymous.get('//readyz')
     return [status, body.checks.files]
@@ -169,7 +170,7 @@ describe('a bucket that fails', () => {
     expect(await checks()).toEqual([200, 'ok'])
     expect((await upload('other.txt', 'other')).status).toBe(201)
     expect(lines.join('')).toContain('The file storage s3://crm-files/crm failed: ECONNREFUSED')
-    // The bytes of the deleted file are found by the clean-up.
+    // The cleanup removes the bytes of the deleted file later.
     expect(keys()).toEqual([keyOf('other'), keyOf('the plan')].sort())
   })
 

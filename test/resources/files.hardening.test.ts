@@ -1,5 +1,5 @@
-// Hostile uploads: files of two types at once, names that lead elsewhere, forms that never end. A
-// browser that opens a file runs nothing, and no byte lies outside the folder of the files.
+// Hostile uploads: files that are valid in two types, names with paths, and forms that never end. A
+// browser that opens a file runs no scripts, and no bytes are stored outside the file folder.
 import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -104,7 +104,7 @@ describe('a name', () => {
     for (const name of ['a"; filename="b.html', "a.txt'; filename*=UTF-8''b.html", 'a;b\\"c.txt', 'ä"ö;ü.txt', '"']) {
       const { id } = await upload(name, 'text')
       const header = String((await shown(id))['content-disposition'])
-      // One value between quotes, and one percent-encoded, both with every character of the name.
+      // The header has only a quoted `filename` and a percent-encoded `filename*`.
       expect(header).toMatch(
         /^attachment; filename=("(?:[^"\\]|\\.)*"|[\w.-]+)(; filename\*=UTF-8''[\w.%!#$&+^`|~-]+)?$/,
       )

@@ -31,7 +31,7 @@ async function upload(sent: File, caller: Caller = server.admin, headers: Record
   return caller.post('/files', body, { headers: { ...own, ...headers } })
 }
 
-/** As a rule of another slice would. */
+/** Attaches a file to a record, as another resource would. */
 const attach = (id: number, type: string, owner: number): Promise<unknown> =>
   server.store.db.updateTable('files').set({ owner_type: type, owner_id: owner }).where('id', '=', id).execute()
 
@@ -306,7 +306,7 @@ describe('uploads that belong to no record', () => {
       ),
     })
     expect(await keptBytes(server)).toHaveLength(10)
-    // Attached and deleted files no longer count.
+    // Attached and deleted files do not count toward the limit.
     const lead = await given(server.admin).lead()
     const [first, second] = answers.filter(({ status }) => status === 201).map(({ body }) => body.data.id)
     await attach(first, 'leads', lead.id)
@@ -340,7 +340,7 @@ describe('uploads that belong to no record', () => {
 })
 
 describe('cleaning up', () => {
-  // The bytes outlive the rows of the test before.
+  // Removes bytes that the previous test left.
   beforeEach(() => rmSync(join(server.app.services.config.dataDir, 'files'), { recursive: true, force: true }))
 
   it('leaves the files of a deleted record as long as it can be restored, and then removes them', async () => {
@@ -379,7 +379,7 @@ describe('cleaning up', () => {
   it('leaves bytes alone that belong to no record when they are more than a tenth of all', async () => {
     for (let number = 0; number < 20; number++) await upload(file(`${number}.txt`, `bytes ${number}`))
     server.clock.set('2100-01-01T00:00:00.000Z')
-    // As in a database that does not belong to the files.
+    // Simulates a database that does not belong to the files.
     await server.store.db.deleteFrom('files').execute()
     expect(await cleanFiles(system())).toMatchObject({ bytes: 0, left: 20 })
     expect(await keptBytes(server)).toHaveLength(20)
@@ -405,7 +405,7 @@ describe('cleaning up', () => {
     await server.store.db.deleteFrom('files').execute()
     server.clock.set('2100-01-01T00:00:00.000Z')
     expect(await cleanFiles(system())).toMatchObject({ bytes: 2, deleted: 0 })
-    // As when the right database comes back.
+    // Simulates the return of the right database.
     await server.store.db.insertInto('files').values(rows).execute()
     expect((await server.admin.get(`/files/${wanted.id}/download`)).text).toBe('wanted again')
     expect(await cleanFiles(system())).toMatchObject({ broughtBack: 1, deleted: 0 })

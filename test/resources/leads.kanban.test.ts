@@ -187,7 +187,7 @@ describe('kanbanLeads over 100,000 leads', () => {
     const stages = Array.from({ length: 47 }, (_, index) => ({ name: `Stage ${index}`, probability: 50 }))
     const { status, text } = await server.admin.post('/pipelines', { name: 'Wide', stages })
     expect(status, text).toBe(201)
-    // Created in the table: the API would take minutes.
+    // Inserts the leads directly, because the API would take minutes.
     await sql`
       insert into leads (title, title_key, lead_value, status, stage_changed_at, user_id, lead_source_id, lead_type_id,
         lead_pipeline_id, lead_pipeline_stage_id, created_at, updated_at)
@@ -199,7 +199,7 @@ describe('kanbanLeads over 100,000 leads', () => {
     `.execute(server.store.db)
   })
 
-  // On PostgreSQL the watch for commits of other processes runs statements in between.
+  // Not on PostgreSQL, where the watch for commits of other processes also runs statements.
   it.runIf(!isPostgres)(
     'runs as many statements as over few, whatever the number of stages and of leads on a page',
     async () => {

@@ -1,6 +1,5 @@
-// A lead that is created after tags, sources, types, pipelines or attributes changed follows them
-// as they are now, no matter which process changed them. The statements and the attribute set are
-// cached; their rows must not be.
+// New leads follow the current tags, sources, types, pipelines and attributes, even if another
+// process changed them. Statements and the attribute set are cached, but the rows must not be.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -8,11 +7,11 @@ import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { type Folder, installedFolder } from '../support/installed.ts'
 
-// Two connections to a file of SQLite. test/postgres/processes.test.ts is about PostgreSQL.
+// Uses two connections to an SQLite file. test/postgres/processes.test.ts tests PostgreSQL.
 describe.runIf(!isPostgres)('a create after a change of reference data', () => {
   let folder: Folder
   let server: TestServer
-  /** A second connection, as another process would have. */
+  /** A second connection, like that of another process. */
   let other: Store
   beforeAll(async () => {
     folder = await installedFolder()
@@ -29,7 +28,7 @@ describe.runIf(!isPostgres)('a create after a change of reference data', () => {
   let count = 0
   const create = (body: object) => server.admin.post('/leads', { title: `Lead ${++count}`, lead_value: 1, ...body })
   const status = async (body: object): Promise<number> => (await create(body)).status
-  /** Three times, so that every statement is cached. */
+  /** Creates the lead three times, so that every statement is cached. */
   const settle = async (body: object): Promise<void> => {
     for (let times = 0; times < 3; times++) expect(await status(body)).toBe(201)
   }
@@ -73,7 +72,7 @@ describe.runIf(!isPostgres)('a create after a change of reference data', () => {
     ['type', 'lead_type_id', '/types', 'lead_types'],
   ] as const)('knows a new %s and a deleted one', async (kind, field, path, table) => {
     const make = given(server.admin)[kind]
-    // The unknown tag refuses every request, so no lead ever refers to the row.
+    // The unknown tag makes every request fail, so no lead refers to the row.
     const isKnown = async (id: number): Promise<boolean> => {
       const answers = new Set<boolean>()
       for (let times = 0; times < 3; times++)

@@ -1,5 +1,5 @@
-// The totals of a board (db/migrations/0021) equal those of the leads after any change, and a board
-// from totals equals one from sums over the leads.
+// Lead totals (db/migrations/0021): after any change they equal the sums over the leads, and a
+// board from totals equals a board from sums.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -136,7 +136,7 @@ describe('kanbanLeads', () => {
         const added = await caller.get(`/leads/kanban?${query}&created_at[gte]=2000-01-01`)
         expect(added.status, added.text).toBe(200)
         expect(taken.body, query).toEqual(added.body)
-        // The number of rows comes from the totals alone.
+        // The count is read from the totals, without a query over the leads.
         expect(statements.filter((text) => /group by "leads"/.test(text))).toEqual([])
       }
   })

@@ -1,5 +1,5 @@
-// The parts of a lead's person and mail that a caller without access to them sees: a reference, and
-// nothing that helps to guess the rest.
+// A caller without access to the person or the mails of a lead sees only references, and cannot
+// guess other fields by searching.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
@@ -23,14 +23,14 @@ afterAll(() => server.close())
 
 const emails = [{ value: 'first@example.com' }, { value: 'hushed.address@example.org' }]
 
-/** A lead of Anna's with a person of another owner. */
+/** Creates a lead of Anna with a person of another owner. */
 const leadWith = async (owner: number): Promise<number> => {
   const make = given(server.admin)
   const person = await make.person({ name: 'Petra Person', emails, user_id: owner })
   return (await make.lead({ title: 'Forty seats', user_id: anna.id, person_id: person.id })).id
 }
 
-/** Every way to find leads by words. */
+/** All operations that search leads by words. */
 const ways: [name: string, find: (caller: Caller, q: string) => Promise<number[]>][] = [
   ['listLeads', async (caller, q) => (await caller.get(`/leads?q=${q}`)).body.data.map(idOf)],
   ['exportLeads', async (caller, q) => ids((await caller.get(`/leads/export?format=csv&q=${q}`)).text)],

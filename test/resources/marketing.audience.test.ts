@@ -1,6 +1,6 @@
-// The audience of a campaign: its persons, its size, and the loss of a tag, an import or an
-// attribute that it names. The consent of persons: who set it, when, and which mails it keeps back.
-// Mails go through a real SMTP server.
+// The audience of a campaign: its persons, its size, and the deletion of the tag, import or
+// attribute that it refers to. The consent of persons: its source, its time, and the mails that it
+// prevents. Mails are sent to a real SMTP server.
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { unsubscribeToken } from '../../src/resources/marketing/unsubscribe.ts'
@@ -44,7 +44,7 @@ beforeEach(() => {
 })
 afterEach(() => server.rewind())
 
-/** A person with the addresses `<name>@example.com` and `more`. */
+/** Creates a person with the addresses `<name>@example.com` and `more`. */
 const person = async (name: string, changes: object = {}, ...more: string[]): Promise<number> => {
   const emails = [`${name.toLowerCase()}@example.com`, ...more].map((value) => ({ value }))
   const { body, status, text } = await server.admin.post(people, { name, emails, ...changes })
@@ -261,7 +261,7 @@ describe('the audience of a campaign', () => {
 })
 
 describe('an audience that lost what it names', () => {
-  /** Tries everything that needs the audience of an active campaign, and says what it answers. */
+  /** Expects that all operations that need the audience of the campaign fail with this sentence. */
   const expectLost = async (id: number, sentence: RegExp) => {
     expect(await size(id)).toEqual({
       matched: 0,
@@ -495,7 +495,7 @@ describe('consent', () => {
     const send = (persons: object) => server.anonymous.post(path, { persons })
     expect((await send({ name: 'Ada', emails: [{ value: 'ada@example.com' }], subscribed: true })).status).toBe(200)
     expect((await send({ name: 'Grace', emails: [{ value: 'grace@example.com' }] })).status).toBe(200)
-    // A stranger who knows an address can change the consent of neither.
+    // A stranger who knows their addresses cannot change the consent of these persons.
     expect((await send({ name: 'Ada', emails: [{ value: 'ada@example.com' }] })).status).toBe(200)
     expect((await send({ name: 'X', emails: [{ value: 'grace@example.com' }], subscribed: true })).status).toBe(200)
     const { body: listed } = await server.admin.get(people, { query: { sort: 'name' } })
@@ -528,7 +528,7 @@ describe('consent', () => {
     const id = await campaign()
     await run(id)
     expect(recipients()).toEqual([])
-    // Without the suppression it is still the person who refuses.
+    // Without the suppression, the missing consent of the person still applies.
     const { body } = await server.admin.get(suppressions)
     await server.admin.delete(`${suppressions}/${body.data[0].id}`)
     expect(await size(await campaign())).toMatchObject({ not_subscribed: 2, reachable: 0 })

@@ -1,5 +1,5 @@
-// Running campaigns: each address once per occurrence, at the configured rate, without those who
-// unsubscribed. Mails go through a real SMTP server.
+// Running campaigns: each address gets one mail per occurrence, at the configured rate, and
+// unsubscribed addresses get none. Mails are sent to a real SMTP server.
 import { sql } from 'kysely'
 import PostalMime from 'postal-mime'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -81,7 +81,7 @@ const stats = async (id: number) => (await show(id)).stats
 const sends = async (id: number, query: Record<string, string> = {}) =>
   (await server.admin.get(`${campaigns}/${id}/sends`, { query: { per_page: '100', sort: 'id', ...query } })).body.data
 const recipients = () => smtp.received.map(({ to }) => to.join()).sort()
-/** Runs the scheduler and the worker at a moment. */
+/** Sets the clock, then runs the scheduler and the worker. */
 const at = async (moment: string) => {
   server.clock.set(moment)
   await server.tick()
@@ -237,7 +237,7 @@ describe('runCampaign', () => {
     const noMail = (rate: number) => Object.assign(server.app.services.config, { campaignRate: rate })
     await run(id)
     await server.work()
-    // The queue is full from the first mail on: the limit counts queueing.
+    // With this limit, no mails are sent, so only the queueing is counted.
     noMail(1)
     const one = await statements(1)
     const many = await statements(60)
@@ -376,7 +376,7 @@ describe('the pace', () => {
     await server.work()
     server.clock.advanceMs(minute - 1)
     await server.work()
-    // A restarted worker does not begin again either.
+    // A restarted worker does not start again from the beginning.
     await server.store.db.updateTable('jobs').set({ run_at: start }).execute()
     await createWorker(server.app.services, jobs, []).drain()
     expect(smtp.received).toHaveLength(3)

@@ -1,5 +1,5 @@
-// A campaign mail is sent at most once automatically (DOMAIN 20.2): one that may have arrived
-// becomes `uncertain`, and a user may resend it. The kills are in test/flows/campaigns.test.ts.
+// A campaign mail is sent automatically at most once (DOMAIN 20.2). A mail that may have arrived
+// becomes `uncertain`, and a user can resend it. test/flows/campaigns.test.ts kills processes.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { jobs } from '../../src/background.ts'
 import { createWorker } from '../../src/jobs/worker.ts'
@@ -32,7 +32,7 @@ beforeEach(() => {
 })
 afterEach(() => server.rewind())
 
-/** A running campaign for these addresses. */
+/** Creates and starts a campaign for these addresses. */
 async function running(...addresses: string[]): Promise<number> {
   for (const value of addresses) await given(server.admin).person({ emails: [{ value, label: 'work' }] })
   const template = { name: 'Spring', subject: 'Unused', content: '<p>Dear {%persons.name%}</p>' }
@@ -50,14 +50,14 @@ const rows = () => server.store.db.selectFrom('campaign_sends').selectAll().orde
 const resend = (id: number, send: number, caller: Caller = server.admin) =>
   caller.post(`${campaigns}/${id}/sends/${send}/resend`)
 const messageIds = () => smtp.received.map(({ raw }) => /^Message-ID: *<([^>]+)>/im.exec(raw)?.[1])
-/** Past every possible retry. */
+/** Advances the clock past all possible retries. */
 async function waitLong(): Promise<void> {
   for (const minutes of [1, 5, 30, 120, 600]) {
     server.clock.advanceMs(minutes * minuteMs)
     await server.work()
   }
 }
-/** One uncertain mail: the server accepted it and did not confirm. */
+/** Creates an uncertain mail: the server accepted it but did not confirm it. */
 async function uncertain(address = 'ada@example.com'): Promise<{ id: number; send: number }> {
   const id = await running(address)
   smtp.behave('half-accept')
@@ -77,7 +77,7 @@ describe('a mail of a campaign that may have arrived', () => {
       { state: 'uncertain', error: expect.stringContaining('It may have arrived.'), sent_at: null },
     ])
     expect(await sends(id, { state: 'queued,sent,failed,suppressed' })).toEqual([])
-    // Nor the day after.
+    // A second run does not send it either.
     await server.admin.post(`${campaigns}/${id}/run`)
     await waitLong()
     expect(smtp.received).toHaveLength(1)
@@ -87,7 +87,7 @@ describe('a mail of a campaign that may have arrived', () => {
     const id = await running('ada@example.com', 'grace@example.com')
     smtp.behave('greylist')
     await server.work()
-    // The state after a kill between the claim and the outcome.
+    // Simulates a worker that was killed after it claimed the mail.
     const killed = server.store.db.updateTable('campaign_sends').set({ run_at: null })
     await killed.where('address', '=', 'ada@example.com').execute()
     smtp.behave('accept')
@@ -119,8 +119,7 @@ describe('a mail of a campaign that may have arrived', () => {
 
 describe('a worker that has lost its lease', () => {
   /**
-   * The first worker waits for the mail server, which sends no reply in this mode; the second has
-   * taken its job over.
+   * The first worker waits for a reply of the mail server. The second worker takes its job over.
    */
   async function takenOver(id: number, mode: SmtpMode) {
     smtp.behave(mode)
@@ -153,7 +152,8 @@ describe('a worker that has lost its lease', () => {
     const [{ id: send }] = await sends(id)
     expect((await resend(id, send)).status).toBe(202)
     await second.drain()
-    // The first worker does not know whether the mail arrived, which is already recorded.
+    // The first worker does not know whether the mail arrived. The second has already recorded it
+    // as uncertain.
     smtp.disconnect()
     await first
     expect(await sends(id)).toMatchObject([{ state: 'queued' }])

@@ -1,4 +1,4 @@
-// Rules of persons that the contract walkers do not check (DOMAIN 10.1).
+// Rules of persons that the generated contract tests do not check (DOMAIN 10.1).
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { addUser } from '../support/viewers.ts'
@@ -260,7 +260,7 @@ describe('listPersons', () => {
     expect(await ids(`organization_id=${person.organization_id}`)).toEqual([person.id])
     expect(await ids('q=analytical%20ada')).toEqual([person.id])
     expect(await ids('job_title=countess')).toEqual([person.id])
-    // "work" is the label of every address, and part of Bob's address only.
+    // "work" is the label of every address, but only Bob's address contains it.
     expect(await ids('q=work')).toHaveLength(1)
     expect(await ids('organization_id[null]=true')).toHaveLength(1)
     expect(await ids('sort=organization_name')).toEqual([person.id, 2])

@@ -1,4 +1,5 @@
-// Inventories of products: exact sums, rules per row, and stock that has moved is not overwritten.
+// Inventories of products: exact sums, the rules of each row, and concurrent changes of stock,
+// which must not be overwritten.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

@@ -1,4 +1,4 @@
-// Rules of products that the contract walkers do not check.
+// Rules of products that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

@@ -1,5 +1,5 @@
-// The link between quotes and leads: one link with one pair of events, from either side, and a
-// change of both records.
+// The link between quotes and leads: both directions create the same link with one pair of events,
+// and change both records.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

@@ -1,4 +1,4 @@
-// The content of a printed quote, read back from the PDF in visual order with its glyphs.
+// The content of a printed quote, read from its PDF in visual order with its glyphs.
 import { deflateSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Body } from '../../src/contract/types.ts'

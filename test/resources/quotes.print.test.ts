@@ -1,4 +1,4 @@
-// The PDF of a quote: every possible quote has one. Its look was checked by eye.
+// The PDF of a quote: every valid quote can be printed. The layout is not tested.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createOffload, type Offload, OffloadError } from '../../src/kernel/runtime/offload.ts'
 import { startServer, type TestServer } from '../support/app.ts'
@@ -20,7 +20,7 @@ const refusing = (reason: OffloadError['reason']): Offload => ({
   close: async () => undefined,
 })
 
-/** Pages of a document, from the page tree of the PDF. */
+/** Returns the number of pages in the page tree of a PDF. */
 const pagesOf = (bytes: Buffer): number => Number(/\/Type \/Pages\s*\/Count (\d+)/.exec(bytes.toString('latin1'))?.[1])
 
 describe('printQuote', { timeout: 60_000 }, () => {

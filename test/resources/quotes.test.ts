@@ -1,5 +1,5 @@
-// Rules of quotes that the contract walkers do not check (DOMAIN 12): the record and its items,
-// visibility, deletion and references. Links to leads and the document have files of their own.
+// Rules of quotes that the generated contract tests do not check (DOMAIN 12): the record and its
+// items, visibility, deletion and references. Other files test links to leads and the PDF.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Body, Schema } from '../../src/contract/types.ts'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'

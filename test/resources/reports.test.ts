@@ -1,5 +1,5 @@
-// The reports (DOMAIN 22.2): exact figures of the visible records, by days of the installation's
-// time zone; and the same as charts.
+// Reports (DOMAIN 22.2): exact figures of the visible records by days in the time zone of the
+// installation, and their charts.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { deal } from '../support/deals.ts'
@@ -20,7 +20,7 @@ const types = [
   'forecast',
 ]
 
-// 13 hours ahead of UTC until April: days are easily confused.
+// The time zone is 13 hours ahead of UTC until April, so wrong days are detected.
 let server: TestServer
 beforeAll(async () => {
   server = await startServer({ config: { timezone: 'Pacific/Auckland' } })
@@ -50,7 +50,7 @@ async function chart(path: string, accept = 'image/svg+xml'): Promise<string> {
 
 describe('the period of a report', () => {
   it('is the last 30 days of the installation, and the 30 before them', async () => {
-    // In Auckland it is the 2nd of March.
+    // In Auckland, this is 2 March.
     server.clock.set('2026-03-01T11:30:00.000Z')
     expect((await report('over-all')).date_range).toEqual({
       start: '2026-02-01',
@@ -109,7 +109,7 @@ describe('the period of a report', () => {
       start: '2026-06-01',
       end: '2027-06-01',
     })
-    // No year follows the last one.
+    // The period ends with the last valid year.
     expect((await report('forecast?start=9999-06-02')).date_range.end).toBe('9999-12-31')
     expect((await report('forecast?end=2026-01-15')).date_range).toMatchObject({
       start: '2025-12-17',
@@ -215,7 +215,7 @@ describe('getOverAllReport', () => {
 describe('getRevenueStatsReport', () => {
   it('sums won and lost values by closing time, exactly, to the last millisecond of the last day in the time zone', async () => {
     const period = 'revenue-stats?start=2026-02-01&end=2026-02-02'
-    // Midnight in Auckland is 11:00 of the day before in UTC.
+    // Midnight in Auckland is 11:00 UTC of the previous day.
     await won('2026-01-31T10:59:59.999Z', 1)
     await won('2026-01-31T11:00:00.000Z', 0.1)
     await won('2026-02-02T10:59:59.999Z', 0.2)
@@ -251,8 +251,8 @@ describe('getTotalLeadsReport', () => {
   })
 
   it('puts each lead into its day in the time zone, also where the clocks change', async () => {
-    // On the 5th of April the clocks go back: that day has 25 hours, from 11:00 to 12:00 UTC of the
-    // next.
+    // On 5 April the clocks are set back. The day has 25 hours, from 11:00 UTC to 12:00 UTC of the
+    // next day.
     for (const at of [
       '2026-04-04T10:59:59.999Z',
       '2026-04-04T11:00:00.000Z',

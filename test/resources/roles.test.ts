@@ -1,5 +1,5 @@
-// Rules of roles that the contract walkers do not check: the ceiling, and that no change locks all
-// administrators out.
+// Rules of roles that the generated contract tests do not check: users cannot grant more than they
+// have, and no change locks out all administrators.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -195,8 +195,7 @@ describe('updateRole, by callers without a global view,', () => {
     expect(await permissionsOf(role_id)).toEqual(['dashboard'])
     expect((await wide.get('/leads')).status).toBe(403)
 
-    // Nor may the change leave no holder of every permission; the limited user holds the changed
-    // role too.
+    // The rule also applies to a user who has every permission but a narrower view.
     const other = await given(server.admin).role({ name: 'All', permission_type: 'all' })
     await server.admin.put(`/settings/users/${narrow.id}`, { role_id: other.id })
     expect((await narrow.put('/settings/roles/1', stripped)).status).toBe(403)
@@ -237,7 +236,7 @@ describe('deleteRole', () => {
       conflicts: [{ entity_type: 'users', id, field: 'role_id' }],
     })
     expect((await server.admin.get(`/settings/roles/${roleId}`)).status).toBe(200)
-    // Listeners run before the state is checked; no after-event fires.
+    // The before-event fires before the state is checked. No after-event fires.
     expect(server.events()).toEqual(['settings.role.delete.before'])
   })
 

@@ -1,5 +1,5 @@
-// Repairing the search index: doctor finds a difference from the records, and a command rebuilds
-// it.
+// Repairing the search index: `accord doctor` finds differences from the records, and `accord
+// search rebuild` repairs them.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Search: every record is found by its words as soon as it is written, best match first, and no
-// caller finds a record that it could not list.
+// Search: every record is found by its words right after the write, best match first, and a caller
+// finds only records that it could list.
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -42,7 +42,7 @@ async function search(q: string, more: Record<string, string> = {}, caller: Call
 const found = async (q: string, more?: Record<string, string>, caller?: Caller): Promise<string[]> =>
   (await search(q, more, caller)).map(({ type, id }) => `${type} ${id}`)
 
-/** A lead of a person of an organization, each found by a word of its own. */
+/** Creates a lead of a person of an organization. Each is found by a different word. */
 async function deal() {
   const organization = await make.organization({ name: 'Zanzibar Trading', address: { city: 'Málaga', country: 'ES' } })
   const person = await make.person({
@@ -103,7 +103,10 @@ describe('searchRecords', () => {
     expect(await shown('kx-9000')).toMatchObject({ title: 'Vortex mixer', subtitle: 'KX-9000' })
     expect((await server.admin.get((await shown('odon'))?.url.slice(base.length) ?? '')).body.data.id).toBe(person.id)
 
-    /** Records found by the same word because they quote the record. */
+    /**
+     * Returns the other records that a word finds, because their documents contain fields of the
+     * record.
+     */
     function others(q: string): string[] {
       if (q === 'zanzibar') return [`persons ${person.id}`, `leads ${lead.id}`]
       return q === 'odon' ? [`leads ${lead.id}`] : []
@@ -259,7 +262,7 @@ describe('what matches', () => {
         .split(/[^\p{L}\p{N}]+/u)
         .filter(Boolean)
     }
-    /** Whether the words occur in the text consecutively, the last one as a prefix. */
+    /** Returns whether the words occur consecutively in the text, the last one as a prefix. */
     function begins(in_: string[], word: string[]): boolean {
       return in_.some((_, at) =>
         word.every((part, index) =>
@@ -289,7 +292,7 @@ describe('the index', () => {
     expect(await found('zanzibar')).toEqual([])
     const [best, ...more] = await found('umbra')
     expect(best).toBe(`organizations ${organization.id}`)
-    // Whether the person or the lead comes first depends on the score of the engine.
+    // The order of the person and the lead depends on the score of the engine.
     expect(more.sort()).toEqual([`leads ${lead.id}`, `persons ${person.id}`])
     expect((await search('looms'))[0]?.subtitle).toBe('Ödön Őrsi · Umbra Ltd')
 
@@ -438,7 +441,7 @@ describe('the index', () => {
     expect(await found('looms')).toEqual([`leads ${lead.id}`])
   })
 
-  // It damages the tables of SQLite's full text.
+  // Damages the tables of SQLite's full-text index.
   it.runIf(!isPostgres)('is said to be wrong when a record is missing or its words are', async () => {
     const { db, dialect } = server.store
     await deal()

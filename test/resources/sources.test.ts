@@ -1,4 +1,4 @@
-// Rules of sources that the contract walkers do not check.
+// Rules of sources that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

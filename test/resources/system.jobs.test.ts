@@ -1,5 +1,5 @@
-// Jobs as administrators see them: waiting jobs, the reasons of failures, retries; and the nightly
-// work of the installation.
+// The job operations for administrators: waiting jobs, reasons of failures, and retries. Also tests
+// the nightly jobs.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { eventConsumers, jobs } from '../../src/background.ts'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -32,7 +32,7 @@ beforeEach(async () => {
 })
 afterEach(() => server.close())
 
-/** Kinds of jobs that send mail, by their definitions. */
+/** The kinds of jobs that send mail. */
 const mailing = jobs.filter(({ isMail }) => isMail)
 const ctx = (): Context => systemContext(server.app.services, 'api')
 const work = () => createWorker(server.app.services, [note], []).drain()
@@ -97,7 +97,7 @@ describe('a job of a sequence that begins anew', () => {
   })
 })
 
-/** Gives a job up as after its last try. */
+/** Makes a job fail finally, as after its last attempt. */
 async function giveUpJobs(kind: string): Promise<number> {
   const job = await server.store.db
     .updateTable('jobs')
@@ -155,7 +155,7 @@ async function delivery() {
   return async () => (await server.admin.get(`/settings/webhooks/${body.data.id}/deliveries`)).body.data[0]
 }
 
-/** Turns events into jobs, which do not run yet. */
+/** Creates the jobs for all events, without running them. */
 async function createFeederOf({ app: { services } }: TestServer): Promise<void> {
   const { dispatch: feed } = createEventDispatcher(services, eventConsumers)
   while (await feed());
@@ -199,7 +199,7 @@ describe('retryJob of a buried job', () => {
     expect((await shown()).state).toBe('failed')
     expect((await server.admin.post(`/jobs/${job}/retry`)).status).toBe(202)
     expect(await shown()).toMatchObject({ state: 'pending', finished_at: null, next_attempt_at: start })
-    // The address 192.0.2.1 is unreachable, but the delivery was tried.
+    // The address 192.0.2.1 is unreachable, but the delivery was attempted.
     await server.work()
     expect((await shown()).attempts.length).toBe(2)
   })
@@ -321,7 +321,7 @@ describe('deleteJob', () => {
 })
 
 describe('getReadiness', () => {
-  /** Replies are cached for a second. */
+  /** Advances the clock, because replies are cached for a second. */
   const checks = async () => {
     server.clock.advanceMs(1000)
     return (await server.anonymous.get('//readyz')).body.checks
@@ -366,7 +366,7 @@ describe('getReadiness', () => {
       .values({ name: 'worker', locked_by: 'x', locked_until: '2026-03-02T10:00:00.000Z' })
       .execute()
     for (const { kind } of mailing) await enqueue(ctx(), { kind }, {})
-    // An invitation is such a mail.
+    // An invitation is also sent by mail.
     const invited = { name: 'Ada', email: 'ada@example.com', role_id: 1 }
     expect((await server.admin.post('/settings/users', invited)).status).toBe(201)
     await server.store.db.updateTable('event_readers').set({ last_event_id: 1_000_000 }).execute()

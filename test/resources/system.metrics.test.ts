@@ -1,5 +1,5 @@
-// /metrics for Prometheus: figures under stable names with few labels, shown to this machine and to
-// tokens that may see reports, at no cost for requests. Requests, mails and deliveries are real.
+// /metrics for Prometheus: stable names, few labels, access only for this machine and for tokens
+// that may see reports, and no cost for other requests.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,12 +36,12 @@ afterAll(async () => {
   await smtp.close()
 })
 
-/** Figures by name and labels, in their written form. */
+/** Returns the values by name and labels, as written in the text. */
 function read(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
 }
-/** Figures from rows are cached for five seconds. */
+/** Advances the clock, because values from the database are cached for five seconds. */
 async function scrape(of: TestServer = server): Promise<Map<string, number>> {
   of.clock.advanceMs(5000)
   const { status, text } = await of.anonymous.get('//metrics')

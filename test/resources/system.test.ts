@@ -1,4 +1,4 @@
-// The documentation, the contract and the health checks, for people, load balancers and generators.
+// The documentation, the contract and the health checks.
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -60,7 +60,7 @@ describe('getReadiness', () => {
     await bare.close()
   })
 
-  // test/postgres/transactions.test.ts stops a server of PostgreSQL.
+  // test/postgres/transactions.test.ts tests this with a PostgreSQL server.
   it.runIf(!isPostgres)(
     'answers 503 with Retry-After when the database does not answer, and says nothing of the cause',
     async () => {

@@ -1,5 +1,4 @@
-// Rules of tags that the contract walkers do not check, for themselves and for records that carry
-// them.
+// Rules of tags, and of records with tags, that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -87,7 +86,8 @@ describe('updateTag', () => {
     expect(server.events()).toEqual(['settings.tag.update.before', 'settings.tag.update.after'])
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' })).status).toBe(404)
     expect((await ada.delete(`/tags/${other.id}`)).status).toBe(404)
-    // Neither the version nor the body is checked: the tag does not exist for this caller.
+    // The reply is 404 before the version and the body are checked, because the tag does not exist
+    // for this caller.
     const stale = { headers: { 'if-match': '"9"' } }
     expect((await ada.put(`/tags/${other.id}`, { name: 'Taken over' }, stale)).status).toBe(404)
     expect((await ada.put(`/tags/${other.id}`, { hue: 'red' })).status).toBe(404)

@@ -1,5 +1,5 @@
-// Rules of tokens that the contract walkers do not check: no token creates a more powerful one, and
-// no secret is shown twice.
+// Rules of tokens that the generated contract tests do not check: a token cannot create a more
+// powerful token, and a secret is shown only once.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { signedInAs } from '../../src/kernel/auth/tokens.ts'
 import { systemContext } from '../../src/kernel/context.ts'
@@ -224,7 +224,7 @@ describe('a token that made another one', () => {
   const works = async (token: string): Promise<number> => (await server.caller(token).get('/account')).status
   const dayMs = 24 * 60 * 60 * 1000
 
-  /** A token, one that it created, and one created by that. */
+  /** Creates a token, its child and its grandchild: each token creates the next. */
   async function line(about: object = {}) {
     const parent = await mint(server.admin, about)
     const child = await mint(server.caller(parent.token))

@@ -1,5 +1,5 @@
-// Rules of types that the contract walkers do not check. Leads need one, so the last type and types
-// in use cannot be deleted.
+// Rules of lead types that the generated contract tests do not check. The last type and types in
+// use cannot be deleted, because every lead needs a type.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

@@ -1,5 +1,5 @@
-// The picture of a user (DOMAIN 6.1, 15.6): set by an administrator or in the own account, shown
-// with every UserRef.
+// The picture of a user (DOMAIN 6.1, 15.6): an administrator or the user sets it, and every UserRef
+// shows it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { file, form } from '../support/form.ts'

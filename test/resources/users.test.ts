@@ -1,5 +1,5 @@
-// Rules of users that the contract walkers do not check: who may change whom, and the records
-// deleted with an account.
+// Rules of users that the generated contract tests do not check: the right to change another user,
+// and the records that are deleted with a user.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
@@ -19,7 +19,7 @@ const updated = ['settings.user.update.before', 'settings.user.update.after']
 const login = (email: string, secret: string) =>
   server.anonymous.post('/login', { email, password: secret, device_name: 'laptop' })
 
-/** A change of a user that revokes the user's only token. */
+/** The events of a change that revokes the user's only token. */
 const ending = [updated[0], 'user.token.delete.before', 'user.token.delete.after', updated[1]]
 
 describe('listUsers', () => {
@@ -364,7 +364,7 @@ describe('users and the view of the caller', () => {
     expect((await ann.caller.delete(path)).body.required).toBe('view_permission=global')
     expect((await ann.caller.post('/settings/users/mass-destroy', mass)).body.failed).toMatchObject([{ status: 403 }])
     expect((await login(peer.email, password)).status).toBe(200)
-    // A peer with the same groups may be changed, and a body from GET may be sent with PUT.
+    // A user may change another user with the same groups. A body from GET can be sent with PUT.
     expect((await ann.caller.put(path, (await ann.caller.get(path)).body.data)).status).toBe(200)
     await admin.put(path, { group_ids: [shared.id] })
     expect((await ann.caller.put(path, fresh)).status).toBe(200)
@@ -381,7 +381,8 @@ describe('users and the view of the caller', () => {
     expect((await widen()).status).toBe(200)
   })
 
-  // The listener's change is before the next one only where writes run one after another.
+  // Not on PostgreSQL: only where writes run one after another does the listener's change precede
+  // the next write.
   it.runIf(!isPostgres)('count as they are when the change is made, not when the call came in', async () => {
     const ann = await someone(server, 'all', { view_permission: 'group' })
     const [bob, cid] = [await someone(server, 'all'), await someone(server, 'all')]
@@ -438,7 +439,7 @@ describe('deleteUser', () => {
     const lead = await make.lead({ user_id: ann.id, person: { id: person.id } } as never)
     const activity = await make.activity({ user_id: ann.id } as never)
     const mine = await make.organization({ name: 'Mine', user_id: 1 })
-    // A version that none of the records has: the header is about the user alone.
+    // No reassigned record has this version, because If-Match applies only to the user.
     await server.admin.put(`/settings/users/${ann.id}`, { name: 'Ann' })
     server.events()
     const match = { headers: { 'if-match': '"2"' } }

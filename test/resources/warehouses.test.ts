@@ -1,4 +1,4 @@
-// Rules of warehouses that the contract walkers do not check.
+// Rules of warehouses that the generated contract tests do not check.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, start, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -91,7 +91,7 @@ describe('deleteWarehouse', () => {
     ])
     expect((await server.admin.get(inventories)).body.data).toEqual([])
     expect((await server.admin.get(`/settings/locations/${place.id}`)).status).toBe(404)
-    // The deleted name is free again.
+    // The name of the deleted warehouse can be used again.
     expect((await server.admin.post('/settings/warehouses', body('London'))).status).toBe(201)
   })
 })

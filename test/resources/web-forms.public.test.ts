@@ -1,4 +1,4 @@
-// Public web forms: definition, page, script, and submissions that become persons and leads.
+// Public web forms: definition, page, script, and submissions, which create persons and leads.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -49,7 +49,7 @@ const grace = { name: 'Grace Hopper', emails: [{ value: 'grace@example.org' }] }
 const persons = async () => (await server.admin.get('/contacts/persons?per_page=100&sort=id')).body.data
 const leads = async () => (await server.admin.get('/leads?per_page=100&sort=id')).body.data
 
-/** As a browser posts a form without script. */
+/** Posts a form like a browser without JavaScript. */
 const post = (
   path: string,
   fields: Record<string, string> | [string, string][],
@@ -252,7 +252,7 @@ describe('submitWebForm', () => {
       industry: industry.options[0].id,
       home: { city: 'Arlington', country: 'US', state: null },
       agrees: true,
-      // The box was shown and not ticked.
+      // The checkbox was shown but not checked.
       news: false,
     })
     const [lead] = await leads()
@@ -424,7 +424,7 @@ describe('submitWebForm', () => {
     const refused = await server.anonymous.post(path, { persons: other })
     expect(refused.body.errors).toEqual({ 'persons.size': ['The field is required.'] })
     expect((await server.anonymous.post(path, { persons: { ...other, size: 'XL' } })).status).toBe(200)
-    // In the API they stay required.
+    // The attributes stay required in the API.
     expect((await server.admin.post('/contacts/persons', { name: 'Eve' })).status).toBe(422)
   })
 
@@ -450,7 +450,7 @@ describe('submitWebForm', () => {
     expect(statuses).toEqual([...Array(10).fill(422), 429])
     const refused = await server.anonymous.post(path, { persons: grace })
     expect([refused.status, Number(refused.headers['retry-after'])]).toEqual([429, 60])
-    // Refused submissions cost nothing: no form is read and no call is counted.
+    // A refused submission is cheap: it reads no attributes and counts no call.
     const asked = await statementsOf(() => server.anonymous.post(path, { persons: grace }))
     expect(asked.filter((each) => /attributes|call_counts/.test(each))).toEqual([])
     server.clock.advanceMs(60_000)

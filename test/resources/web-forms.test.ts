@@ -1,4 +1,4 @@
-// Rules of web forms as definitions that the contract walkers do not check.
+// Rules of web forms as definitions that the generated contract tests do not check.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 

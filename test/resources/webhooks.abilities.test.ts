@@ -1,5 +1,5 @@
-// A token saves only webhooks whose records it may read itself: they are sent later, without the
-// token, with all rights of its user.
+// A token can save only webhooks whose records its abilities allow to read, because they are sent
+// later with all rights of the user.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { unique } from '../support/given.ts'

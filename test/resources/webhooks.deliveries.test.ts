@@ -1,5 +1,5 @@
-// Deliveries of webhooks: the right receivers, once, signed, in order, and the handling of
-// receivers that misbehave. The receiver is a real server.
+// Deliveries of webhooks: each event is sent once to the right receivers, signed and in order. Also
+// tests misbehaving receivers. The receiver is a real server.
 import { Webhook as Verifier } from 'standardwebhooks'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -25,8 +25,8 @@ const day = 24 * hour
 let server: TestServer
 let receiver: Receiver
 /**
- * Requests under way, the most at once, an error of the server itself, and whether the receiver
- * stays silent.
+ * `busy` and `most`: the running calls and their maximum. `fault`: an error that calls throw.
+ * `isSilent`: the receiver does not respond, so calls get short timeouts.
  */
 const calls = { busy: 0, most: 0, fault: null as Error | null, isSilent: false }
 beforeAll(async () => {
@@ -77,7 +77,7 @@ const sent = () => receiver.received.map(({ body }) => JSON.parse(body))
 const jobs = () => server.store.db.selectFrom('jobs').selectAll().where('kind', 'like', 'webhooks.deliver%').execute()
 const titles = () => sent().map(({ data }) => data.entity.title)
 
-/** The payload as a receiver gets it that checks the signature, at the time it was sent. */
+/** Returns the payload after verifying its signature at the time of sending. */
 function verified(secret: string, { body, headers }: Received): unknown {
   vi.useFakeTimers({ toFake: ['Date'], now: Number(headers['webhook-timestamp']) * 1000 })
   try {
@@ -274,7 +274,7 @@ describe('an event', () => {
     await lead()
     const { services } = server.app
     await createEventDispatcher(services, [subscriptions]).dispatch()
-    // The consumer lost its position, and the job its end.
+    // Simulates a crash: the consumer lost its position, and the job was not deleted.
     await server.store.db
       .updateTable('event_readers')
       .set({ last_event_id: 0 })
@@ -456,7 +456,7 @@ describe('a receiver that misbehaves', () => {
     await server.work()
     expect(await figures()).toEqual([200, { failing: 1, waiting: 2 }, 1, 2])
     receiver.behave('ok')
-    // A retry comes some seconds later, at random.
+    // Retries have a random delay of some seconds.
     server.clock.advanceMs(60_000)
     await server.work()
     expect(await figures()).toEqual([200, { failing: 0, waiting: 0 }, 0, 0])
@@ -815,7 +815,7 @@ describe('replayWebhookDelivery', () => {
     for (let tries = 0; tries < 10; tries++) {
       await server.work()
       server.clock.advanceMs(27 * hour)
-      // The webhook was not switched off meanwhile.
+      // Keeps the webhook from being disabled.
       await server.store.db.updateTable('webhooks').set({ failing_since: null }).execute()
     }
     const [delivery] = await deliveries(id)
@@ -896,7 +896,7 @@ describe('replayWebhookDelivery', () => {
       .set({ attempts: JSON.stringify(Array(9).fill(attempt)), tries: 9, state: 'failed' })
       .execute()
     const [delivery] = await deliveries(id)
-    // Its job waits for a later time, which must not delay the replay.
+    // The waiting job of the delivery must not delay the replay.
     expect((await server.admin.post(`${path}/${id}/deliveries/${delivery.id}/replay`)).status).toBe(202)
     await server.work()
     expect((await deliveries(id))[0]).toMatchObject({ state: 'pending', attempts: { length: 10 } })
@@ -937,7 +937,8 @@ describe('replayWebhookDelivery', () => {
 
 describe('a worker that lost its job', () => {
   /**
-   * One worker tries a delivery while its lease ends, and another worker records its own result.
+   * The lease of a worker ends during its delivery attempt, and another worker records its own
+   * result.
    */
   async function overtaken(stale: 'failed' | 'succeeded', rival: 'failed' | 'succeeded') {
     const { id } = await create()
@@ -955,7 +956,8 @@ describe('a worker that lost its job', () => {
     const late = slow.drain()
     await until(async () => (await jobs()).some(({ state }: any) => state === 'running'))
     await until(() => answer.name === 'answer')
-    // The machine of the first worker slept: the lease has ended, and another worker polls.
+    // Simulates that the machine of the first worker slept: its lease ends, and another worker
+    // polls.
     server.clock.advanceMs(61_000)
     receiver.behave(rival === 'failed' ? { mode: 'status', status: 503 } : 'ok')
     await server.work()
@@ -969,7 +971,7 @@ describe('a worker that lost its job', () => {
   it('does not write "failed" over a delivery that another worker has made', async () => {
     const { id, after, webhook, late } = await overtaken('failed', 'succeeded')
     expect(after).toMatchObject({ state: 'succeeded', attempts: [{ status: 200 }] })
-    // Only its attempt is listed.
+    // The late result only adds its attempt to the list.
     expect(late).toEqual({ ...after, attempts: [...after.attempts, expect.objectContaining({ status: 500 })] })
     expect(await get(id)).toEqual(webhook)
     expect(await jobs()).toEqual([])
@@ -995,7 +997,7 @@ describe('replayWebhook', () => {
     const [last] = await server.store.db.selectFrom('events').select('id').orderBy('id', 'desc').limit(1).execute()
     const { status, body } = await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })
     expect([status, body.data]).toEqual([202, { queued: 2, last_event_id: last?.id }])
-    // Waiting deliveries are not queued twice.
+    // Waiting deliveries are not queued again.
     expect((await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })).body.data.queued).toBe(0)
     await server.work()
     expect(titles()).toEqual(['After', 'Before', 'After'])

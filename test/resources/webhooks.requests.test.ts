@@ -1,4 +1,4 @@
-// The request that a webhook makes from an event: as configured, the same on every try, and signed.
+// The request of a webhook for an event: as configured, identical in every attempt, and signed.
 import { randomBytes } from 'node:crypto'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'

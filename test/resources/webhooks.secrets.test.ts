@@ -1,5 +1,5 @@
-// Secrets of webhooks: values of headers and query parameters are write-only and stay with the
-// address they were set for; older databases are cleaned.
+// Secrets of webhooks: values of headers and query parameters are write-only, are sent only to the
+// address that they were set for, and are encrypted in older databases by a migration.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate, migrations } from '../../db/migrate.ts'
@@ -62,7 +62,7 @@ const errorsOf = async (id: number, changes: object) => {
   const reply = await put(id, changes)
   return [reply.status, Object.keys(reply.body.errors ?? {})]
 }
-/** The values that the receiver gets now. */
+/** Sends a test delivery and returns the values that the receiver got. */
 async function sentBy(id: number) {
   receiver.received.length = 0
   await server.admin.post(`${path}/${id}/test`)
@@ -165,7 +165,7 @@ describe('values of headers and query parameters', () => {
           422,
           ['headers.0.value'],
         ])
-        // A parameter in the address does not replace the others.
+        // A parameter in the address does not replace the other parameters.
         expect(await errorsOf(id, { end_point: `${address}?code=x`, headers: [] })).toEqual([422, ['query_params']])
       }
       await server.admin.post(`${path}/${id}/test`)
@@ -187,7 +187,7 @@ describe('values of headers and query parameters', () => {
     expect(data.end_point).toBe(`${receiver.url}/a#part`)
     expect(data.query_params.map(({ key }: { key: string }) => key)).toEqual(['x', 'y', 'z'])
     expect((await sentBy(id)).query).toEqual({ x: '1', y: 'a b c', z: 'i{% a?b=c&d %}' })
-    // The same address with another query value counts as the same address.
+    // An address that differs only in its query counts as the same address.
     const end_point = `${receiver.url}/a?y=new#part`
     expect((await put(id, { end_point })).body.data.query_params.map(({ key }: { key: string }) => key)).toEqual([
       'y',

@@ -1,4 +1,4 @@
-// Rules of webhooks as definitions that the contract walkers do not check.
+// Rules of webhooks as definitions that the generated contract tests do not check.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'

@@ -1,5 +1,4 @@
-// The content of a webhook: the records that its last changer may see, and nothing once that user
-// may see nothing.
+// A webhook sends only records that the user who last changed it may see.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../src/contract/operations.gen.ts'
@@ -89,7 +88,7 @@ describe('of records', () => {
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await given(server.admin).lead({ title: 'Second', user_id: 1 })
     await server.work()
-    // An unchanged value is not a change.
+    // Saving the same value is not a change.
     await server.admin.put(`${path}/${id}`, { end_point: `${receiver.url}/elsewhere` })
     expect((await get(id)).changed_by).toMatchObject({ id: user.id })
     await server.admin.post(`${path}/${id}/rotate-secret`)

@@ -1,5 +1,5 @@
-// A token saves only workflows whose actions it could perform itself: they run later, without the
-// token, with all rights of its user.
+// A token can save only workflows whose actions its abilities allow, because they run later with
+// all rights of the user.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { unique } from '../support/given.ts'
@@ -23,7 +23,7 @@ it.each([
   ['activities:write', [note], ['leads:*']],
   ['leads:write', [set('title', 'Taken')], ['leads:read']],
   ['persons:write', [set('job_title', 'Taken', 'update_person')], ['leads:*', 'persons:read']],
-  // The action creates the tag when it runs and none of that name exists.
+  // The action creates the tag if it does not exist.
   ['settings:write', [{ id: 'add_tag', value: 'Taken' }], ['leads:*']],
 ])('needs %s for a new workflow that uses it, and for a change of one', async (required, actions, abilities) => {
   const caller = await tokenWith(...abilities)

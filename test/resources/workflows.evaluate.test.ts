@@ -1,5 +1,5 @@
-// Conditions of workflows: by examples, and against a plain second implementation of the table in
-// DOMAIN.
+// Conditions of workflows: tested by examples, and against a simple second implementation of the
+// table in DOMAIN.
 import fc from 'fast-check'
 import { DateTime } from 'luxon'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import type { ComparableField, FieldKind } from '../../src/resources/workflows/c
 import { evaluate, UnanswerableCondition } from '../../src/resources/workflows/evaluate.ts'
 
 const zone = 'Europe/Berlin'
-// In Berlin it is the next day already.
+// In Berlin, this is the next day.
 const at = new Date('2026-03-01T23:30:00.000Z')
 
 const own = (type: string) => ({ type, isOwn: true }) as Attribute
@@ -184,7 +184,7 @@ describe('a condition', () => {
   it('on a deleted or changed attribute cannot be evaluated', () => {
     expect(() => holds(['hue', '==', 1], record)).toThrow(UnanswerableCondition)
     expect(() => holds(['title', '>=', 'a'], record)).toThrow(UnanswerableCondition)
-    // Even where another one would do.
+    // An invalid condition throws even if another condition of an `or` is true.
     const either: Row[] = [
       ['source', '==', 3],
       ['hue', '==', 1],
@@ -219,7 +219,7 @@ const ids = fc.integer({ min: 1, max: 4 })
 const scaled = fc.integer({ min: -30, max: 30 })
 const today = fc.integer({ min: -3, max: 3 }).map((days) => `{{today${days < 0 ? days : `+${days}`}}}`)
 
-/** By kind: values of records, and values of conditions. */
+/** Arbitrary values of records and of conditions, by kind. */
 const values: Record<FieldKind, [actual: fc.Arbitrary<unknown>, wanted: fc.Arbitrary<unknown>]> = {
   number: [scaled.map((n) => n / 10), scaled.map((n) => (n % 2 ? n / 10 : (n / 10).toFixed(3)))],
   date: [day, fc.oneof(day, today)],
@@ -256,7 +256,7 @@ const dayOf = (text: string): string =>
         .toISODate() ?? '')
     : text
 
-/** The table of DOMAIN, restated as plainly as possible. */
+/** The simple second implementation of the table in DOMAIN. */
 function expected(kind: FieldKind, actual: any, operator: string, wanted: any): boolean {
   if (operator.startsWith('!')) return !expected(kind, actual, operator === '!=' ? '==' : '{}', wanted)
   if (actual === null || wanted === null) return operator === '==' && actual === wanted

@@ -1,5 +1,5 @@
-// Rights of workflows: those of the user who changed them last, at every step. No workflow reads or
-// does more than that user may.
+// A workflow has the rights of the user who last changed it, in every step. It cannot read or do
+// more than this user.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
@@ -45,7 +45,7 @@ async function workflow(caller: Caller, changes: Record<string, unknown>): Promi
   return reply.data.id
 }
 /**
- * The runs as the administrator sees them, in order, without those that only report that a workflow
+ * Returns the runs in order, as the administrator. Omits runs that were skipped because a workflow
  * does not trigger itself.
  */
 const runs = async (id: number) =>
@@ -137,7 +137,7 @@ describe('a permission the user lacks', () => {
     )
     expect(after.join()).not.toContain('Taken')
     expect(receiver.received).toEqual([])
-    // The same workflow works again after a user with the permission changes it.
+    // The workflow works again after a user with the permission changes it.
     await server.admin.put(`${path}/${id}`, { description: 'Mine' })
     expect(await runOf(id, () => server.admin.put(`${records}/${record}`, { [change]: 'z' }))).toMatchObject({
       state: 'succeeded',
@@ -295,7 +295,7 @@ describe('a right that is lost', () => {
   it('stops a run between two actions', async () => {
     const user = await eve({ view: 'global' })
     const lead = await make.lead()
-    // Its second action needs a value that its first one removes.
+    // The first action removes a permission that the second action needs.
     const id = await workflow(user, { actions: [set('title', 'Set'), note('x')] })
     const change = sql`update roles set permissions = '["leads","leads.view","leads.edit"]' where name = 'Eve'`
     await server.store.transaction(async (db) => {

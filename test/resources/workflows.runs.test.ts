@@ -1,5 +1,4 @@
-// Runs of workflows: the effect of each action, the log and its visibility, and the result of a
-// test run.
+// Runs of workflows: the effect of each action, the log of runs and its visibility, and test runs.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEventDispatcher } from '../../src/jobs/event-consumers.ts'
@@ -41,7 +40,7 @@ beforeEach(async () => {
 })
 afterAll(() => server.close())
 
-/** Without runs that only report that a workflow does not trigger itself. */
+/** Returns the runs, without those that were skipped because a workflow does not trigger itself. */
 const ownRuns = async (id: number, caller?: Caller) =>
   (await runs(id, caller)).filter(({ reason }: { reason: string | null }) => !reason?.includes('trigger itself'))
 
@@ -341,7 +340,7 @@ describe('mails', () => {
       server.admin.delete(`/activities/${meeting.id}`),
     )
     expect(run.state).toBe('succeeded')
-    // A deactivated user gets no mail.
+    // An inactive user gets no mail.
     expect(await mails()).toMatchObject([
       { subject: 'Off: Kick-off', reply_to: ['admin@example.com'], attachments: [] },
     ])
@@ -470,7 +469,7 @@ describe('a run', () => {
     const lead = await make.lead()
     await server.admin.put(`${path}/${off}`, { is_active: false })
     await server.admin.put(`/leads/${lead.id}`, { lead_value: 1 })
-    // At the same moment: the order of the log counts, not the time.
+    // All events have the same time. Only their order in the log matters.
     await server.admin.put(`${path}/${off}`, { is_active: true })
     await server.admin.put(`${path}/${other}`, { event: 'lead.update.after' })
     const later = await workflow({})
@@ -601,12 +600,12 @@ describe('listWorkflowRuns', () => {
     const hidden = await make.lead({ user_id: 1, person_id: persons[1]?.id ?? null })
     for (const lead of leads) await server.admin.put(`/leads/${lead}`, { lead_value: 7 })
     await server.work()
-    // On PostgreSQL several runs go on at once.
+    // On PostgreSQL, runs are executed concurrently.
     const inAnyOrder = (list: unknown[]): string[] => list.map((each) => JSON.stringify(each)).sort()
     const results = async (of: number, caller: Caller) =>
       inAnyOrder((await ownRuns(of, caller)).map(({ actions }: any) => actions[0]?.result))
     const [others, hers] = persons.map((person) => person.id)
-    // The second workflow changes the lead, which triggers the first one too.
+    // The second workflow changes the lead, which triggers the first workflow again.
     expect(await results(id, server.admin)).toEqual(
       inAnyOrder([others, hers, hers].map((person_id) => ({ person_id }))),
     )

@@ -1,5 +1,5 @@
-// Rules of workflows as definitions that the contract walkers do not check: every saved workflow
-// can be evaluated and run.
+// Rules of workflow definitions that the generated contract tests do not check: every saved
+// workflow can be evaluated and run.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'

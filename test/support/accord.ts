@@ -1,5 +1,5 @@
-// The command line as people use it: a process of its own in a folder of its own, run from the
-// current sources, which are packed once per test thread as `npm run build` packs them.
+// Runs the command line as a separate process in a given folder. The current sources are packed
+// once per test thread, in the same way as by `npm run build`.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { threadId } from 'node:worker_threads'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 let packed: string | undefined
 
-/** The entry file of the program. */
+/** Returns the entry file of the program. */
 function cli(): string {
   if (packed === undefined) {
     const folder = join(root, 'node_modules', '.cache', `accord-${process.pid}-${threadId}`)
@@ -31,7 +31,7 @@ export interface Finished {
 export interface ServingLimits {
   /** The limit that `ulimit -n` sets. */
   maxDescriptors?: number
-  /** A program with options that runs the command after them, in the same process. */
+  /** A wrapper program with its options, which runs the command in the same process. */
   under?: string[]
   /** Arguments after the command. */
   args?: string[]
@@ -54,7 +54,7 @@ function spawnAccord(
   return spawn(program, rest, { cwd: folder, env, stdio: [stdin, 'pipe', 'pipe'] })
 }
 
-/** Runs a command to its end. */
+/** Runs a command until it ends. */
 export function accord(
   folder: string,
   args: string[],
@@ -67,7 +67,7 @@ export function accord(
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 
-/** Runs a command whose reader closes the pipe after the first bytes, as `head -1` does. */
+/** Runs a command and closes its output pipe after the first bytes, as `head -1` does. */
 export function accordCutShort(folder: string, args: string[], environment: Environment = {}): Promise<Finished> {
   const child = spawnAccord(folder, args, environment)
   const { said } = listen(child)
@@ -75,7 +75,7 @@ export function accordCutShort(folder: string, args: string[], environment: Envi
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...said })))
 }
 
-/** Runs a command until it prints a text, then kills it, as a power cut would. */
+/** Runs a command and kills it when it prints a matching text, as a power cut would. */
 export async function accordKilled(
   folder: string,
   args: string[],
@@ -90,7 +90,7 @@ export async function accordKilled(
   return { code: await ended, ...said }
 }
 
-/** Runs a command and kills it after this time, unless it has ended before. */
+/** Runs a command and kills it after this time if it has not ended. */
 export async function accordKilledAfter(
   folder: string,
   args: string[],
@@ -108,18 +108,17 @@ export async function accordKilledAfter(
 export interface Serving {
   url: string
   pid: number
-  /** Its output so far. */
+  /** The output so far. */
   said: { stdout: string; stderr: string }
-  /** Its exit code, after it ended by itself or by `stop`. */
+  /** Resolves with the exit code when the process ends. */
   ended: Promise<number | null>
-  /** Signals it to stop; returns its exit code and the time that took. */
+  /** Sends a signal and waits. Resolves with the exit code and the time until the end. */
   stop(signal?: NodeJS.Signals): Promise<{ code: number | null; ms: number }>
 }
 
 /**
- * Runs a command that serves on a free port until it prints its address, or a worker until it says
- * that it runs. It has no rate limits, and an environment in which delays from other tests on the
- * machine do not count as overload.
+ * Starts a server on a free port, or a worker, and resolves when it prints that it is ready. It has
+ * no rate limits, and delays by other tests on the machine do not count as overload.
  */
 export async function accordServing(
   folder: string,
@@ -166,7 +165,7 @@ function listen(child: ChildProcess) {
       scan = () => {
         const found = (mark.exec(said.stdout) ?? mark.exec(said.stderr))?.[1]
         if (found === undefined) return
-        // A busy server prints much: it is scanned no further.
+        // The output of a busy server is long, so it is not scanned any further.
         scan = () => {}
         resolve(found)
       }

@@ -1,6 +1,6 @@
-// A whole server in memory for one test: a copy of a migrated and seeded database, a clock that
-// stands still, cheap password hashing. Every reply is checked against the contract. Tests use the
-// API alone (house rule 10).
+// Starts a whole server in memory for a test: a copy of a migrated and seeded database, a stopped
+// clock, and fast password hashing. Every reply is checked against the contract. Tests use only the
+// API (house rule 10).
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,7 +71,7 @@ export function testConfig(changes: Partial<Config> = {}, engine: Engine = testE
 
 const images = new Map<Engine, Promise<Image>>()
 
-/** The seeded database, built once per worker thread. */
+/** Returns the image of the seeded database, which is built once per worker thread. */
 export function seededImage(engine: Engine = testEngine): Promise<Image> {
   const image = images.get(engine) ?? buildImage(engine)
   images.set(engine, image)
@@ -113,26 +113,24 @@ export interface TestServer {
   app: App
   store: Store
   clock: { now(): Date; set(to: string): void; advanceMs(by: number): void }
-  /** Signed in as the seeded administrator. */
+  /** A caller with a token of the seeded administrator. */
   admin: Caller
   anonymous: Caller
-  /** A caller with a token of its own for a user. */
+  /** Returns a caller with a new token of the user. */
   as(userId: number, abilities?: string[]): Promise<Caller>
   caller(token: string | null): Caller
-  /**
-   * Names of the events since the last call, in order. An expected list means: these and no others.
-   */
+  /** Returns the names of the events since the last call, in order. */
   events(): string[]
   /** The same events in full. */
   seen: AccordEvent[]
-  /** Runs all background work that is due. */
+  /** Runs all due background jobs. */
   work(): Promise<void>
-  /** Runs the scheduler once, at the time of the clock. */
+  /** Runs the scheduler once, at the time of the test clock. */
   tick(): Promise<boolean>
   inject(options: InjectOptions): Promise<LightMyRequestResponse>
   /**
-   * Keeps the database as it is; `rewind` goes back to it, or to another image, faster than a new
-   * server would start.
+   * Stores an image of the database. `rewind` restores it, or another image, which is faster than
+   * starting a new server.
    */
   keep(): Promise<void>
   rewind(to?: Image): Promise<void>
@@ -142,26 +140,26 @@ export interface TestServer {
 export interface ServerOptions {
   config?: Partial<Config>
   published?: () => Published | null
-  /** Another contract than the generated one. */
+  /** Replaces the generated contract. */
   contract?: Record<string, unknown>
   extensions?: ((events: Emitter) => void)[]
-  /** The server handles replies that break the contract; the test does not fail on them. */
+  /** The test does not fail when a reply violates the contract, because the server handles it. */
   refusesBreaches?: boolean
   mailer?: AppOptions['mailer']
   outbound?: AppOptions['outbound']
   offload?: AppOptions['offload']
   volume?: AppOptions['volume']
-  /** Receives the log, from level `info` on. */
+  /** Receives the log lines of level `info` and above. */
   lines?: AppOptions['lines']
-  /** The engine of the tests by default. */
+  /** The default is the engine of the test run. */
   engine?: Engine
-  /** Opens a store from the image; in memory by default. */
+  /** Opens a store from the image. The default opens it in memory. */
   open?: (image: Image) => Store | Promise<Store>
 }
 
 /**
- * Starts a server in memory. Close it in `afterEach`. Paths are relative to /api/admin unless they
- * start with `//`.
+ * Starts a server in memory. The test must close it in `afterEach`. Paths are relative to
+ * /api/admin, except paths that start with `//`.
  */
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { open = openImage, engine = testEngine } = options
@@ -180,12 +178,12 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
   const seen: AccordEvent[] = []
   const isRepeated = findRepetitions()
-  // Created for the first file.
+  // The server creates this folder for the first file.
   const dataDir = join(tmpdir(), newName('accord-test'))
   const breaches: string[] = []
   const headers = headerChecker((options.contract ?? contract) as ContractDocument)
-  // The walkers over the contract post inbound mail without the secret; the tests of inbound mail
-  // set this otherwise.
+  // Tests that walk over the whole contract post inbound mail without the secret. The tests of
+  // inbound mail set another value.
   const config = testConfig(
     { dataDir, inboundOpen: true, ...(options.lines && { logLevel: 'info' }), ...options.config },
     engine,
@@ -197,11 +195,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     contract: options.contract ?? contract,
     published: options.published ?? (() => published),
     clock,
-    // A test that counts statements asks for production, without self-checks.
+    // Tests that count statements use `production`, which runs no self-checks.
     ...(options.config?.env !== 'production' && { verifier }),
     ...(options.mailer && { mailer: options.mailer }),
     ...(options.outbound && { outbound: options.outbound }),
-    // A machine that runs other tests is slow.
+    // Long limits, because other tests on the machine may slow this process down.
     offload: options.offload ?? createOffload({ maxRunMs: 100_000, maxWaitMs: 100_000, idleMs: 3_000 }),
     ...(options.volume && { volume: options.volume }),
     ...(options.lines && { lines: options.lines }),
@@ -219,7 +217,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
 
   async function inject(request: InjectOptions): Promise<LightMyRequestResponse> {
     const reply = await app.http.inject(request)
-    // The URL as the server received it: `inject` resolves `.` and `..` in a path.
+    // The URL that the server received, because `inject` resolves `.` and `..` in paths.
     const { method = 'GET', url = '/' } = reply.raw.req
     const asked = { method, url }
     const found = [...breaches.splice(0), ...headers.findings(asked, reply.statusCode, reply.headers)]

@@ -1,4 +1,5 @@
-// Databases from before workflows and webhooks stored their last changer.
+// Builds databases from before the migrations that store the last changer of workflows and
+// webhooks.
 import { sql } from 'kysely'
 import { migrate, migrations } from '../../db/migrate.ts'
 import { type Db, openStore } from '../../db/store.ts'
@@ -12,7 +13,7 @@ interface Before {
 }
 
 /**
- * The last changers of rows 1 to 3 after the migration. The first user is inactive, users 2 and 3
+ * Returns the last changers of rows 1 to 3 after the migration. User 1 is inactive, users 2 and 3
  * are active. User 2 and then user 3 changed row 1, a deleted user changed row 2, and row 3 has no
  * known changer.
  */

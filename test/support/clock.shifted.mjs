@@ -1,7 +1,6 @@
-// Preloaded before a program: shifts its system clock, as an administrator or a time server does.
-// The clock starts ACCORD_TEST_CLOCK_LEAD_MS before the end of a minute, or
-// ACCORD_TEST_CLOCK_AHEAD_MS ahead. SIGUSR2 adds the milliseconds in the file
-// ACCORD_TEST_CLOCK_FILE.
+// Preloaded into a process to shift its system clock. The clock starts ACCORD_TEST_CLOCK_LEAD_MS
+// before the end of a minute, or ACCORD_TEST_CLOCK_AHEAD_MS ahead of the real time. SIGUSR2 shifts
+// it by the milliseconds in the file ACCORD_TEST_CLOCK_FILE.
 import { readFileSync } from 'node:fs'
 
 const RealDate = Date

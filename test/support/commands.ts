@@ -1,4 +1,4 @@
-// The commands of the command line, read from its tree.
+// Lists the commands of the command line, read from its command tree.
 import type { Command } from 'commander'
 import { createProgram } from '../../src/commands/program.ts'
 
@@ -8,7 +8,10 @@ export interface Leaf {
   command: Command
 }
 
-/** All commands that do something; `accord user` alone prints its help. */
+/**
+ * Returns all commands without subcommands. A command with subcommands, such as `accord user`, only
+ * prints its help.
+ */
 export function leafCommands(program: Command = createProgram()): Leaf[] {
   const below = (command: Command, path: string[]): Leaf[] =>
     command.commands.length === 0

@@ -1,6 +1,6 @@
-// A connection that sends one request after another as cheaply as possible, because the client
-// shares two cores with the server it measures. It reads only what these servers send: HTTP/1.1
-// with a content length, kept alive.
+// A minimal HTTP client on one connection, for measurements. It must use little CPU time, because
+// it shares the cores with the measured server. It reads only HTTP/1.1 responses with
+// Content-Length.
 import { connect, type Socket } from 'node:net'
 
 export interface Asked {
@@ -11,7 +11,7 @@ export interface Asked {
 
 export interface Answer {
   status: number
-  /** Its status line and headers. */
+  /** The status line and headers. */
   head: string
   body: Buffer
 }

@@ -1,4 +1,4 @@
-// The generated contract, as a test's server follows it.
+// The generated contract, which test servers use.
 import { readFileSync } from 'node:fs'
 
 export const contract = JSON.parse(

@@ -1,9 +1,9 @@
-// Leads with only the values that a test about amounts sets; those of given.ts have every value of
-// the contract's example.
+// Creates leads for tests about amounts. They have only the given values, unlike the leads of
+// given.ts, which have all values of the contract's example.
 import { expect } from 'vitest'
 import type { TestServer } from './app.ts'
 
-/** Worth 100 unless the body says otherwise. */
+/** Creates a lead. Its value is 100, unless the body sets another. */
 export async function deal({ admin }: TestServer, body: object = {}): Promise<any> {
   const reply = await admin.post('/leads', { title: 'Deal', lead_value: 100, ...body })
   expect(reply.status, reply.text).toBe(201)

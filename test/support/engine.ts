@@ -1,6 +1,6 @@
-// The engine that the tests run on: SQLite in memory, or PostgreSQL when ACCORD_TEST_ENGINE is
-// `postgres`. An image is a whole database that a test can open as often as it likes. The
-// differential run (test/differential) uses both engines in one process.
+// The database engine of the tests: SQLite in memory, or PostgreSQL when ACCORD_TEST_ENGINE is
+// `postgres`. An image is a whole database that a test can open repeatedly. The differential run
+// (test/differential) uses both engines in one process.
 
 import { sql } from 'kysely'
 import pg from 'pg'
@@ -14,10 +14,10 @@ export type Engine = Dialect['name']
 
 export const isPostgres = process.env.ACCORD_TEST_ENGINE === 'postgres'
 
-/** The engine of a test that names none. */
+/** The default engine of tests. */
 export const testEngine: Engine = isPostgres ? 'postgres' : 'sqlite'
 
-/** On SQLite the bytes of the database; on PostgreSQL the names of a database and a schema. */
+/** On SQLite, the bytes of the database. On PostgreSQL, the names of a database and a schema. */
 export type Image = Buffer
 
 const serverUrl = (): string => {
@@ -28,7 +28,7 @@ const serverUrl = (): string => {
 
 export const databaseUrl = (name: string): string => serverUrl().replace(/[^/]*$/, name)
 
-/** Runs statements that concern whole databases. */
+/** Runs statements outside of any test database, such as `create database`. */
 export async function administrate(...statements: string[]): Promise<void> {
   const client = new pg.Client(serverUrl())
   await client.connect()
@@ -43,13 +43,13 @@ export async function administrate(...statements: string[]): Promise<void> {
 const isOfSqlite = (image: Image): boolean => image.subarray(0, 13).toString() === 'SQLite format'
 
 /**
- * Opens a copy of the image. Closing it removes the copy. `max` limits the connections of each
- * pool.
+ * Opens a copy of the image. Closing the store removes the copy. `max` limits the connections of
+ * each pool.
  */
 export async function openImage(image: Image, max?: number): Promise<Store> {
   if (isOfSqlite(image)) {
     const store = openSqliteImage(image)
-    // A list without a total order changes its order, which its test finds.
+    // Reverses the order of rows without a complete `order by`, so that tests detect it.
     await sql`pragma reverse_unordered_selects = on`.execute(store.db)
     return store
   }
@@ -61,7 +61,7 @@ export async function openImage(image: Image, max?: number): Promise<Store> {
   return openTemporary(name, database)
 }
 
-/** Databases that no store uses, by the database they were copied from. */
+/** Unused databases, by the template that they were copied from. */
 const free = new Map<string, string[]>()
 
 async function copyDatabase(template: string): Promise<string> {
@@ -70,7 +70,7 @@ async function copyDatabase(template: string): Promise<string> {
   return name
 }
 
-/** Connections stay open between tests, because a new one takes longer than most tests. */
+/** Connections stay open between tests, because a new connection takes longer than most tests. */
 const connections = new Map<string, Pools>()
 
 function openConnections(name: string, max = 4): Pools {
@@ -84,7 +84,7 @@ async function closeConnections(name: string): Promise<void> {
   connections.delete(name)
 }
 
-/** With a `template`, another test can use the database once the store is closed. */
+/** Opens a store. With a `template`, other tests can reuse its database after it is closed. */
 function openTemporary(name: string, template: string | null): Store {
   const pools = openConnections(name)
   const store = openStore(databaseUrl(name), {
@@ -108,7 +108,7 @@ function openTemporary(name: string, template: string | null): Store {
 
 const databaseOf = (store: Store): string => store.url.split('/').at(-1) as string
 
-/** A new empty store. */
+/** Opens a store without tables. */
 export async function openEmpty(engine: Engine = testEngine): Promise<Store> {
   if (engine === 'sqlite') return openStore('sqlite::memory:')
   const name = newName('test')
@@ -116,13 +116,16 @@ export async function openEmpty(engine: Engine = testEngine): Promise<Store> {
   return openTemporary(name, null)
 }
 
-/** An image on PostgreSQL is a schema of a database that holds copies of all tables. */
+/**
+ * Parses an image of PostgreSQL: the name of a database, and of a schema in it with copies of all
+ * tables.
+ */
 function imageName(image: Image): { database: string; schema: string } {
   const [database = '', schema = ''] = image.toString().split('.')
   return { database, schema }
 }
 
-/** An image of the present state of the store. */
+/** Returns an image of the current state of the store. */
 export async function imageOf(store: Store): Promise<Image> {
   if (store.dialect.name === 'sqlite') return store.image()
   const database = databaseOf(store)
@@ -131,7 +134,7 @@ export async function imageOf(store: Store): Promise<Image> {
   return Buffer.from(`${database}.${schema}`)
 }
 
-/** Keeps the store as a database that can be copied. Only its image is of use afterwards. */
+/** Closes the store and returns its image, a database that can be copied. */
 export async function closeAsTemplate(store: Store): Promise<void> {
   if (store.dialect.name === 'sqlite') return store.close()
   const database = databaseOf(store)
@@ -142,7 +145,7 @@ export async function closeAsTemplate(store: Store): Promise<void> {
   )
 }
 
-/** Brings the store back to the image and opens it anew. */
+/** Restores the image and opens the store again. */
 export async function reopen(store: Store, image: Image): Promise<Store> {
   await store.close()
   if (isOfSqlite(image)) return openImage(image)
@@ -168,7 +171,7 @@ async function inDatabase(name: string, ...statements: string[]): Promise<unknow
 const hasSchema = async (database: string, schema: string): Promise<boolean> =>
   (await inDatabase(database, `select 1 from pg_namespace where nspname = '${schema}'`)).length > 0
 
-/** Every row of every table as text, for tests that look for a secret or for a change. */
+/** Returns every row of every table as text, for tests that search for a secret or a change. */
 async function dump(database: string): Promise<Buffer> {
   const tables = (await inDatabase(
     database,
@@ -180,7 +183,10 @@ async function dump(database: string): Promise<Buffer> {
   return Buffer.from(texts.join('\n'))
 }
 
-/** Restores since the last vacuum, by database. Each one leaves dead rows that later reads pass. */
+/**
+ * The number of restores since the last vacuum, by database. Each restore leaves dead rows, which
+ * slow down reads.
+ */
 const restores = new Map<string, number>()
 const maxRestores = 15
 
@@ -202,7 +208,7 @@ async function restore(database: string, schema: string): Promise<void> {
   await inDatabase(database, `vacuum analyze ${tables[0]?.names}`)
 }
 
-/** Copying rows is much faster than copying a database. */
+/** Copies tables to a schema and back, which is much faster than copying a database. */
 const copyTables = `
 create or replace procedure accord_test_keep(kept text) language plpgsql as $$
 declare each record; begin

@@ -1,9 +1,9 @@
-// Event log consumers as tests see them: their position, and a dispatcher that runs until it has
-// delivered everything.
+// Helpers for consumers of the event log: their position, and a dispatcher that runs until it has
+// delivered every event.
 import type { EventDispatcher } from '../../src/jobs/event-consumers.ts'
 import type { TestServer } from './app.ts'
 
-/** The last event that the consumer has processed. */
+/** Returns the id of the last event that the consumer has processed. */
 export async function placeOf({ store }: TestServer, name: string): Promise<number> {
   const place = store.db.selectFrom('event_readers').select('last_event_id').where('name', '=', name)
   return (await place.executeTakeFirstOrThrow()).last_event_id

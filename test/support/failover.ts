@@ -1,5 +1,6 @@
-// A failover drill: a primary and its synchronous standby, an Accord server that knows both, and
-// clients that write. The primary is killed and the standby promoted while the clients go on.
+// A failover drill: a primary with a synchronous standby, an Accord server with both hosts in its
+// URL, and clients that write. The primary is killed and the standby is promoted while the clients
+// continue.
 
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,48 +13,50 @@ import { type Cluster, configure, startCluster, startStandby } from './postgres-
 
 export interface DrillOptions {
   writers: number
-  /** How long clients write before the end of the primary, and after writes succeed again. */
+  /** The time that clients write before the primary is killed, and after writes succeed again. */
   beforeMs: number
   afterMs: number
-  /** The time from the end of the primary to the promotion of the standby. */
+  /** The time between the kill of the primary and the promotion of the standby. */
   promotionMs: number
 }
 
 export interface DrillReport {
   acknowledged: number
   acknowledgedBeforeKill: number
-  /** Acknowledged writes that the new primary does not have. */
+  /** The number of acknowledged writes that are missing on the new primary. */
   lost: number
-  /** Writes that the new primary has more than once. */
+  /** The number of writes that exist more than once on the new primary. */
   repeated: number
-  /** Writes that got an error first and were repeated with their key. */
+  /** The number of writes that failed first and were retried with the same key. */
   retried: number
-  /** Answers other than success, by status. `network` stands for no answer. */
+  /** The number of error responses by status. `network` counts requests without a response. */
   errors: Record<string, number>
-  /** 503 answers without the header Retry-After. */
+  /** The number of 503 responses without Retry-After. */
   withoutRetryAfter: number
-  /** Seconds from the end of the primary to the first acknowledged write that began after it. */
+  /**
+   * The seconds from the kill of the primary until the first acknowledged write that began later.
+   */
   downtimeS: number
-  /** The part of the downtime after the standby accepted writes. */
+  /** The part of the downtime after the standby was ready for writes, in seconds. */
   recoveryS: number
-  /** What /readyz told, in order and without repetitions. */
+  /** The results of /readyz in order, without consecutive duplicates. */
   readiness: string[]
-  /** Whether the process of Accord is the one that was started. */
+  /** Whether the Accord process never restarted. */
   isSameProcess: boolean
 }
 
-/** The pause of a client before it repeats a write. It is part of the measured downtime. */
+/** The pause of a client before it retries a write. It is part of the measured downtime. */
 const pauseMs = 100
 const standbyName = 'accord_standby'
-/** Settings of a server that may crash as a process, while its machine goes on. */
+/** Settings for a server whose process may crash, but not its machine. */
 const settings = [
   ...['fsync = off', 'shared_buffers = 64MB'],
-  // Its files are in the folder of the cluster, so a killed server leaves none elsewhere.
+  // Shared memory is in files of the cluster folder, so a killed server leaves no segments behind.
   'dynamic_shared_memory_type = mmap',
 ]
 
 export interface FailoverScene {
-  /** Kills the primary, so it runs once. */
+  /** Runs the drill. Can be called only once, because it kills the primary. */
   drill(options: DrillOptions): Promise<DrillReport>
   close(): Promise<void>
 }
@@ -100,7 +103,7 @@ const serveOn = (folder: string, clusters: readonly Cluster[]): Promise<Serving>
 async function drill({ primary, standby, server, token }: Parts, options: DrillOptions): Promise<DrillReport> {
   const load = startLoad(server.url, token, options.writers)
   const readiness = watchReadiness(server.url)
-  // The first requests compile what all need.
+  // Waits for the first write, because the first requests compile validators.
   await load.firstBegunAfter(0)
   await sleep(options.beforeMs)
   const acknowledgedBeforeKill = load.acknowledged.length
@@ -143,7 +146,7 @@ function startLoad(url: string, token: string, writers: number) {
   const counts = { retried: 0, errors: {} as Record<string, number>, withoutRetryAfter: 0 }
   let isOver = false
 
-  /** Sends the same request with the same key until it succeeds. */
+  /** Sends a write with one idempotency key until it succeeds. */
   async function write(): Promise<void> {
     const key = randomUUID()
     const name = `drill ${key}`
@@ -163,7 +166,7 @@ function startLoad(url: string, token: string, writers: number) {
   const working = Array.from({ length: writers }, writeOn)
   return {
     acknowledged,
-    /** Resolves with the end of the first acknowledged write that began after this time. */
+    /** Resolves with the end time of the first acknowledged write that began after `time`. */
     async firstBegunAfter(time: number): Promise<number> {
       for (;;) {
         const found = acknowledged.find(({ begunAt }) => begunAt > time)

@@ -1,5 +1,5 @@
-// multipart/form-data for tests, as a browser writes it: texts as they are, files as `file(name,
-// content)`. Returns the arguments of `post` and `put`: the body, and the header with its boundary.
+// Builds multipart/form-data bodies for tests. Values are texts or `file(name, content)`. Returns
+// the body and its Content-Type header for `post` and `put`.
 export interface Form {
   body: Buffer
   headers: Record<string, string>

@@ -1,4 +1,4 @@
-// A free port of the loopback, for programs that must be told their port.
+// Finds a free port on loopback, for programs that need their port in advance.
 import { type AddressInfo, createServer } from 'node:net'
 
 export const freePort = (): Promise<number> =>

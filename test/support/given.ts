@@ -1,4 +1,4 @@
-// Records for tests, created through the API from the contract's own examples, each with unique
+// Creates records for tests through the API, from the examples of the contract and with unique
 // values. `given(server.admin).lead({ title: 'Big one' })` returns the lead.
 import type { Body, Data, OperationId } from '../../src/contract/types.ts'
 import type { Caller } from './app.ts'
@@ -20,20 +20,20 @@ type Json = Record<string, unknown>
 
 let count = 0
 
-/** A number that no other call gets, for values that must be unique. */
+/** Returns a number that no other call returns. */
 export const unique = (): number => ++count
 
-/** Lets a second world get the same numbers as a first one. */
+/** Restarts `unique`, so that a second server gets the same numbers as the first. */
 export const restartUnique = (): void => {
   count = 0
 }
 
-/** The id of a record to refer to; undefined leaves the reference out. */
+/** Returns the id of a record to refer to, or undefined to omit the reference. */
 export type Known = (entity: string) => number | undefined
 
 /**
- * A valid body of an operation, from its example; `required` keeps only the required properties.
- * References become ids that exist, or are left out when there are none.
+ * Returns a valid body of an operation, from its example. `required` keeps only required
+ * properties. References become existing ids, or are omitted if there are none.
  */
 export function validBody(operation: string, known: Known, part: 'example' | 'required' = 'example'): Json | undefined {
   const schema = bodySchema(operation)
@@ -41,12 +41,12 @@ export function validBody(operation: string, known: Known, part: 'example' | 're
   const example = sample(schema) as Json
   const needed = requiredOf(schema)
   const body = part === 'example' ? example : Object.fromEntries(needed.map((name) => [name, example[name]]))
-  // A JSON body cannot hold files.
+  // A JSON body cannot contain files.
   const sent = Object.entries(body).filter(([name]) => takesFormOnly(operation) || !isFile(schema.properties?.[name]))
   return fill(Object.fromEntries(sent), schema, known) as Json
 }
 
-/** A value of the schema with ids that exist and unique texts. */
+/** Returns the value with existing ids and unique texts. */
 export function fill(value: unknown, shape: SchemaObject | undefined, known: Known): unknown {
   const schema = choose(value, follow(shape))
   if (Array.isArray(value)) return value.map((each) => fill(each, schema.items, known))
@@ -55,7 +55,8 @@ export function fill(value: unknown, shape: SchemaObject | undefined, known: Kno
   for (const [name, each] of Object.entries(value)) {
     const property = follow(schema.properties?.[name])
     if (isReference(name, property) || name === 'entity_id') {
-      // The body names the type of the record; a workflow of the examples is about leads.
+      // `entity_type` names the type of the record. Without it, the example is a workflow for
+      // leads.
       const kind = name === 'entity_id' ? String((value as Json).entity_type ?? 'leads') : (entityOf(name) ?? '')
       const id = known(kind)
       if (id !== undefined) filled[name] = Array.isArray(each) ? [id] : id
@@ -77,13 +78,13 @@ function distinct(name: string, text: string, schema: SchemaObject): string {
 }
 
 /**
- * Seeded records, for references that the test does not care about. The stage is the one that wins
- * a lead.
+ * Returns the ids of seeded records, for tests in which the references do not matter. The stage is
+ * "Won".
  */
 export const seeded: Known = (entity) =>
   entity === 'stages' ? 5 : ['users', 'roles', 'sources', 'types', 'pipelines'].includes(entity) ? 1 : undefined
 
-/** Creates one record each; the changes given win over the example. */
+/** Returns functions that create one record each. The given changes override the example. */
 export function given(caller: Caller) {
   const maker =
     <O extends OperationId>(operation: O) =>
@@ -103,7 +104,7 @@ export function given(caller: Caller) {
     organization: maker('createOrganization'),
     person: maker('createPerson'),
     product: maker('createProduct'),
-    /** For a new person, unless one is named. */
+    /** Creates a person for the quote, unless `person_id` is given. */
     quote: async (changes: Partial<Body<'createQuote'>> = {}) =>
       maker('createQuote')({
         items: [],

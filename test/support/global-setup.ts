@@ -1,4 +1,4 @@
-// Runs once before all tests: starts PostgreSQL when ACCORD_TEST_ENGINE asks for it.
+// Runs once before all tests. Starts PostgreSQL when ACCORD_TEST_ENGINE is `postgres`.
 
 import { startCluster } from './postgres-cluster.ts'
 

@@ -1,5 +1,6 @@
-// Checks the headers of replies as bodies are checked: a header that the contract declares anywhere
-// may come only where it is declared, must come where it is required, and must match its schema.
+// Checks the headers of replies against the contract. A header that the contract declares for any
+// operation may be sent only where it is declared. It must be sent where it is required, and must
+// match its schema.
 import type { ServerResponse } from 'node:http'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
@@ -17,7 +18,7 @@ interface Checked {
 
 const checkers = new WeakMap<ContractDocument, Checked>()
 
-/** Contracts share their checker. */
+/** Returns the cached checker of a contract. */
 export function headerChecker(document: ContractDocument): Checked {
   const known = checkers.get(document) ?? createChecker(document)
   checkers.set(document, known)
@@ -42,7 +43,7 @@ function createChecker(document: ContractDocument): Checked {
       if (!sent.has('x-request-id')) return [`${method} ${url} answered ${status} without X-Request-Id.`]
       const operation = place && document.paths?.[place.path]?.[place.method]
       const replies = (operation as { responses?: Record<string, { $ref?: string; headers?: object }> })?.responses
-      // Refusals before routing and server failures are not in the contract.
+      // The contract does not describe refusals before routing and server failures.
       const reply = resolve(document, replies?.[String(status)])
       if (reply === undefined) return []
       const declared = new Map(
@@ -68,7 +69,8 @@ function createChecker(document: ContractDocument): Checked {
 }
 
 /**
- * The same for a sent response. Node keeps headers that were passed with the status only as text.
+ * Returns the findings for a sent response. Parses the sent text, because Node stores headers that
+ * were passed to `writeHead` only there.
  */
 export function sentFindings(document: ContractDocument, response: ServerResponse): string[] {
   const { _header: head } = response as ServerResponse & { _header: string }

@@ -1,12 +1,12 @@
-// A small IMAP4rev1 server on the loopback, enough for a client that lists folders, searches and
-// fetches. It misbehaves on demand and records whether a client marked a message as read.
+// A small IMAP4rev1 server on loopback for clients that list folders, search and fetch. It
+// misbehaves on demand and records whether a client marked a message as read.
 import { createServer, type Socket } from 'node:net'
 
 export type ImapMode = 'accept' | 'refuse' | 'hang' | 'hang-fetch' | 'drop' | 'huge'
 
 export interface ImapFolder {
   path: string
-  /** Such as `\\All` or `\\HasNoChildren`. */
+  /** Folder attributes such as `\\All` or `\\HasNoChildren`. */
   attributes: string[]
   uidValidity: number
   messages: ImapMessage[]
@@ -25,17 +25,18 @@ export interface ImapServer {
   username: string
   password: string
   /**
-   * From now on: refuse logins, send nothing, send nothing to a fetch, break off within a message,
-   * announce too large a size.
+   * Sets the behavior: `refuse` refuses logins, `hang` sends nothing, `hang-fetch` does not respond
+   * to FETCH, `drop` closes the connection in the middle of a message, `huge` announces a size that
+   * is too large.
    */
   behave(mode: ImapMode): void
   addFolder(path: string, attributes?: string[]): ImapFolder
   folder(path: string): ImapFolder
-  /** Returns the uid. */
+  /** Adds a message and returns its uid. */
   deliver(path: string, raw: string | Buffer, about?: { date?: Date; flags?: string[] }): number
-  /** Gives all messages of a folder new uids, as a restored server does. */
+  /** Gives all messages of a folder new uids, as after the restore of a server. */
   renumber(path: string): void
-  /** Commands as received, without tags; logins without their credentials. */
+  /** The received commands, without tags and without the credentials of logins. */
   commands: string[]
   connections(): { total: number; open: number }
   close(): Promise<void>
@@ -47,7 +48,7 @@ const internalDate = (date: Date): string =>
   `${two(date.getUTCDate())}-${months[date.getUTCMonth()]}-${date.getUTCFullYear()} ${two(date.getUTCHours())}:${two(date.getUTCMinutes())}:${two(date.getUTCSeconds())} +0000`
 const unquoted = (text: string): string => text.replace(/^"(.*)"$/s, '$1').replaceAll(/\\(.)/g, '$1')
 
-/** The uids of a set such as `3:*,9`; `*` is the highest uid. */
+/** Returns the uids in a set such as `3:*,9`. `*` is the highest uid. */
 function inSet(set: string, uids: readonly number[]): Set<number> {
   const last = uids.at(-1) ?? 0
   const number = (text: string): number => (text === '*' ? last : Number(text))
@@ -82,7 +83,7 @@ export async function startImap({ username = 'crm', password = 'p"ass w\\rd' } =
     const say = (line: string): boolean => socket.write(`${line}\r\n`)
     const login = (tag: string, user: string, pass: string): void => {
       const isKnown = mode !== 'refuse' && user === username && pass === password
-      // Some servers repeat the credentials in their reply.
+      // The refusal repeats the credentials, as some servers do.
       say(isKnown ? `${tag} OK done` : `${tag} NO [AUTHENTICATIONFAILED] no entry for ${user} with ${pass}`)
     }
 

@@ -1,11 +1,11 @@
-// Imports for tests: uploads a table, records it as an import, and validates and starts it through
-// the API.
+// Runs imports for tests through the API: uploads a table, creates the import, validates it and
+// starts it.
 import type { Caller } from './app.ts'
 import { file, form } from './form.ts'
 
 export const path = '/settings/data-transfer/imports'
 
-/** A CSV from rows of cells. */
+/** Returns rows of cells as CSV. */
 export const csvOf = (rows: readonly (readonly (string | number)[])[]): string =>
   rows
     .map((row) =>
@@ -14,7 +14,7 @@ export const csvOf = (rows: readonly (readonly (string | number)[])[]): string =
     .join('\n')
 
 export function importing(caller: Caller) {
-  /** Imports a table; in the request unless the options differ. */
+  /** Uploads a table and creates its import. By default, the import runs inside the request. */
   const record = async (type: string, table: string | Uint8Array, options: Record<string, unknown> = {}) => {
     const name = typeof table === 'string' ? 'table.csv' : 'table.xlsx'
     const sent = await form({ file: file(name, table) })
@@ -34,7 +34,7 @@ export function importing(caller: Caller) {
     post,
     validate: async (type: string, table: string | Uint8Array, options: Record<string, unknown> = {}) =>
       post((await record(type, table, options)).id, 'validate'),
-    /** Validated and started. */
+    /** Creates, validates and starts an import. */
     run: async (type: string, table: string | Uint8Array, options: Record<string, unknown> = {}) => {
       const { id } = await record(type, table, options)
       const validated = await post(id, 'validate')

@@ -1,6 +1,6 @@
-// An installed data folder with a server of this process on it, for commands that work on folders:
-// backup, restore, doctor. Commands are called as functions, and their output and exit code are
-// returned.
+// Creates installed data folders for commands such as backup, restore and doctor, with or without a
+// server in this process. `said` calls a command as a function and returns its output and exit
+// code.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -13,14 +13,14 @@ import { seededImage, startServer, type TestServer, testConfig } from './app.ts'
 import { file, form } from './form.ts'
 import { given } from './given.ts'
 
-/** The secret that every server of the tests encrypts with. */
+/** The secret of all test servers. */
 export const testSecret = 'test secret of at least thirty-two characters'
 
 export interface Folder {
   config: Config
   dataDir: string
   store: Store
-  /** Closes the store; the folder stays. */
+  /** Closes the store and keeps the folder. */
   stop(): Promise<void>
   close(): Promise<void>
 }
@@ -29,7 +29,7 @@ export interface Installed extends Folder {
   server: TestServer
 }
 
-/** Installed, without a server. */
+/** Creates an installed data folder without a server. */
 export async function installedFolder(changes: Partial<Config> = {}): Promise<Folder> {
   const dataDir = join(mkdtempSync(join(tmpdir(), 'accord-installed-')), 'data')
   mkdirSync(dataDir, { mode: 0o700 })
@@ -47,8 +47,8 @@ export async function installedFolder(changes: Partial<Config> = {}): Promise<Fo
 }
 
 /**
- * For commands that run in processes of their own, as `accord install` leaves it: the data is in
- * its folder `data`.
+ * Creates a working directory for commands in separate processes. Its folder `data` has the files
+ * that `accord install` creates.
  */
 export async function workingFolder(): Promise<string> {
   const { dataDir, stop } = await installedFolder()
@@ -56,7 +56,7 @@ export async function workingFolder(): Promise<string> {
   return dirname(dataDir)
 }
 
-/** The same with a server on it. */
+/** Creates an installed data folder and starts a server on it. */
 export async function installed(changes: Partial<Config> = {}): Promise<Installed> {
   const folder = await installedFolder(changes)
   const { dataDir, databaseUrl } = folder.config
@@ -69,8 +69,8 @@ export async function installed(changes: Partial<Config> = {}): Promise<Installe
 }
 
 /**
- * The same with everything that a backup must bring back: a record, a file of these bytes, and an
- * encrypted value.
+ * Creates an installed data folder with a server, a record, a file with this content, and an
+ * encrypted value, which a backup must contain.
  */
 export async function filled(content: string): Promise<Installed> {
   const place = await installed()
@@ -92,7 +92,7 @@ export interface Said {
   code: number
 }
 
-/** Runs a command in this process, as the command line does. */
+/** Runs a command in this process and returns its output and exit code. */
 export async function said(command: () => Promise<unknown>): Promise<Said> {
   const lines = { stdout: '', stderr: '' }
   const out = vi.spyOn(console, 'log').mockImplementation((text: unknown) => {

@@ -1,5 +1,5 @@
-// A real server on a free loopback port with a data folder of its own, which is removed with it.
-// For tests that cannot inject: browsers, sockets, files.
+// Starts a server on a free loopback port with a temporary data folder, for tests that need
+// sockets, a browser or files on disk.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { mkdtempSync, rmSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -43,6 +43,6 @@ export async function listeningServer(changes: Partial<Config> = {}): Promise<Li
   }
 }
 
-/** Waits until the server has this many unanswered requests. */
+/** Waits until the server has this many requests in progress. */
 export const inWork = ({ app }: Running, many: number): Promise<void> =>
   until(async () => (await app.services.metrics.text()).includes(`\naccord_http_requests_in_work ${many}\n`))

@@ -1,5 +1,5 @@
-// The mail folder of development as a test reads it: outgoing mail is written into a folder, and
-// each mail is parsed as a mail program would. Also builds a mail as such a program sends it.
+// Reads outgoing mail from the folder that a `file:` SMTP URL names, and parses each mail. Also
+// builds incoming mails.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { parseMail, type ReceivedMail } from '../../src/mail/parse/parse.ts'
 export interface Mailbox {
   /** The value for ACCORD_SMTP_URL. */
   url: string
-  /** The mails that arrived since the last call. */
+  /** Returns the mails since the last call. */
   take(): Promise<ReceivedMail[]>
   close(): void
 }
@@ -27,7 +27,7 @@ export function openMailbox(): Mailbox {
   }
 }
 
-/** A mail from outside with these headers. */
+/** Returns an incoming mail with these headers. */
 export const letter = (about: { id: string; from?: string; to?: string; subject?: string; more?: string[] }): string =>
   [
     `Message-ID: <${about.id}>`,
@@ -39,6 +39,6 @@ export const letter = (about: { id: string; from?: string; to?: string; subject?
     'Good morning',
   ].join('\r\n')
 
-/** The first link in a mail. */
+/** Returns the first link in a mail. */
 export const linkIn = (mail: ReceivedMail | undefined): URL =>
   new URL(/https?:\/\/\S+/.exec(mail?.text ?? '')?.[0] ?? 'none:')

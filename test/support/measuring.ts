@@ -1,15 +1,14 @@
-// Shared by measurements that run in a process of their own: starting that process, and reporting
-// its times.
+// Helpers for measurements in a separate process: starting the process, and reporting its times.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 
-/** Arguments of node for running a TypeScript module from source. */
+/** The arguments of node to run a TypeScript module from source. */
 export const fromSource: readonly string[] = [
   '--import',
   pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
 ]
 
-/** In milliseconds. */
+/** The number of measurements and their percentiles in milliseconds. */
 export interface Times {
   count: number
   p50: number

@@ -1,8 +1,8 @@
-// A job whose misbehavior a test can choose, for tests of kernel/runtime/offload.ts.
+// An offloaded job that misbehaves as the test requests, for tests of kernel/runtime/offload.ts.
 
 export type Order = { sleepMs: number } | { spin: true } | { allocate: true } | { fail: string } | { bytes: number }
 
-/** Returns the id of the process that ran it. */
+/** Executes the order and returns the id of the process. */
 export async function run(order: Order): Promise<{ pid: number; bytes?: Uint8Array }> {
   const { pid } = process
   if ('sleepMs' in order) await new Promise((resolve) => setTimeout(resolve, order.sleepMs))

@@ -1,4 +1,4 @@
-// A process that runs one offloaded job and has nothing else to do: it must end by itself.
+// A program that runs one offloaded job. A test checks that its process then ends by itself.
 import { createOffload, programAt } from '../../src/kernel/runtime/offload.ts'
 import type * as Misbehaving from './misbehaving.entry.ts'
 

@@ -1,10 +1,10 @@
-// A browser page as the server sees it: it keeps cookies, sends its origin, and sends the value of
-// the CSRF cookie with its writes, unless a test says otherwise.
+// Simulates a browser page: stores cookies, sends its origin, and sends the value of the CSRF
+// cookie with writes. Tests can override each header.
 import { adminPassword, type Reply, type TestServer } from './app.ts'
 
 export interface Page {
   jar: Map<string, string>
-  /** The Set-Cookie headers of the last reply, in full. */
+  /** The complete Set-Cookie headers of the last reply. */
   set: string[]
   call<T = any>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply<T>>
   get<T = any>(path: string, headers?: Record<string, string>): Promise<Reply<T>>
@@ -13,7 +13,7 @@ export interface Page {
 
 export const origin = 'http://localhost'
 
-/** `''` leaves a header out. */
+/** Opens a page without a session. A header with the value `''` is not sent. */
 export function openPage(server: Pick<TestServer, 'inject'>): Page {
   const jar = new Map<string, string>()
   const page: Page = {
@@ -54,7 +54,7 @@ export function openPage(server: Pick<TestServer, 'inject'>): Page {
   return page
 }
 
-/** A page with a signed-in user: the administrator unless another is named. */
+/** Opens a page and signs a user in: the administrator, unless `as` overrides the credentials. */
 export async function signedInPage(
   server: Pick<TestServer, 'inject'>,
   as: Record<string, unknown> = {},

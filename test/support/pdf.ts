@@ -1,5 +1,4 @@
-// Reads a PDF of pdfmake: pieces of text with their place and glyphs. It understands only the files
-// that this library writes.
+// Reads PDFs that pdfmake wrote: pieces of text with their position and glyphs.
 import { inflateSync } from 'node:zlib'
 
 export interface Shown {
@@ -36,7 +35,7 @@ export function textOf(pdf: Buffer): Shown[] {
   return shown
 }
 
-/** The lines of a document in visual order, from left to right. */
+/** Returns the lines of a document in visual order, from left to right. */
 export function linesOf(shown: readonly Shown[]): string[] {
   const lines = new Map<string, Shown[]>()
   for (const each of shown) {
@@ -74,7 +73,7 @@ function objectsOf(pdf: Buffer): Map<number, PdfObject> {
   return objects
 }
 
-/** The character of each glyph of a font. */
+/** Returns the character of each glyph of a font. */
 function mapOf(objects: Map<number, PdfObject>, font: string): Map<number, string> {
   const ref = /\/ToUnicode (\d+) 0 R/.exec(objects.get(Number(font))?.head ?? '')?.[1]
   const cmap = objects.get(Number(ref))?.stream.toString('latin1') ?? ''

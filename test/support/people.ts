@@ -1,4 +1,5 @@
-// Users for tests about permissions: each has a role of its own with exactly the keys named.
+// Creates users for tests about permissions. Each user has a separate role with exactly the given
+// permission keys.
 import type { Schema } from '../../src/contract/types.ts'
 import type { Caller, TestServer } from './app.ts'
 import { given } from './given.ts'
@@ -12,7 +13,7 @@ export interface Someone {
   caller: Caller
 }
 
-/** Creates a role and a signed-in user who has it. Clears the events this fired. */
+/** Creates a role and a signed-in user with this role. Discards the events of the creation. */
 export async function someone(
   server: TestServer,
   keys: readonly string[] | 'all',

@@ -1,4 +1,4 @@
-// PgBouncer in transaction mode in front of a PostgreSQL server: a process of its own on loopback.
+// Starts PgBouncer in transaction mode on loopback, in front of a PostgreSQL server.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,16 +11,16 @@ import { until } from './until.ts'
 
 const program = '/usr/sbin/pgbouncer'
 
-/** CI installs PgBouncer; elsewhere the tests that need it are skipped. */
+/** Tests that need PgBouncer are skipped where it is not installed. CI installs it. */
 export const hasPgBouncer = existsSync(program)
 
 export interface PgBouncer {
-  /** The URL of a database of the server, through the pooler. */
+  /** Returns the URL of a database through the pooler. */
   through(url: string): string
   stop(): Promise<void>
 }
 
-/** Starts a pooler that shares `connections` connections of each database among its clients. */
+/** Starts a pooler with at most `connections` server connections for each database. */
 export async function startPgBouncer(server: URL, connections: number): Promise<PgBouncer> {
   const folder = mkdtempSync(join(tmpdir(), 'accord-pgbouncer-'))
   const port = await freePort()

@@ -1,4 +1,4 @@
-// Pictures for tests, and the files that a server has on disk.
+// A picture for tests, and a list of the files that a server has on disk.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestServer } from './app.ts'
@@ -9,7 +9,7 @@ export const pixel = Buffer.from(
   'base64',
 )
 
-/** Every file below the folder of files, such as `3f/3f9a…`, temporary ones included. */
+/** Returns all paths in the file folder, such as `3f/3f9a…`, including temporary files. */
 export async function keptBytes(server: TestServer): Promise<string[]> {
   const folder = join(server.app.services.config.dataDir, 'files')
   const names = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])

@@ -1,5 +1,6 @@
-// A PostgreSQL cluster for one run of the tests: on loopback, in memory where possible, without
-// syncs. PostgreSQL refuses to run as root, so root starts it as another user.
+// Starts a PostgreSQL cluster for a test run: on loopback, in memory where possible, and without
+// syncs. If this process is root, the server runs as another user, because PostgreSQL refuses to
+// run as root.
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
@@ -19,33 +20,33 @@ import pg from 'pg'
 import { freePort } from './free-port.ts'
 
 export interface Cluster {
-  /** The URL of a database; `postgres` is the one that always exists. */
+  /** Returns the URL of a database. The database `postgres` always exists. */
   url(database: string): string
-  /** The folder of the programs, such as pg_dump. */
+  /** The folder of programs such as pg_dump. */
   readonly programs: string
   readonly folder: string
   readonly port: number
-  /** Runs a program of the server on the data of this cluster, as the user of the server. */
+  /** Runs a server program with this cluster's data folder, as the user of the server. */
   run(program: string, ...args: string[]): void
   /** Runs a statement as the superuser. */
   query<Row = Record<string, unknown>>(database: string, text: string): Promise<Row[]>
   stop(): void
-  /** Makes a standby a primary. Resolves once it accepts writes. */
+  /** Promotes a standby to a primary. Resolves when it accepts writes. */
   promote(): Promise<void>
-  /** Kills the server as a crash does. The cluster stays to be stopped. */
+  /** Kills the server like a crash. `stop` must still be called. */
   kill(): void
 }
 
 export interface ClusterOptions {
   /** Lines of postgresql.conf. */
   settings?: readonly string[]
-  /** The folder in which the cluster gets a folder of its own; by default in memory if possible. */
+  /** The parent of the cluster folder. The default is in memory, if possible. */
   within?: string
 }
 
 const debianFolder = '/usr/lib/postgresql'
 
-/** The folder of the newest installed server; null when there is none. */
+/** Returns the program folder of the newest installed server, or null. */
 export function findPrograms(): string | null {
   const given = process.env.ACCORD_TEST_POSTGRES_BIN
   if (given) return given
@@ -56,14 +57,14 @@ export function findPrograms(): string | null {
   )
 }
 
-/** The user that runs the server, when this process is root. */
+/** Returns the user that must run the server if this process is root, or else null. */
 export function serverUser(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null
   const idOf = (option: string): number => Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
 }
 
-/** Settings of a server whose data need not survive the run. */
+/** Settings for a server whose data may be lost after the run. */
 export const fastSettings = [
   'fsync = off',
   'synchronous_commit = off',
@@ -96,7 +97,7 @@ export async function startStandby(primary: Cluster, name: string): Promise<Clus
   return cluster
 }
 
-/** Changes settings of a running server, as lines of postgresql.conf. */
+/** Changes settings of a running server. `settings` are lines of postgresql.conf. */
 export function configure({ folder, run }: Cluster, settings: readonly string[]): void {
   appendFileSync(join(folder, 'data', 'postgresql.conf'), [...settings, ''].join('\n'))
   run('pg_ctl', 'reload')
@@ -120,7 +121,7 @@ async function newCluster(within = existsSync('/dev/shm') ? '/dev/shm' : tmpdir(
     const { status, stderr, error } = spawnSync(join(programs, program), ['-D', data, ...args], {
       encoding: 'utf8',
       stdio: ['ignore', 'ignore', program === 'pg_ctl' ? 'ignore' : 'pipe'],
-      // The user of the server may not enter the folder of this process.
+      // The user of the server may not have access to the current directory.
       cwd: folder,
       ...user,
     })
@@ -146,7 +147,7 @@ async function newCluster(within = existsSync('/dev/shm') ? '/dev/shm' : tmpdir(
     },
     stop() {
       if (killed === undefined) run('pg_ctl', '-m', 'immediate', 'stop')
-      // A killed server leaves its segment of shared memory behind.
+      // A killed server leaves its shared memory segment behind.
       else spawnSync('ipcrm', ['-m', killed.memory])
       rmSync(folder, { recursive: true, force: true })
     },

@@ -1,5 +1,5 @@
-// Two servers over one PostgreSQL database, as two processes are: each has its own connections,
-// caches, worker and emitter.
+// Starts two servers on one PostgreSQL database, each with its own connections, caches, worker and
+// emitter, like two processes.
 import { openStore, type PostgresOptions, type Store } from '../../db/store.ts'
 import { seededImage, startServer, type TestServer } from './app.ts'
 import { openImage } from './engine.ts'
@@ -7,12 +7,12 @@ import { openImage } from './engine.ts'
 export interface TwoServers {
   one: TestServer
   two: TestServer
-  /** A third store over the same database, for what no server does. */
+  /** A third store on the same database, for direct access. */
   store: Store
   close(): Promise<void>
 }
 
-/** `through` returns the URL that the servers use for the database; by default its own. */
+/** `through` can change the database URL that the servers use, for example to that of a pooler. */
 export async function startTwoServers(
   options: PostgresOptions = {},
   through: (url: string) => string = (url) => url,

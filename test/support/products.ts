@@ -1,4 +1,4 @@
-// Many products, inserted straight into the table because the test is not about creating them.
+// Inserts many products directly into the table, which is faster than the API.
 import { sql } from 'kysely'
 import type { Db } from '../../db/store.ts'
 import { start } from './app.ts'

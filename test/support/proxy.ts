@@ -1,4 +1,4 @@
-// A TCP proxy in front of a server, as a virtual address is: its target may change, and it may cut
+// A TCP proxy that acts like a virtual IP address: its target can change, and it can cut
 // connections at a chosen moment.
 import { connect, createServer, type Socket } from 'node:net'
 
@@ -6,9 +6,12 @@ export interface TcpProxy {
   readonly port: number
   /** The port that new connections are passed to. */
   target: number
-  /** Gets what a client sent, after it was passed on; `true` cuts the connection of the client. */
+  /**
+   * Called with data from a client after it was forwarded. If it returns true, the client's
+   * connection is cut.
+   */
   cutsAfter: (sent: string) => boolean
-  /** Passes nothing on, in either direction, and leaves connections open, as a power cut does. */
+  /** While true, forwards no data and leaves connections open, like a power cut of the server. */
   isFrozen: boolean
   /** Cuts all connections. */
   cut(): void
@@ -36,7 +39,7 @@ export async function startProxy(target: number): Promise<TcpProxy> {
       if (!isCut && !proxy.isFrozen) client.write(bytes)
     })
     upstream.on('close', () => client.destroy())
-    // The server carries out what it received before the cut.
+    // After a cut, the server still processes the data that it received.
     client.on('close', () => (isCut ? upstream.end() : upstream.destroy()))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,5 +1,4 @@
-// A real HTTP server on the loopback that receives webhooks and can misbehave in every way a
-// stranger's server does.
+// An HTTP server on loopback that receives webhooks and misbehaves on demand.
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -22,25 +21,25 @@ export interface Received {
   query: Record<string, string>
   headers: IncomingHttpHeaders
   body: string
-  /** The time by the receiver's clock. */
+  /** The time of the receiver's clock. */
   at: number
 }
 
 export interface Receiver {
-  /** Without a trailing slash. */
+  /** The base URL without a trailing slash. */
   url: string
   port: number
-  /** Every request received in full, in order. */
+  /** All completely received requests, in order. */
   received: Received[]
   behave(behavior: Behavior | Behavior['mode'], for_?: (request: Received) => boolean): void
-  /** Stops listening: connections are refused. */
+  /** Stops listening, so that connections are refused. */
   stop(): Promise<void>
   /** Listens again at the same address. */
   start(): Promise<void>
   close(): Promise<void>
 }
 
-/** Behaves well until a test says otherwise. Close it in `afterAll`. */
+/** Starts a receiver that returns success until `behave` is called. The test must close it. */
 export async function startReceiver(host = '127.0.0.1'): Promise<Receiver> {
   const received: Received[] = []
   let behavior: Behavior = { mode: 'ok' }
@@ -109,7 +108,7 @@ function answer(behavior: Behavior, { socket }: IncomingMessage, response: Serve
       response.write('more is to come')
       return
     case 'huge':
-      // Continues as long as the client reads.
+      // The body does not end while the client reads.
       response.writeHead(200, { 'content-type': 'text/plain' })
       pour(response)
       return

@@ -1,5 +1,6 @@
-// A transaction of PostgreSQL that runs again after a conflict asks its `.before` listeners again.
-// Tests expect each event once; test/postgres/transactions.test.ts is about the repetitions.
+// Filters repeated `.before` events. A PostgreSQL transaction that is retried after a conflict
+// fires them again, but tests expect each event once. test/postgres/transactions.test.ts tests the
+// repetitions.
 import type { AccordEvent } from '../../src/kernel/write/events.ts'
 import { isPostgres } from './engine.ts'
 

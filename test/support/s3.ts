@@ -1,6 +1,6 @@
-// A small S3 server on loopback, with one bucket in memory. It checks the signature of every
-// request by the specification (AWS Signature Version 4), and the hash of every body. It can be
-// told to fail, to cut bodies off and to go away.
+// A small S3 server on loopback with one bucket in memory. It checks the signature (AWS Signature
+// Version 4) of every request and the hash of every body. Tests can make it fail, cut bodies and
+// stop listening.
 import { createHash, createHmac } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,17 +19,17 @@ export interface S3Server {
   readonly secretAccessKey: string
   /** The objects by key. */
   readonly objects: Map<string, S3Object>
-  /** Each request as method and key, in order. */
+  /** The method and key of each request, in order. */
   readonly requests: string[]
-  /** The clock that dates objects. */
+  /** The clock for the dates of objects. */
   now: () => Date
-  /** Answers this status and code to the next requests that match. */
+  /** The next matching requests get this status and code. */
   fail(failure: { status: number; code: string; times?: number; method?: string }): void
-  /** Ends the connection of the next downloads after so many bytes. */
+  /** Cuts the connections of the next downloads after this many bytes. */
   cut(bytes: number, times?: number): void
-  /** Accepts no connections, and ends those that are open. */
+  /** Stops listening and closes all connections. */
   stop(): Promise<void>
-  /** Listens again, on the same port. */
+  /** Listens again on the same port. */
   start(): Promise<void>
 }
 
@@ -158,7 +158,10 @@ class Refusal extends Error {
   }
 }
 
-/** The answer of S3 repeats what was sent, so an error that quotes it could show a key. */
+/**
+ * Errors of S3 quote the request, which may contain a key. Tests check that `quoted-by-s3` does not
+ * appear anywhere.
+ */
 const errorBody = (code: string): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>quoted-by-s3</Message></Error>`
 
@@ -172,7 +175,7 @@ const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256'
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** Throws unless the request is signed with the key of this server, less than 15 minutes ago. */
+/** Throws if the request is not signed with the key of this server or is older than 15 minutes. */
 function checkSignature(request: IncomingMessage, url: URL, body: Buffer, s3: S3Server): void {
   const { headers, method = '' } = request
   const [, id, scope = '', signed = '', signature] =
@@ -204,11 +207,11 @@ function checkSignature(request: IncomingMessage, url: URL, body: Buffer, s3: S3
   const key = ['s3', 'aws4_request'].reduce(hmac, hmac(hmac(`AWS4${s3.secretAccessKey}`, day), region))
   const text = ['AWS4-HMAC-SHA256', date, scope, sha256(canonical)].join('\n')
   if (hmac(key, text).toString('hex') !== signature) throw new Refusal(403, 'SignatureDoesNotMatch')
-  // An upload must say what it sends; the hash of an empty body is that of nothing.
+  // The signed hash must be that of the body, which may be empty.
   if (hash !== sha256(body)) throw new Refusal(400, 'XAmzContentSHA256Mismatch')
 }
 
-/** The settings of a server that stores files in the bucket. */
+/** Returns the settings for an Accord server that stores files in the bucket. */
 export const bucketSettings = ({ bucket, endpoint, accessKeyId, secretAccessKey }: S3Server, prefix = 'crm') => ({
   filesUrl: { bucket, prefix },
   s3Endpoint: endpoint,

@@ -1,5 +1,5 @@
-// Facts that tests read from the contract: the body, parameters and examples of an operation, and
-// the properties that name other records. Everything that tests generate at run time starts here.
+// Reads facts from the contract for generated tests: the body, parameters and examples of an
+// operation, and the properties that refer to other records.
 import {
   type ContractDocument,
   type Listed,
@@ -28,13 +28,13 @@ const listed = new Map<string, Listed>(listOperations(document).map((each) => [e
 export function follow(schema: SchemaObject | undefined): SchemaObject {
   const found = resolve(document, schema) ?? {}
   const value = found['x-value']
-  // The format of our own says more about the value than the standard format or pattern beside it.
+  // `x-value` is more specific than the standard format or pattern beside it.
   if (typeof value !== 'string') return found
   const { pattern: _pattern, ...rest } = found
   return { ...rest, format: value }
 }
 
-/** The schema of an operation's body; undefined without one. */
+/** Returns the schema of an operation's body, or undefined. */
 export function bodySchema(id: string): SchemaObject | undefined {
   const body = widestOf(resolve(document, listed.get(id)?.operation.requestBody))
   return body && follow(body)
@@ -50,7 +50,7 @@ export function parametersOf(
   return found.map(({ name = '', schema, required = false }) => ({ name, schema: follow(schema), required }))
 }
 
-/** Whether the contract gives a reason why a writing operation fires no event. */
+/** Returns whether the contract declares that a write fires no event (`x-no-event`). */
 export const isSilent = (id: string): boolean => listed.get(id)?.operation['x-no-event'] !== undefined
 
 export const takesHeader = (id: string, name: string): boolean =>
@@ -59,19 +59,19 @@ export const takesHeader = (id: string, name: string): boolean =>
 export const typesOf = (schema: SchemaObject): string[] => [schema.type ?? []].flat()
 export const requiredOf = (schema: SchemaObject): string[] => (schema.required as string[] | undefined) ?? []
 
-/** Whether a property is a file or a list of files, which only a form can carry. */
+/** Returns whether a property is a file or a list of files, which only a form can contain. */
 export function isFile(shape: SchemaObject | undefined): boolean {
   const schema = follow(shape)
   return [schema, follow(schema.items)].some(({ format }) => format === 'binary')
 }
 
-/** Whether the body of an operation can only be a form with files. */
+/** Returns whether the body of an operation can only be a multipart form. */
 export const takesFormOnly = (id: string): boolean => {
   const { consumes } = fact(id)
   return consumes.includes('multipart/form-data') && !consumes.includes('application/json')
 }
 
-/** A value the schema accepts: its first example, or a generated one. */
+/** Returns a valid value: the first example of the schema, or a generated value. */
 export function sample(shape: SchemaObject | undefined): unknown {
   const schema = follow(shape)
   if (schema.examples !== undefined && schema.examples.length > 0) return structuredClone(schema.examples[0])
@@ -103,7 +103,9 @@ function sampleText({ format, pattern, minLength }: SchemaObject): string {
   return 'demo'.padEnd((minLength as number | undefined) ?? 0, 'o')
 }
 
-/** Operations that create a record and return its location, by the last word of their path. */
+/**
+ * The operations that create a record and return its location, by the last segment of their path.
+ */
 export const creators: ReadonlyMap<string, string> = new Map(
   facts.filter(([, { location }]) => location).map(([id, { path }]) => [path.split('/').at(-1) ?? '', id]),
 )
@@ -111,11 +113,11 @@ export const creators: ReadonlyMap<string, string> = new Map(
 const singular = (entity: string): string => entity.replace(/ies$/, 'y').replace(/([^y])s$/, '$1')
 
 /**
- * The records that a property of ids names, such as `lead_source_id`, `tag_ids` and lists like
- * `participants.users`.
+ * Returns the entity that a property with ids refers to, such as `lead_source_id`, `tag_ids` and
+ * lists like `participants.users`.
  */
 export function entityOf(property: string): string | undefined {
-  // Uploads become attachments; the attachments of a record have other ids.
+  // The ids of attachments to send are file ids. Stored attachments have other ids.
   if (property === 'attachment_ids') return 'files'
   const named = `_${property}`
   return [...creators.keys(), 'stages'].find(
@@ -123,16 +125,18 @@ export function entityOf(property: string): string | undefined {
   )
 }
 
-/** Whether a property holds the id, or a list of ids, of other records. */
+/** Returns whether a property contains an id or a list of ids of other records. */
 export function isReference(property: string, shape: SchemaObject | undefined): boolean {
   const schema = follow(shape)
   const holder = typesOf(schema).includes('array') ? follow(schema.items) : schema
-  // A file may also be named by its reference.
+  // A file may also be given as a file object.
   const branches = (holder.anyOf ?? holder.oneOf ?? [holder]).map(follow)
   return branches.some((each) => typesOf(each).includes('integer')) && entityOf(property) !== undefined
 }
 
-/** The operation at a path. Fixed words win over parameters, whatever the method. */
+/**
+ * Returns the operation at a path. Fixed segments take precedence over parameters for every method.
+ */
 export function operationAt(method: string, path: string): (OperationFact & { id: string }) | undefined {
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
   const [, place] = patterns.find(([pattern]) => pattern.test(path)) ?? []

@@ -1,4 +1,4 @@
-// Migrations as the program runs them: with the search documents written again at the end.
+// Runs migrations like the program: with a rebuild of the search documents at the end.
 import { migrate, migrations } from '../../db/migrate.ts'
 import type { Store } from '../../db/store.ts'
 import { searchIndex } from '../../src/operations.ts'

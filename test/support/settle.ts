@@ -1,12 +1,15 @@
-// Waits for what a server does after a reply, such as noting the last use of a token.
+// Waits for work that a server does after a reply, such as storing the last use of a token.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { TestServer } from './app.ts'
 import { isHostile } from './hostile.ts'
 
-/** More than the pause before a transaction runs again, during which no connection is busy. */
+/**
+ * Longer than the pause before a transaction is retried, because no connection is busy during the
+ * pause.
+ */
 const pauseMs = 100
 
-/** Turns of the event loop without a busy connection after which nothing is under way. */
+/** After this many turns of the event loop without a busy connection, no work is left. */
 const quietTurns = 3
 
 export async function settle({ store }: TestServer): Promise<void> {

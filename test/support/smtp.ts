@@ -1,31 +1,31 @@
-// A real SMTP server on the loopback that misbehaves on demand. It reports the mails it has
-// accepted, which may differ from its replies to the client.
+// An SMTP server on loopback that misbehaves on demand. It records the mails that it accepted, even
+// if the client never got the confirmation.
 import { domainToASCII } from 'node:url'
 import { SMTPServer, type SMTPServerEnvelope, type SMTPServerSession } from 'smtp-server'
 
 export type SmtpMode =
   | 'accept'
-  /** 550 to every recipient. */
+  /** Replies 550 to every recipient. */
   | 'refuse'
-  /** 550 to one recipient. */
+  /** Replies 550 to one recipient. */
   | { refuseRecipient: string }
-  /** 451 to every recipient. */
+  /** Replies 451 to every recipient. */
   | 'greylist'
-  /** A chosen reply. */
+  /** Sends this reply at this step. */
   | { reply: number; at: 'connect' | 'mail' | 'rcpt' | 'data'; text?: string }
   /** Sends no greeting after the connection is made. */
   | 'hang'
-  /** Takes the message and sends no reply. */
+  /** Receives the message without a reply, and does not record it. */
   | 'hang-data'
-  /** Takes the message and never confirms it. */
+  /** Records the message without a reply. */
   | 'take-silently'
   /** Closes the connection in the middle of the message. */
   | 'drop'
-  /** Takes the message and closes the connection before it confirms it. */
+  /** Records the message and closes the connection before the confirmation. */
   | 'half-accept'
-  /** Each reply after 50 ms. */
+  /** Delays each reply by 50 ms. */
   | 'slow'
-  /** No reply before this resolves. */
+  /** Sends no reply before the promise resolves. */
   | { waitFor: Promise<void> }
 
 export interface TakenMail {
@@ -40,23 +40,23 @@ export interface SmtpServer {
   url: string
   port: number
   received: TakenMail[]
-  /** From now on. */
+  /** Sets the behavior from now on. */
   behave(mode: SmtpMode): void
-  /** Connections made so far, and those open now. */
+  /** Returns the number of connections so far and of those that are open. */
   connections(): { total: number; open: number }
-  /** Ends every connection, as a restarting server does. */
+  /** Closes every connection, like a server that restarts. */
   disconnect(): void
   close(): Promise<void>
 }
 
 export interface SmtpOptions {
-  /** Requires a login; the url has it. */
+  /** Requires a login. The URL contains it. */
   login?: { user: string; pass: string }
   /** Offers STARTTLS with a self-signed certificate. */
   offersTls?: boolean
 }
 
-/** smtp-server shows domains decoded. */
+/** Encodes the domain again, because smtp-server decodes internationalized domains. */
 const ascii = (address: string): string => {
   const at = address.lastIndexOf('@')
   return `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1))}`
@@ -72,7 +72,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
 
   const socketOf = (session: SMTPServerSession): { destroy(): void } | undefined =>
     [...server.connections].find((each) => each.session?.id === session.id)?._socket
-  /** Replies as the mode demands at this step. */
+  /** Sends the reply that the mode defines for this step. */
   const answer = (at: 'connect' | 'mail' | 'rcpt' | 'data', reply: (error?: Error | null) => void): void => {
     if (typeof mode === 'object' && 'reply' in mode && mode.at === at)
       reply(refusal(mode.reply, mode.text ?? 'as you wish'))
@@ -136,7 +136,7 @@ export async function startSmtp({ login, offersTls = false }: SmtpOptions = {}):
       })
     },
   })
-  // Broken connections are the purpose of this server.
+  // Connection errors are expected.
   server.on('error', () => undefined)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.server.address()

@@ -1,5 +1,5 @@
-// A client of server-sent events over a real connection: it keeps its position and the events it
-// received, and its connection can be cut.
+// A client of server-sent events. It records its position and the received events, and a test can
+// cut its connection.
 import { type ClientRequest, request } from 'node:http'
 
 export interface Told {
@@ -11,14 +11,16 @@ export interface Told {
 export interface Reader {
   status: number
   headers: Record<string, string | string[] | undefined>
-  /** The events received, in order. */
+  /** The received events in order. */
   told: Told[]
-  /** The id of the last message, with or without an event. */
+  /** Returns the id of the last message, which may have no event. */
   place(): string
   comments: string[]
-  /** The body of a refusal. */
+  /** Returns the body of a refusal. */
   text(): string
-  /** Resolves when this many events have arrived, or fails with those that did. */
+  /**
+   * Resolves when this many events have arrived. Rejects after a timeout, with the events so far.
+   */
   until(count: number): Promise<Told[]>
   /** Resolves when the server ends the stream. */
   ended: Promise<void>

@@ -1,9 +1,9 @@
-// Checks, now and then, that a cached statement is still what its query would build.
+// Checks regularly that a cached statement still equals the statement that its query builds.
 import type { Statement, StatementCheck } from '../../db/compiled-queries.ts'
 
 const uses = new WeakMap<Statement, number>()
 
-/** Throws when the SQL or the leading values of a cached statement are no longer right. */
+/** Throws when the SQL or the leading values of a cached statement are outdated. */
 export const checkStatement: StatementCheck = async (statement, { name, values, build }) => {
   const used = (uses.get(statement) ?? 0) + 1
   uses.set(statement, used)

@@ -1,6 +1,5 @@
-// Counts the SQL statements that a piece of work runs, at the engine itself: a statement that
-// Kysely compiles into one counts as one, and a cached statement counts each time it runs. On
-// PostgreSQL the statements around a transaction do not count, as on SQLite.
+// Records the SQL statements that the database driver runs, including each run of a cached
+// statement. Statements that begin and end transactions are not recorded.
 import pg from 'pg'
 import { Sqlite } from '../../db/sqlite/driver.ts'
 import { isPostgres } from './engine.ts'
@@ -13,7 +12,7 @@ connection.close()
 
 const ways = ['all', 'get', 'run', 'iterate'] as const
 
-/** The statements in the order they ran. Two pieces of work must not use this at the same time. */
+/** Returns the statements of `work` in order. Must not be called concurrently. */
 export async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   const seen: string[] = []
   const restore = isPostgres ? watchPostgres(seen) : watchSqlite(seen)

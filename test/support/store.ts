@@ -1,4 +1,4 @@
-// A store that stands for another one, which a test may replace while a server runs.
+// A store that delegates to another store, which a test can replace while a server runs.
 import type { DeferredWork, Store } from '../../db/store.ts'
 
 export function storeOf(current: () => Store): Store {
@@ -27,7 +27,7 @@ export function storeOf(current: () => Store): Store {
     synchronizeClock: () => current().synchronizeClock(),
     retries: () => current().retries(),
     deferToCommit: (db, records) => {
-      // The store may be another one by now.
+      // The store may have been replaced, so the work is set again.
       if (deferredWork) current().beforeGroupCommit(deferredWork)
       return current().deferToCommit(db, records)
     },

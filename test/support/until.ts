@@ -1,9 +1,8 @@
-// Waiting for something that happens in the background. A busy machine may take long, which is not
-// a failure, so the limit only catches what never happens. `expect.poll` has the same limit
-// (vitest.config.ts).
+// Waits for background work. The timeout is long, because a slow machine is not a failure.
+// `expect.poll` has the same timeout (vitest.config.ts).
 import { vi } from 'vitest'
 
-/** Waits until the condition holds, in hooks too. */
+/** Waits until the condition is true. Also works in hooks. */
 export const until = async (isSo: () => boolean | Promise<boolean>, timeout = 15_000): Promise<void> => {
   await vi.waitUntil(isSo, { timeout, interval: 10 })
 }

@@ -1,4 +1,4 @@
-// The self-checks that every test server runs: rules of the slices that no type can express.
+// The self-checks that every test server runs, for rules of resources that types cannot express.
 import type { Verifier } from '../../src/kernel/context.ts'
 
 export const verifier: Verifier = {

@@ -1,5 +1,5 @@
-// A client of version 1 of the API (DOMAIN 27) for tests. It remembers the rows of the table that
-// have answered it with success.
+// A client of version 1 of the API (DOMAIN 27). It records the rows of the rewrite table that have
+// returned success.
 import { type RewriteRow, rows } from '../../src/http/compat-v1/rows.ts'
 import type { Reply, TestServer } from './app.ts'
 import { type Form, form } from './form.ts'
@@ -7,7 +7,7 @@ import { type Form, form } from './form.ts'
 const base = '/api/v1'
 const nameOf = ({ method, path }: RewriteRow): string => `${method} ${path}`
 
-/** The rows with a pattern of their paths; fixed words come before parameters. */
+/** The rows with a pattern of their paths. Paths with more fixed segments come first. */
 const patterns = rows
   .map((row) => {
     const text = row.path.replaceAll(/\/\{\w+\?\}/g, '(?:/[^/]+)?').replaceAll(/\{\w+\}/g, '[^/]+')
@@ -26,13 +26,13 @@ export interface Version1 {
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
   put(path: string, body?: unknown): Promise<Reply>
   delete(path: string, body?: unknown): Promise<Reply>
-  /** Sends a form, as `application/x-www-form-urlencoded`. */
+  /** Sends a form as `application/x-www-form-urlencoded`. */
   urlencoded(method: 'POST' | 'PUT' | 'DELETE', path: string, fields: Record<string, string>): Promise<Reply>
-  /** Sends a form, as `multipart/form-data`. */
+  /** Sends a form as `multipart/form-data`. */
   form(path: string, parts: Parameters<typeof form>[0]): Promise<Reply>
 }
 
-/** Returns a client with the token. `answered` gets the rows that have answered with success. */
+/** Returns a client with the token. Rows that return success are added to `answered`. */
 export function version1(server: TestServer, token: string | null, answered = new Set<string>()): Version1 {
   async function send(
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',

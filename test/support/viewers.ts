@@ -1,19 +1,18 @@
-// Users with a view and permissions of their own, written straight into the database, because the
-// tests are about their sight and not about creating them.
+// Adds users with a view and permissions directly to the database, for tests about visibility.
 import { type Caller, start, type TestServer } from './app.ts'
 
 export interface Someone {
-  /** The user's group, created when missing. */
+  /** The group of the user, which is created if it is missing. */
   group?: string
   view?: 'global' | 'group' | 'individual'
-  /** Permission keys of a role made for the user; the Administrator role by default. */
+  /** The permission keys of a new role for the user. The default is the Administrator role. */
   permissions?: string[]
   isActive?: boolean
 }
 
 const stamps = { created_at: start, updated_at: start }
 
-/** A signed-in user whose token has every ability. */
+/** Adds a signed-in user whose token has every ability. */
 export async function addUser(server: TestServer, name: string, about: Someone = {}): Promise<Caller & { id: number }> {
   const { db } = server.store
   const key = name.toLowerCase()

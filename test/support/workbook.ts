@@ -1,5 +1,5 @@
-// XLSX files for tests: a zip with the few parts a workbook needs, so that the repository holds no
-// binary file. Sizes and offsets in it can be made wrong.
+// Builds XLSX files for tests, so that the repository needs no binary files. The sizes in the zip
+// directory can be wrong on purpose.
 import { crc32, deflateRawSync } from 'node:zlib'
 
 type Cell = string | number | boolean | Date | null
@@ -17,12 +17,12 @@ function cell(value: Cell, at: string): string {
   if (value === null) return ''
   if (typeof value === 'number') return `<c r="${at}"><v>${value}</v></c>`
   if (typeof value === 'boolean') return `<c r="${at}" t="b"><v>${Number(value)}</v></c>`
-  // Days since the end of 1899.
+  // A date is the number of days since 1899-12-30.
   if (value instanceof Date) return `<c r="${at}" s="1"><v>${value.getTime() / 86_400_000 + 25_569}</v></c>`
   return `<c r="${at}" t="inlineStr"><is><t>${escaped(value)}</t></is></c>`
 }
 
-/** The first sheet of a workbook; `more` adds cells as XML behind the rows. */
+/** Returns a workbook with one sheet. `more` is XML that is added after the rows. */
 export function workbook(rows: readonly (readonly Cell[])[], more = ''): Buffer {
   const sheet = rows.map(
     (row, index) =>
@@ -48,7 +48,7 @@ export function workbook(rows: readonly (readonly Cell[])[], more = ''): Buffer 
   })
 }
 
-/** A zip of texts. `claimed` overrides the uncompressed sizes in the directory. */
+/** Returns a zip file. `claimed` overrides the uncompressed sizes in the directory. */
 export function zip(parts: Record<string, string | Buffer>, claimed: Record<string, number> = {}): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []

@@ -1,6 +1,6 @@
-// Many clients that send slowly, read slowly, or only connect. Proper clients are answered as
-// before, and the slow ones are cut off. The full run (`npm run test:faults`) prints figures; the
-// daily run has few clients.
+// Many clients that send slowly, read slowly, or only connect. Normal clients are not affected, and
+// slow clients are disconnected. The full run (`npm run test:faults`) prints measurements, and the
+// short run has few clients.
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isFull, type Strained, strained } from '../faults/serving.ts'
@@ -50,9 +50,8 @@ async function open(kind: Client['kind'], port: number): Promise<void> {
 }
 
 /**
- * Not all at once: that is a flood, which overload.test.ts covers. Each reader requests eight
- * replies of more than a megabyte, so that part of them stays in the server whatever the system
- * buffers.
+ * Opens connections gradually, because overload.test.ts tests floods. Each reader requests eight
+ * replies of more than a megabyte, so that a part stays in the server and not in system buffers.
  */
 async function openAll(kind: Client['kind'], count: number, port: number): Promise<void> {
   const atOnce = kind === 'reader' ? 5 : 50
@@ -78,11 +77,11 @@ describe('many slow clients', () => {
 
     await openAll('idle', idle, port)
     await openAll('reader', slow / 3, port)
-    // The test measures connected clients, so the gigabytes that readers requested are sent first.
+    // Waits until the server has sent the data that fits into the buffers of the readers.
     if (isFull) await new Promise((resolve) => setTimeout(resolve, 3_000))
     await openAll('body', slow / 3, port)
     await openAll('head', slow / 3, port)
-    // One byte now and then, as the slowest clients send.
+    // Sends a byte every second, like the slowest clients.
     const drip = setInterval(() => {
       for (const { socket, kind } of of('head', 'body')) if (socket.writable) socket.write(kind === 'head' ? 'X' : ' ')
     }, 1_000)
@@ -91,21 +90,20 @@ describe('many slow clients', () => {
     try {
       loaded.push(await measure(task))
       if (isFull) await expect.poll(() => areCut('head', 'body'), { timeout: 60_000, interval: 250 }).toBe(true)
-      // Idle connections must cost the others nothing.
+      // Idle connections must not slow down other clients.
       if (isFull) loaded.push(await measure(task))
     } finally {
       clearInterval(drip)
     }
 
-    // The daily run shares its machine with other tests, so the server may be overloaded now and
-    // then.
+    // In the short run, other tests use the machine, so the server may be overloaded at times.
     const expected = isFull ? ['200', '201'] : ['200', '201', '503']
     for (const { answered, statuses, failed } of [before, ...loaded]) {
       expect(Object.keys(statuses).filter((status) => !expected.includes(status))).toEqual([])
       expect([failed, answered.count > 0]).toEqual([0, true])
     }
     for (const { said } of of('idle')) expect(said).toMatch(/^HTTP\/1\.1 (200|503) /)
-    // Refusals are timeouts only; in the daily run 503 too, because other tests share the machine.
+    // Slow clients get only timeouts. In the short run they may also get 503.
     const tellable = isFull
       ? /^$|^HTTP\/1\.1 400 [\s\S]*It did not arrive in time\./
       : /^$|^HTTP\/1\.1 (400 [\s\S]*It did not arrive in time|503 [\s\S]*The server has too much to do)\./

@@ -1,5 +1,5 @@
-// The time in which the search of the documentation answers. What it finds is tested in
-// browser/documentation.test.ts.
+// The response time of the search in the documentation. test/browser/documentation.test.ts tests
+// its results.
 import { expect, it } from 'vitest'
 import { openBrowser } from '../browser/chromium.ts'
 import { searchTimes } from '../browser/search-times.ts'

@@ -1,5 +1,5 @@
-// An export of many megabytes takes no more memory than a few rows. Its content is tested in
-// kernel/resource/exports.test.ts.
+// An export of many megabytes needs no more memory than a few rows.
+// test/kernel/resource/exports.test.ts tests its content.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'

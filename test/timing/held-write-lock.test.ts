@@ -1,5 +1,5 @@
-// Another process holds the write lock for long while users read and write: /healthz and reads
-// answer as usual; writes wait up to 5 s and are then refused.
+// Another process holds the write lock for long: /healthz and reads are not affected, and writes
+// wait up to 5 s and are then refused.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,7 +10,7 @@ import { accordServing, type Serving } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
 
 const heldMs = isFull ? 20_000 : 7_000
-/** In the daily run the tests before this one may still be ending. */
+/** The short run allows more, because earlier tests may still be ending. */
 const maxSilenceMs = isFull ? 100 : 2_500
 
 let folder: string

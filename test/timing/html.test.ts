@@ -1,5 +1,5 @@
-// The time that a megabyte of hostile HTML occupies the server. The result is tested in
-// kernel/values/html.test.ts.
+// The time to sanitize a megabyte of hostile HTML. test/kernel/values/html.test.ts tests the
+// result.
 import { describe, expect, it } from 'vitest'
 import { clean, plainText, withPictures } from '../../src/kernel/values/html.ts'
 

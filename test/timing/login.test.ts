@@ -1,12 +1,12 @@
-// The time of a reply to a sign-in. The daily run checks that many strangers at once lock no user
-// out. ACCORD_TEST_FULL=1 also measures whether the reply takes longer for a known address, and
-// prints the result.
+// The reply time of a sign-in. The short run checks that many concurrent strangers do not lock
+// users out. ACCORD_TEST_FULL=1 also measures whether the reply time differs for known addresses,
+// and prints the result.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { someone } from '../support/people.ts'
 
 const isFull = process.env.ACCORD_TEST_FULL === '1'
-/** As in production. */
+/** The value of production. */
 const passwordMemoryKiB = 19 * 1024
 
 const admin = 'admin@example.com'
@@ -29,14 +29,14 @@ async function ask(path: string, body: object, remoteAddress: string) {
   return { status: reply.statusCode, wait: Number(reply.headers['retry-after'] ?? 0), ms }
 }
 
-/** Each from an address of its own. */
+/** Returns a new address. */
 let addresses = 0
 const elsewhere = (): string => `198.51.${(++addresses >> 8) % 256}.${addresses % 256}`
 
 describe('a reply to a caller who guesses addresses', () => {
   it('takes as long for one that is known as for one that is not', async () => {
     const pairs = isFull ? 500 : 3
-    // A password hashed with today's parameters; the seeded one is cheap.
+    // This password is hashed with the parameters above, unlike the seeded one.
     const known = await someone(server, ['leads'])
     const ways = [
       { path: '/login', status: 401, more: { password: 'a wrong guess', device_name: 'Phone' } },
@@ -47,12 +47,12 @@ describe('a reply to a caller who guesses addresses', () => {
       for (let pair = -5; pair < pairs; pair++) {
         const order = pair % 2 === 0 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const)
         for (const kind of order) {
-          // After every window has passed.
+          // Advances the clock past all rate-limit windows.
           server.clock.advanceMs(3_600_001)
           const email = kind === 'known' ? known.email : `person${pair + 1000}@example.com`
           const answer = await ask(path, { email, ...more }, elsewhere())
           expect(answer.status).toBe(status)
-          // The first tries compile code and create the dummy hash.
+          // The first requests are a warm-up: they compile code and create the dummy hash.
           if (pair >= 0) times[kind].push(answer.ms)
         }
       }
@@ -85,21 +85,23 @@ describe('130 sign-ins of strangers at once', () => {
     const refused = answers.filter(({ status }) => status === 429)
     expect(answers.filter(({ status }) => status === 401)).toHaveLength(130 - refused.length)
     for (const { wait, ms } of refused) expect([wait, ms < 10_000]).toEqual([1, true])
-    // No refused caller took a slot, and some were admitted: the queue moves on.
+    // Some callers were admitted, so refused callers do not block the queue.
     expect(refused.length).toBeLessThan(130)
     expect((await login(admin, adminPassword, home)).status).toBe(200)
   })
 })
 
-/** Two samples of one distribution differ by more than this once in a thousand times. */
+/**
+ * Two samples of the same distribution exceed this value with a probability of one in a thousand.
+ */
 const critical = 3.29
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
 /**
- * The distance between the ranks of two samples in standard deviations; assumes nothing about their
- * distribution.
+ * Returns the Mann-Whitney statistic of two samples in standard deviations, which assumes no
+ * particular distribution.
  */
 function mannWhitney(one: readonly number[], other: readonly number[]): number {
   const all = [...one.map((ms) => ({ ms, own: true })), ...other.map((ms) => ({ ms, own: false }))].sort(

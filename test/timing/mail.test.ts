@@ -1,5 +1,4 @@
-// The server answers while a large mail is parsed. The result is tested in
-// mail/parse.apart.test.ts.
+// The server responds while a large mail is parsed. test/mail/parse.apart.test.ts tests the result.
 import { describe, expect, it } from 'vitest'
 import { readMailSource } from '../../src/mail/parse/fields.ts'
 import { parseMail } from '../../src/mail/parse/parse.ts'
@@ -8,7 +7,7 @@ import { lines } from '../mail/given.ts'
 const long = (bytes: number): Buffer =>
   lines('From: Ada <ada@example.com>', '', `${'x'.repeat(98)}\r\n`.repeat(bytes / 100))
 
-/** The longest gap of a 10 ms timer during the work, as a share of its duration. */
+/** Returns the longest gap of a 10 ms timer during the work, as a share of the whole time. */
 async function silence(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   let last = began
@@ -31,7 +30,7 @@ describe('a large mail', () => {
       const mail = await parseMail(bytes)
       expect(mail.text).toHaveLength(2 * 1024 * 1024)
     })
-    // Parsing on the same thread would stop the timer all the time.
+    // Parsing on the same thread would block the timer for the whole time.
     expect(share).toBeLessThan(0.5)
     expect(await silence(() => readMailSource({ raw: bytes.subarray(0, 2_000_000), fields: {} }))).toBeGreaterThan(0.5)
   })

@@ -1,6 +1,5 @@
-// Measures a server from a process of its own, so that the figures contain nothing else. It sends
-// as many requests at a time as are answered, or a fixed number per second. Its argument is the
-// task, its output the figures.
+// Measures a server from a separate process. Sends a fixed number of concurrent requests, or a
+// fixed number per second. The argument is the task, and the output the measurements.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { fineStopwatch } from '../../src/kernel/runtime/clock.ts'
@@ -11,7 +10,10 @@ export interface Task {
   url: string
   token: string
   seconds: number
-  /** Either this many requests at once, each followed by the next, or this many per second. */
+  /**
+   * The number of concurrent requests. Alternatively, `aSecond` is the number of requests per
+   * second.
+   */
   atOnce?: number
   aSecond?: number
   /** The percentage of writes. */
@@ -23,16 +25,16 @@ export interface Task {
 export interface Figures {
   seconds: number
   statuses: Record<string, number>
-  /** Replies that were not refusals, and refusals with 429 or 503. */
+  /** The times of successful replies, and of refusals with 429 or 503. */
   answered: Times
   refused: Times
-  /** Requests that opened a connection, and so waited until it was accepted. */
+  /** The times of requests that opened a connection. */
   opened: Times
-  /** The answered writes. */
+  /** The times of successful writes. */
   written: Times
-  /** The same without the first seconds, in which most connections are opened. */
+  /** The times without the first seconds, in which most connections are opened. */
   later: { answered: Times; refused: Times }
-  /** Refusals without Retry-After, and requests without a reply. */
+  /** The number of refusals without Retry-After, and of requests without a reply. */
   silent: number
   failed: number
 }
@@ -64,7 +66,7 @@ function roundedTimes(taken: number[]): Times {
 
 const maxConnections = 4_000
 const firstMs = 5_000
-/** Until its own code is compiled, the client is slower than the server. */
+/** The warm-up in which the client's own code is compiled. */
 const warmUpMs = 1_000
 const warmUpAtOnce = 4
 
@@ -86,7 +88,7 @@ async function run(task: Task): Promise<Figures> {
   return { seconds: took, ...caller.figures() }
 }
 
-/** This many at once, each followed by the next. */
+/** Keeps `atOnce` requests running for `ms` milliseconds. */
 async function during(ms: number, atOnce: number, one: () => Promise<void>): Promise<void> {
   const elapsed = fineStopwatch()
   const next = async (): Promise<void> => {
@@ -96,8 +98,8 @@ async function during(ms: number, atOnce: number, one: () => Promise<void>): Pro
 }
 
 /**
- * Sends each request on a free connection or on a new one. Its time counts from the moment it was
- * due.
+ * Sends each request on a free or a new connection. Its time is measured from the moment when it
+ * was due.
  */
 class Caller {
   readonly #task: Task

@@ -1,6 +1,6 @@
-// Twice as many requests as the server can answer, reads and writes 5 : 1. Accepted requests are
-// answered in time, the others are refused at once, and the server recovers. The full run (`npm run
-// test:faults`) prints figures; the daily run is short.
+// Overload: twice as many requests as the server can handle, with five reads per write. Accepted
+// requests are fast, others are refused immediately, and the server recovers. The full run (`npm
+// run test:faults`) prints measurements.
 import { afterEach, describe, expect, it } from 'vitest'
 import { isFull, type Strained, strained } from '../faults/serving.ts'
 import { measure } from './measure.ts'
@@ -16,13 +16,13 @@ describe('a server under twice its capacity', () => {
     server = await strained()
     const { url, token } = server
     const task = { url, token, writes: 17, warmsUp: true }
-    // The server is slower until its code is compiled.
+    // Warm-up, in which the server's code is compiled.
     await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const usual = await measure({ ...task, seconds: isFull ? 10 : 2, atOnce: 16 })
     const capacity = usual.answered.count / usual.seconds
     const unloaded = await measure({ ...task, seconds: isFull ? 10 : 1, aSecond: capacity / 10 })
     const over = await measure({ ...task, seconds, aSecond: capacity * 2 })
-    // New requests are not refused any more.
+    // After the overload, new requests are accepted again.
     const since = performance.now()
     let status = 0
     await expect
@@ -47,7 +47,7 @@ describe('a server under twice its capacity', () => {
     expect(over.answered.count).toBeGreaterThan(0)
     expect(after.answered.count).toBeGreaterThan(0)
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    // Refusals are logged like other replies.
+    // Refusals have the same log line as other replies.
     const lines = server.logged().split('\n')
     const line = lines.find((each) => each.includes('"status":503'))
     if (over.statuses['503'] !== undefined) {
@@ -55,7 +55,7 @@ describe('a server under twice its capacity', () => {
       expect(JSON.parse(line ?? '{}').operation).not.toBe('none')
     }
     if (isFull) {
-      // The capacity of the machine may have changed meanwhile; then the load was more or less than
+      // Measures the capacity again, because it may have changed. The load was then not exactly
       // double.
       const again = await measure({ ...task, seconds: 10, atOnce: 16 })
       expect(over.refused.count).toBeGreaterThan(0)

@@ -1,6 +1,5 @@
-// No pattern of ours takes quadratic time in the length of a text, and user input never becomes a
-// pattern. The test compares work with itself: four times the text may take four times as long, not
-// sixteen.
+// No regular expression needs quadratic time, and user input never becomes a regular expression.
+// The test compares times: four times the text may take four times as long, but not sixteen times.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +9,7 @@ import { matches } from '../../src/kernel/write/etag.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Patterns that would, with the reason why no hostile text reaches them. */
+/** Quadratic patterns that hostile texts cannot reach, each with its input. */
 const harmless: Readonly<Record<string, string>> = {
   '\\{[^}]*\\}': 'paths of the contract',
   '\\/+$': 'ACCORD_APP_URL',
@@ -52,7 +51,7 @@ function literals(): Literal[] {
   return [...found.values()]
 }
 
-/** The parts of hostile texts, beside the pattern's own words. */
+/** The parts of hostile texts, in addition to words of the pattern. */
 const units =
   'a|A|0|.|-|_|@|<|>|"|\'|/|\\|[|]|(|{|%|{%|,|;|:|=|&|+|*|ä| |\t|\n|\r|a.|a-|0.|<a |="|a@|--|\r\n| \n|[a]|1,|%20|<p '.split(
     '|',
@@ -65,16 +64,18 @@ const milliseconds = (work: () => unknown): number => {
   return performance.now() - before
 }
 
-/** The least of several tries, because other load only adds time. */
+/** Returns the minimum of several runs, because other load only adds time. */
 const least = (tries: number, work: () => unknown): number =>
   Math.min(...Array.from({ length: tries }, () => milliseconds(work)))
 
-/** The factor by which four times the text takes longer; 1 when it takes no measurable time. */
+/**
+ * Returns the factor by which four times the text takes longer, or 1 if the time is not measurable.
+ */
 function growth(work: (length: number) => unknown): number {
   const [short, long] = [2000, 8000]
   if (least(1, () => work(short)) < 0.5) return 1
   let found = 1
-  // Measures again before it fails: another thread may have had the processor.
+  // Measures again before it fails, because another thread may have used the CPU.
   for (let patience = 4; patience > 0; patience--) {
     const base = least(3, () => work(short))
     found = base < 0.5 ? 1 : least(3, () => work(long)) / base
@@ -83,7 +84,7 @@ function growth(work: (length: number) => unknown): number {
   return found
 }
 
-/** The text that makes a pattern quadratic, if there is one. */
+/** Returns a text that makes a pattern quadratic, or undefined. */
 function attack({ source, flags }: Literal): string | undefined {
   const pattern = new RegExp(source, [...new Set(`${flags.replace('y', '')}g`)].join(''))
   const words = [...new Set(source.replaceAll(/\\[a-zA-Z]/g, ' ').match(/[A-Za-z<"@:/{%'=-]{1,12}/g) ?? [])]
@@ -129,8 +130,7 @@ describe('a text of users', () => {
       const text = readFileSync(join(root, 'src', name), 'utf8')
       for (const line of text.split('\n')) if (/new RegExp\(|RegExp\(/.test(line)) made.push(name)
     }
-    // Paths and patterns of the contract, event names, an address, a link, the longest word, hosts,
-    // secret names.
+    // Files that create regular expressions from texts that are not hostile or are escaped.
     const known =
       /^(http\/log-redaction|contract\/(routes|input\/normalize)|kernel\/(write\/(events|event-names)|auth\/stateful-domains)|resources\/(emails\/(refused-recipients|attachments)|quotes\/typeset|webhooks\/rules))\.ts$/
     expect(made.filter((name) => !known.test(name))).toEqual([])

@@ -1,5 +1,5 @@
-// The server answers others while a quote is printed. The document is tested in
-// resources/quotes.print.test.ts.
+// The server responds while a quote is printed. test/resources/quotes.print.test.ts tests the
+// document.
 import { afterEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
@@ -26,7 +26,7 @@ describe('printQuote', () => {
     } finally {
       clearInterval(ticks)
     }
-    // Drawing on the event loop blocked it for more than a second.
+    // Drawing on the event loop would block it for more than a second.
     expect(longest).toBeLessThan(700)
   })
 })

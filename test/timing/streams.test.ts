@@ -1,5 +1,5 @@
-// The memory that a slow reader of the change feed costs the server, and how long a server that
-// closes waits for readers. The feed's content is tested in resources/events.stream.test.ts.
+// The server memory for a slow reader of the event stream, and the time that a closing server waits
+// for readers. test/resources/events.stream.test.ts tests the content.
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
@@ -35,7 +35,7 @@ it('keeps a slow reader waiting without keeping what it has not taken', async ()
   const before = held()
   for (let part = 0; part < 4; part++) await db.insertInto('events').values(copies).execute()
   await addTag()
-  // Until the server has sent all it can.
+  // Waits until the server has sent all data that the buffers accept.
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   expect(held() - before).toBeLessThan(15 * 1024 * 1024)
   reader.resume()
@@ -54,6 +54,6 @@ it('ends its streams when the server closes, which waits for none of them', asyn
   const closing = other.close()
   await reader.ended
   await closing
-  // The server cuts a stream off that has not ended after eight seconds.
+  // The server closes streams that have not ended after eight seconds.
   expect(performance.now() - began).toBeLessThan(7_900)
 })

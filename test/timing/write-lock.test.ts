@@ -1,5 +1,5 @@
-// Another process holds the write lock: nothing blocks the event loop, reads are answered, and
-// writes wait their turn or are refused in time.
+// Another process holds the write lock: the event loop is not blocked, reads work, and writes wait
+// or are refused in time.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
@@ -24,7 +24,7 @@ afterEach(async () => {
 const letGo = () => holding.exec('rollback')
 const waitMs = 300
 
-/** The longest time without a turn of the event loop during the work. */
+/** Returns the longest time without a turn of the event loop during the work. */
 async function silence(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 5 })
   // Excludes earlier work of this process.

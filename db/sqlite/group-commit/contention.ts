@@ -1,14 +1,11 @@
-// Limits the waiting requests of the write queue while another process has the write lock. Without
-// the lock there is no limit here: http/load-shedding limits the requests of a server.
+// Limits the waiting requests of the write queue while another process has the write lock. At other
+// times only http/load-shedding limits them.
 
-/**
- * The time in milliseconds after which a lock of another process limits the number of waiting
- * requests.
- */
+/** The limit applies once another process has had the lock for this many milliseconds. */
 const briefLockMs = 250
 /**
  * The maximum number of waiting requests during a long lock. More would fill the admission queue of
- * http/load-shedding, which reads share.
+ * http/load-shedding and so block reads, too.
  */
 const maxWaiting = 100
 
@@ -21,6 +18,6 @@ export interface Contention {
   readonly error: unknown
 }
 
-/** Returns whether a lock has lasted so long that the queue takes no further request. */
+/** Returns whether the queue must refuse further requests because of a long lock. */
 export const isQueueFull = (contention: Contention | null, waiting: number): contention is Contention =>
   contention !== null && waiting >= maxWaiting && performance.now() - contention.since > briefLockMs

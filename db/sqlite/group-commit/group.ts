@@ -1,13 +1,13 @@
-// Defines a group, that is, the transactions that share one commit, and the requests that wait for
-// the connection.
+// Defines a group: the transactions that share one commit. Also defines the requests that wait for
+// the write connection.
 
 export interface Group<Deferred> {
-  /** Whether the group has one member and takes no further member. */
+  /** Whether the group accepts only one member. */
   readonly isSingle: boolean
   /** The start of the group in milliseconds of `performance.now()`. */
   readonly since: number
   members: number
-  /** The work that members have deferred until just before the commit. */
+  /** The work that members deferred until just before the commit. */
   readonly deferred: Deferred[]
   /** Settles when the group ends, with the same result for all members. */
   readonly done: Promise<void>
@@ -16,7 +16,7 @@ export interface Group<Deferred> {
 }
 
 /**
- * How a request uses the connection that writes.
+ * How a request uses the write connection.
  * - `member`: a transaction that shares its commit with other transactions.
  * - `own group`: a transaction with its own commit, for long work.
  * - `own group in parts`: a transaction with its own commit and many small savepoints.
@@ -35,17 +35,17 @@ export interface GroupCommitOptions<Deferred> {
   /** The maximum time that a transaction waits for a lock of another process, in milliseconds. */
   readonly maxWaitMs: number
   /**
-   * The age in milliseconds at which a group takes no further member. With 0, each transaction has
-   * its own commit.
+   * The age in milliseconds at which a group accepts no further members. With 0, each transaction
+   * has its own commit.
    */
   readonly maxGroupMs: number
   /**
-   * Returns whether further writes are about to arrive. A group then waits for these writes to
-   * share its commit, because a commit costs as much CPU as a small change.
+   * Returns whether further writes will arrive soon. The group then waits for them before it
+   * commits, because a commit costs as much CPU time as a small change.
    */
   isWriteComing(): boolean
   /**
-   * Does the deferred work inside the group's transaction. If the work fails, the whole group
+   * Runs the deferred work inside the group's transaction. If the work fails, the whole group
    * fails.
    */
   beforeCommit(deferred: readonly Deferred[]): Promise<void>

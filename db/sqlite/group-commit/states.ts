@@ -4,8 +4,8 @@
 import type { Group } from './group.ts'
 
 /**
- * A state of the write queue. A state has a group while the transaction of the group is open and
- * takes further statements.
+ * A state of the write queue. A state has a `group` while the group's transaction accepts
+ * statements.
  */
 export type State<Deferred> =
   | { readonly name: 'idle' }

@@ -1,5 +1,5 @@
-// Defines the interface of the write queue (write-queue.ts), and of the transactions and
-// connections that the queue returns.
+// The interfaces of the write queue (write-queue.ts) and of the transactions and connections that
+// it returns.
 
 import type { QueryResult } from 'kysely'
 import type { SqlQuery } from '../prepared-statements.ts'
@@ -11,16 +11,13 @@ export interface WriteQueue<Deferred> {
    * another process keeps the write lock too long.
    */
   begin(as: Exclude<Membership, 'exclusive'>): Promise<WriteTransaction>
-  /**
-   * Runs one statement that changes rows. The statement is a transaction of its own and can join a
-   * group.
-   */
+  /** Runs one statement that changes rows, as a separate transaction that can join a group. */
   write<R>(query: SqlQuery): Promise<QueryResult<R>>
   /** Runs one statement outside any transaction. */
   runOutside<R>(query: SqlQuery): Promise<QueryResult<R>>
-  /** Gives the caller the connection outside any transaction, until the caller calls `release`. */
+  /** Gives the caller exclusive use of the connection, outside any transaction, until `release`. */
   exclusive(): Promise<ExclusiveConnection>
-  /** Returns whether no request waits, no transaction is open and no commit is due. */
+  /** Returns true when no request waits, no transaction is open and no commit is due. */
   isIdle(): boolean
   /**
    * Defers work until just before the commit of the running transaction. Throws when no transaction
@@ -28,8 +25,8 @@ export interface WriteQueue<Deferred> {
    */
   defer(work: readonly Deferred[]): void
   /**
-   * Closes the queue. Commits the members that have ended, rolls back the member that has not
-   * ended, and refuses every waiting and later request.
+   * Closes the queue. Commits the finished members, rolls back the unfinished member, and refuses
+   * all waiting and later requests.
    */
   close(): Promise<void>
 }
@@ -37,10 +34,10 @@ export interface WriteQueue<Deferred> {
 /** A write transaction. The transaction keeps the connection until its commit or rollback. */
 export interface WriteTransaction {
   run<R>(query: SqlQuery): QueryResult<R>
-  /** Ends the transaction. Resolves once the commit of its group is on the disk. */
+  /** Ends the transaction. Resolves after the commit of its group is on the disk. */
   commit(): Promise<void>
   /**
-   * Undoes the changes of the transaction at once. Resolves with the commit of the group, because
+   * Undoes the changes of the transaction at once. Resolves when the group has committed, because
    * the transaction may have read changes of other members.
    */
   rollback(): Promise<void>

@@ -1,6 +1,6 @@
-// Syncs commits to the disk off the event loop. With `synchronous = NORMAL`, SQLite writes commits
-// to the log (WAL) without a sync. This file then calls `fdatasync` on a thread, and a write
-// resolves after that. Commits stay in order: each log frame has a checksum over all earlier
+// Syncs commits to the disk off the event loop. With `synchronous = NORMAL`, SQLite appends commits
+// to the log (WAL) without a sync. A thread then calls `fdatasync`, and writes resolve after it. A
+// power cut can lose only the last commits, because each log frame has a checksum over all earlier
 // frames, and a checkpoint syncs the log first.
 
 import { type FileHandle, open } from 'node:fs/promises'
@@ -8,27 +8,24 @@ import { dirname } from 'node:path'
 import type Database from 'better-sqlite3'
 import { createMaintenanceThread } from '../maintenance/maintenance-thread.ts'
 
-/**
- * Means that the disk did not confirm a sync. The commit is in the log, but a power cut may undo
- * the commit.
- */
+/** The disk did not confirm a sync. The commit is in the log, but a power cut may undo it. */
 export class UnconfirmedCommitError extends Error {}
 
 export interface WalSync {
   /**
-   * Notes that the log has an unsynced commit. Must be called after each commit that wrote
-   * something.
+   * Records that the log has an unsynced commit. Must be called after each commit that wrote data.
    */
   markDirty(): void
   /**
-   * Returns a promise that resolves once every commit so far is on the disk. The promise rejects
-   * with UnconfirmedCommitError. Returns null when every commit is on the disk already.
+   * Returns a promise that resolves after every commit so far is on the disk, or null when it
+   * already is. The promise rejects with UnconfirmedCommitError if the sync fails.
    */
   whenDurable(): Promise<void> | null
   /**
-   * Must be called before a transaction begins. A transaction that restarts the log would sync the
-   * new log header inside its commit. So on a slow disk a thread restarts the log first. Returns a
-   * promise for the end of that restart, or null. The promise never rejects.
+   * Must be called before a transaction begins. The first write after a full checkpoint restarts
+   * the log, and would sync the new log header on the event loop. On a slow disk, a thread restarts
+   * the log before that. Returns a promise for the end of the restart, which never rejects, or
+   * null.
    */
   prepareLog(): Promise<void> | null
   close(): Promise<void>
@@ -63,8 +60,7 @@ export function createWalSync(
       else await (await opened()).datasync()
     } catch (cause) {
       isBroken = true
-      // Other transactions may have read the unsynced commit, so these transactions must wait for
-      // the next sync.
+      // Later transactions may read the unsynced commit, so they must wait for the next sync.
       isDirty = true
       const error = new UnconfirmedCommitError('The disk did not confirm what was committed.', { cause })
       onFailure(error)
@@ -75,8 +71,8 @@ export function createWalSync(
   }
 
   /**
-   * Returns the open log file. SQLite creates the log with the first write, so the file is opened
-   * late.
+   * Returns the handle of the log file. It is opened late, because SQLite creates the file at the
+   * first write.
    */
   async function opened(): Promise<FileHandle> {
     handle ??= openLog(file)
@@ -89,10 +85,10 @@ export function createWalSync(
   }
 
   /**
-   * After a failed sync, copies the log into the database file with a checkpoint, which syncs both
-   * files. A second `fdatasync` would not report pages that the kernel has dropped. Returns whether
-   * the log then restarts. A reader of the log prevents the restart. Without a restart, a power cut
-   * could lose later commits, because they follow a dropped page.
+   * Runs a checkpoint after a failed sync: it copies the log into the database file and syncs both.
+   * A second `fdatasync` would succeed even if the kernel had dropped pages of the log. Returns
+   * false when a reader prevented the log from restarting. Later commits would then follow a
+   * dropped page in the log, so a power cut could lose them.
    */
   async function repair(): Promise<boolean> {
     const [busy, pages = -1, done] = (await thread.run('pragma wal_checkpoint(truncate)')).row
@@ -109,14 +105,13 @@ export function createWalSync(
     return running
   }
 
-  /** Restarts the log by writing `user_version` with its current value. */
+  /** Restarts the log by a write that changes nothing. */
   async function restartLog(): Promise<void> {
     try {
       const [version] = (await thread.run('pragma user_version')).row
       await thread.run(`pragma user_version = ${version ?? 0}`)
     } catch {
-      // The error is ignored: another process has the lock, or the disk fails. The next transaction
-      // reports the same error.
+      // Ignored: if the lock is taken or the disk fails, the next transaction reports the error.
     } finally {
       thread.idle()
     }

@@ -1,6 +1,6 @@
-// Runs statements on the connection that writes, inside and outside of transactions. When the disk
-// is full or fails, SQLite may undo one statement or the whole transaction. The rest of such a
-// transaction must not be committed alone, so the whole transaction is rolled back.
+// Runs statements on the write connection, inside and outside of transactions. When the disk is
+// full or fails, SQLite may undo only one statement. Such a transaction must not be committed in
+// part, so it is rolled back.
 
 import type Database from 'better-sqlite3'
 import type { QueryResult } from 'kysely'
@@ -16,54 +16,53 @@ import {
 import type { FaultLog } from '../storage-faults.ts'
 
 export interface SqliteHealth {
-  /** The storage fault of the last write. Null again once a write has reached the disk. */
+  /** The storage fault of the last failed write. Null again after the next commit. */
   trouble: Exclude<StorageFault, 'busy'> | null
   /** The number of commits of this connection that changed more than housekeeping tables. */
   commits: number
 }
 
-/** Where SQLite keeps the original pages that undo a statement or a savepoint. */
+/** Where SQLite stores the original pages that it needs to undo a statement or a savepoint. */
 export type UndoStorage = 'file' | 'memory'
 
 export interface WriteConnection {
   run<R>(query: SqlQuery): QueryResult<R>
   /**
-   * Runs a statement of a caller with exclusive use of the connection. Such a caller runs `begin`,
-   * `commit` and `rollback` as statements.
+   * Like `run`, but also accepts the statements `begin`, `commit` and `rollback`. Used by callers
+   * with exclusive use of the connection.
    */
   runExclusive<R>(query: SqlQuery): QueryResult<R>
-  /** Begins a transaction. A transaction that may change much of the database needs `file`. */
+  /** Begins a transaction. `file` is required if it may change a large part of the database. */
   begin(undoStorage: UndoStorage): void
   /** Commits the whole transaction. On an error, rolls back the whole transaction and throws. */
   commit(): void
   rollback(): void
-  /** Begins a part of the transaction that can be rolled back alone. Savepoints do not nest. */
+  /** Begins a savepoint. Savepoints do not nest. */
   savepoint(): void
   releaseSavepoint(): void
   rollbackToSavepoint(): void
   /**
-   * Returns whether the transaction takes no further member. The reason is a fault that prevents
-   * the commit, or a change of the schema.
+   * Returns whether the transaction accepts no further members, because of a schema change or of a
+   * fault that prevents its commit.
    */
   isClosedToMembers(): boolean
 }
 
 export interface Callbacks {
   readonly health: SqliteHealth
-  /** Runs after a schema change, because prepared statements are then out of date. */
+  /** Called after a schema change, to discard outdated prepared statements. */
   onSchemaChange(): void
   /**
-   * Runs before a begin, a commit and a statement outside a transaction. The callback ends the read
-   * transaction, because an old read transaction would block the checkpoint.
+   * Called before a begin, a commit and a statement outside a transaction. Ends the open read
+   * transaction, because it would block the checkpoint.
    */
   onWrite(): void
   /**
-   * Runs after a commit that changed something. `segments` is the number of full-text segments that
-   * the commit added.
+   * Called after a commit that changed rows. `segments` is the number of added full-text segments.
    */
   onCommit(segments: number): void
   /**
-   * Runs when a transaction begins after a commit of another process. That commit may not be on the
+   * Called when a transaction begins after a commit of another process, which may not be on the
    * disk yet.
    */
   onForeignCommit(): void
@@ -154,8 +153,8 @@ class SqliteWriteConnection implements WriteConnection {
     try {
       if (this.#database.inTransaction) this.#database.exec('rollback')
     } catch (error) {
-      // After a storage fault SQLite has already rolled back, or cannot. The next `begin` tries
-      // again.
+      // After a storage fault, SQLite has already rolled back or cannot do so. The next `begin`
+      // retries.
       if (sqliteStorageFault(error) === null) throw error
     }
     this.#notifySchemaChange()
@@ -186,10 +185,7 @@ class SqliteWriteConnection implements WriteConnection {
     this.#attempt(() => prepared.run(), text === 'commit')
   }
 
-  /**
-   * Runs the work and records its storage fault. Inside a transaction, the fault prevents the
-   * commit of the whole transaction.
-   */
+  /** Runs the work. Records a storage fault, which prevents the commit of the open transaction. */
   #attempt<T>(work: () => T, isWrite: boolean): T {
     try {
       return work()
@@ -197,8 +193,7 @@ class SqliteWriteConnection implements WriteConnection {
       this.#callbacks.faults.record(error)
       const fault = sqliteStorageFault(error)
       if (fault !== null && fault !== 'busy') {
-        // Only a failed write counts, because a page that cannot be read does not mean that writes
-        // fail.
+        // A failed read does not change the health, because writes may still work.
         if (isWrite) this.#callbacks.health.trouble = fault
         if (this.#isInTransaction) this.#fatal ??= error
       }
@@ -207,7 +202,7 @@ class SqliteWriteConnection implements WriteConnection {
   }
 
   /**
-   * Throws if the transaction cannot be committed: after a storage fault, or when SQLite has ended
+   * Throws if the transaction cannot be committed: after a storage fault, or after SQLite has ended
    * the transaction by itself.
    */
   #assertCommittable(): void {
@@ -222,9 +217,8 @@ class SqliteWriteConnection implements WriteConnection {
     this.#hasDataChanges ||= isChange && !isHousekeeping
     if (isChange && addsSegment) this.#segments++
     this.#hasSchemaChanges ||= isSchema
-    // The callback clears prepared statements now, because the next statement may name a new
-    // column. The end of the transaction clears prepared statements again, because a rollback
-    // undoes the schema change.
+    // Prepared statements are discarded now, because the next statement may use a new column. They
+    // are discarded again at the end, because a rollback undoes the schema change.
     if (isSchema) this.#callbacks.onSchemaChange()
   }
 
@@ -251,8 +245,8 @@ class SqliteWriteConnection implements WriteConnection {
   }
 
   /**
-   * Sets where SQLite keeps original pages. The default is a file with one write for each page,
-   * which is slow for many small savepoints.
+   * Sets where SQLite stores original pages. By default it writes each page to a file, which is
+   * slow for many small savepoints.
    */
   #setUndoStorage(undoStorage: UndoStorage): void {
     if (undoStorage === this.#undoStorage) return

@@ -1,6 +1,6 @@
-// Queues requests for the one connection that writes: first come, first served. Transactions that
-// arrive together form a group with one commit. Each member resolves once the group is on the disk.
-// README.md describes the states.
+// Queues requests for the single write connection, in the order of arrival. Transactions that
+// arrive together form a group with one commit. Each member resolves after the commit is on the
+// disk. README.md describes the states.
 
 import type { QueryResult } from 'kysely'
 import { isBusy, retryDelayMs, retryWhileBusy } from '../busy-retry.ts'
@@ -23,11 +23,11 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   #waiting: WaitingRequest[] = []
   #contention: Contention | null = null
   #isClosed = false
-  /** Whether `prepareLog` has finished for the transaction that begins next. */
+  /** Whether `prepareLog` has finished for the next transaction. */
   #isLogPrepared = false
   /**
-   * Whether `#dispatch` is running. Prevents a nested run when a request ends while `#dispatch`
-   * starts the request.
+   * Whether `#dispatch` is running. A request can end while `#dispatch` starts it, which would call
+   * `#dispatch` again.
    */
   #isDispatching = false
   #isCommitScheduled = false
@@ -109,7 +109,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     return group
   }
 
-  /** Waits for the connection and runs `start`. Settles with the result of `start`. */
+  /** Queues a request. Runs `start` when the connection is free, and settles with its result. */
   #inLine<T>(as: Membership, start: () => T | PromiseLike<T>): Promise<T> {
     return new Promise((resolve, refuse) => {
       this.#enqueue({
@@ -136,8 +136,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   }
 
   /**
-   * Starts waiting requests while the connection is free. Ends a group that takes no further
-   * member.
+   * Starts waiting requests while the connection is free. Ends a group that accepts no further
+   * members.
    */
   #dispatch(): void {
     if (this.#isDispatching) return
@@ -206,8 +206,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   }
 
   /**
-   * Refuses transactions that have waited for `maxWaitMs`. Schedules the next attempt for the
-   * remaining transactions.
+   * Refuses transactions that have waited for `maxWaitMs`, and schedules the next attempt for the
+   * rest.
    */
   #waitForLock(error: unknown): void {
     const now = performance.now()
@@ -259,7 +259,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     try {
       undoOrKeep()
     } catch {
-      // The group can no longer be committed. The end of the group rejects for every member.
+      // The group can no longer be committed, so its end rejects every member.
     }
     this.#release()
     return group.done
@@ -271,8 +271,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
       const result = this.#connection.run<R>(query)
       return group.done.then(() => result)
     } catch (error) {
-      // SQLite has undone the statement. Changes of other members may be the cause of the error, so
-      // the error is reported after the commit of these changes.
+      // SQLite has undone the statement. Changes of other members may have caused the error, so it
+      // is thrown only after these changes are committed.
       if (isFirst && !this.#connection.isClosedToMembers()) this.#abandon(group)
       return group.done.then(() => Promise.reject(error))
     } finally {
@@ -291,8 +291,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   }
 
   /**
-   * Schedules the commit for the end of this turn of the event loop. Waits for further turns while
-   * more writes are about to arrive.
+   * Schedules the commit for the end of this turn of the event loop. Postpones it turn by turn
+   * while more writes will arrive soon.
    */
   #scheduleCommit(): void {
     if (this.#isCommitScheduled) return
@@ -347,8 +347,8 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
   }
 
   /**
-   * Resolves the group once all commits so far are on the disk. Members of the group may have read
-   * earlier commits, so those must be on the disk too.
+   * Resolves the group after all commits so far are on the disk. Earlier commits must be on the
+   * disk, too, because members of the group may have read them.
    */
   #answer(group: Group<Deferred>): void {
     const durable = this.#options.whenDurable()
@@ -361,7 +361,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
     try {
       this.#connection.rollback()
     } catch {
-      // The error is ignored, because `begin` rolls back again before the next transaction.
+      // Ignored, because `begin` rolls back again before the next transaction.
     }
     group.reject(error)
   }
@@ -385,7 +385,7 @@ class GroupCommitQueue<Deferred> implements WriteQueue<Deferred> {
         this.#connection.rollbackToSavepoint()
       }
     } catch {
-      // The group can no longer be committed. The end of the group rejects for every member.
+      // The group can no longer be committed, so its end rejects every member.
     }
   }
 }

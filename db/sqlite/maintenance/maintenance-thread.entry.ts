@@ -1,11 +1,11 @@
-// The thread of maintenance-thread.ts: runs one statement after the other on a connection of its
-// own, and answers each. It opens the file with the first statement.
+// The thread of maintenance-thread.ts. Runs one statement after another on its own connection and
+// posts each result. Opens the file at the first statement.
 import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import type Database from 'better-sqlite3'
 
 export interface ThreadDatabase {
-  /** The path of the library that this Node can run (driver.ts). */
+  /** The path of better-sqlite3 (driver.ts). */
   library: string
   file: string
   maxWalBytes: number
@@ -26,7 +26,7 @@ export interface StatementResult {
 
 export type ThreadAnswer = { done: StatementResult } | { failure: string; code: string }
 
-/** For a lock of another process. */
+/** The maximum wait for a lock of another process. */
 const maxLockWaitMs = 100
 
 interface Connection {

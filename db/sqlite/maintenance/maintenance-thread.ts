@@ -1,5 +1,5 @@
-// A worker thread (maintenance-thread.entry.ts) with a connection of its own to the database file.
-// Its statements do not block the event loop.
+// A worker thread (maintenance-thread.entry.ts) with its own connection to the database file, whose
+// statements do not block the event loop.
 
 import type { Worker } from 'node:worker_threads'
 import { entryAt, startThread } from '../../entry-file.ts'
@@ -8,16 +8,18 @@ import { Sqlite, sqliteLibrary } from '../driver.ts'
 import type { StatementResult, ThreadAnswer, ThreadDatabase, ThreadTask } from './maintenance-thread.entry.ts'
 
 export interface MaintenanceThread {
-  /** Runs a statement; one at a time. Rejects with its error. */
+  /** Runs a statement. The caller must wait for it before the next call. */
   run(text: string, parameters?: readonly unknown[]): Promise<StatementResult>
-  /** Tells the thread that no work follows; it ends after a while. */
+  /** Ends the worker after `idleMs`, unless a statement follows. */
   idle(): void
   end(): Promise<void>
 }
 
 const program = entryAt(import.meta.url, './maintenance-thread.entry')
 
-/** Restores the error class of SQLite, so that its code is kept. */
+/**
+ * Returns the error with the class `SqliteError`, because messages between threads lose the class.
+ */
 const errorOf = ({ failure, code = '' }: { failure: string; code?: string }): Error =>
   code.startsWith('SQLITE_') ? new Sqlite.SqliteError(failure, code) : new Error(failure)
 
@@ -42,7 +44,8 @@ export function createMaintenanceThread(
       isReading,
       isUnsafe,
     })
-    // A running statement rejects through its own listener; without one the error does not matter.
+    // `run` has its own listener. Without this one, an error between statements would end the
+    // process.
     made.on('error', () => undefined)
     made.once('exit', () => {
       if (worker === made) worker = null

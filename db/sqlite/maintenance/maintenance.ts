@@ -1,6 +1,5 @@
 // Runs the work that SQLite would otherwise do inside a commit: WAL checkpoints and merges of
-// full-text segments. A thread with its own connection does this work, so the process can read
-// meanwhile.
+// full-text segments. A thread does it on its own connection, so it does not block the event loop.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Database from 'better-sqlite3'
@@ -11,8 +10,8 @@ import { createMaintenanceThread, type MaintenanceThread } from './maintenance-t
 
 export interface Maintenance {
   /**
-   * Must be called after each commit, with the number of full-text segments that the commit added.
-   * Begins a round of maintenance in the background when one is due.
+   * Must be called after each commit, with the number of full-text segments that it added. Begins a
+   * round of maintenance in the background when work is due.
    */
   afterCommit(segments: number): void
   /**
@@ -26,13 +25,12 @@ export interface Maintenance {
 
 export interface MaintenanceOptions {
   /**
-   * Gives maintenance exclusive use: writes of this process wait until `release`. Rejects once the
-   * database is being closed.
+   * Makes the writes of this process wait until `release`. Rejects when the database is closing.
    */
   readonly exclusive: () => Promise<ExclusiveConnection>
   /**
-   * The merge statements, one for each full-text index. A statement merges a few segments. At most
-   * one row changes when nothing is left to merge.
+   * The merge statements, one for each full-text index. Each run merges a few segments. A run that
+   * changes at most one row means that nothing is left to merge.
    */
   readonly merges: readonly string[]
   /** Runs after each round, with null or with the error of the round. */
@@ -46,16 +44,16 @@ export interface MaintenanceOptions {
 const minSegments = 16
 /** The number of segments that starts a round, even if the log is short. */
 const maxSegments = 64
-/** The number of commits after a failed round that do not start the next round. */
+/** The number of commits after a failed round before another commit can begin a round. */
 const commitsAfterFailure = 64
 /**
- * The maximum number of merge steps in a round. Under constant writes merging never ends, and the
- * checkpoint of the log must not wait for that.
+ * The maximum number of merge steps in a round. Under constant writes, merging would never end, and
+ * the checkpoint after it would never run.
  */
 const maxMergeSteps = 50
 /**
- * From this number of log pages on, writes of this process wait during the checkpoint. Without
- * new writes, the checkpoint can copy all pages into the database file, and the log restarts.
+ * When the log has this many pages, writes of this process wait during the checkpoint. The
+ * checkpoint can then copy all pages, and the log restarts.
  */
 const maxPages = 3 * checkpointPages
 /**
@@ -64,7 +62,7 @@ const maxPages = 3 * checkpointPages
  */
 const pauseMs = 120
 
-/** A pragma that returns the length of the log and runs no checkpoint. */
+/** Returns the length of the log without a checkpoint. */
 const logStatus = 'pragma wal_checkpoint(noop)'
 
 interface LogStatus {
@@ -93,9 +91,12 @@ class ThreadedMaintenance implements Maintenance {
   readonly #closing = new AbortController()
   #round: Promise<void> | null = null
   #isRoundScheduled = false
-  /** The number of segments added since the indexes were last merged completely. */
+  /** The number of segments that were added since the last complete merge. */
   #segments = 0
-  /** The number of log pages that the last checkpoint left, because a reader still needs them. */
+  /**
+   * The number of log pages that the last checkpoint could not copy, because a reader uses older
+   * data.
+   */
   #leftPages = 0
   #commits = 0
   /** The value of `#commits` at which `afterCommit` may begin the next round. */
@@ -143,8 +144,8 @@ class ThreadedMaintenance implements Maintenance {
   }
 
   /**
-   * Returns the number of log pages that are not in the database file yet. Returns null inside a
-   * transaction and when the disk fails. The next write then reports the error.
+   * Returns the number of log pages that are not in the database file yet, or null inside a
+   * transaction and on a disk error, which the next write reports.
    */
   #openPages(): number | null {
     try {
@@ -155,8 +156,8 @@ class ThreadedMaintenance implements Maintenance {
   }
 
   /**
-   * Begins a round in the next turn of the event loop, so that the callers of the commit continue
-   * first.
+   * Begins a round in the next turn of the event loop, after the callers of the commit have
+   * continued.
    */
   #scheduleRound(): void {
     this.#isRoundScheduled = true
@@ -174,8 +175,7 @@ class ThreadedMaintenance implements Maintenance {
           this.#options.onRound(null)
         },
         (error: unknown) => {
-          // Possible causes: another process has the lock, the disk fails or is full, or the thread
-          // has died.
+          // Another process has the lock, the disk fails or is full, or the thread has died.
           this.#notBefore = this.#commits + commitsAfterFailure
           this.#hasFailed = true
           if (!this.#closing.signal.aborted) this.#options.onRound(error)
@@ -206,9 +206,7 @@ class ThreadedMaintenance implements Maintenance {
     return this.#logStatusAfter('pragma wal_checkpoint(passive)')
   }
 
-  /**
-   * Runs a checkpoint. Writes of this process wait for the checkpoint only when the log is long.
-   */
+  /** Runs a checkpoint. When the log is long, runs it again while writes of this process wait. */
   async #emptyLog(): Promise<LogStatus> {
     const log = await this.#checkpoint()
     return log.pages < maxPages ? log : this.#whileExclusive(() => this.#checkpoint())
@@ -248,7 +246,7 @@ class ThreadedMaintenance implements Maintenance {
 
 /**
  * Returns the maintenance of a database in memory, which has no log and only one connection. Merges
- * right after the commit that reaches `maxSegments`.
+ * after the commit that reaches `maxSegments`.
  */
 export function createInMemoryMaintenance(connection: Database.Database, merges: readonly string[]): Maintenance {
   const totalChanges = connection.prepare<[], number>('select total_changes()').pluck()

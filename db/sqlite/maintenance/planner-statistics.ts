@@ -1,6 +1,5 @@
 // Updates the statistics of the query planner. SQLite trusts stored table sizes until the next
-// analysis, so it would scan a large table that had two rows at the last analysis. For this reason
-// small tables get no statistics.
+// analysis. It would scan a large table that had two rows then, so small tables get no statistics.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
@@ -8,36 +7,36 @@ import { type Kysely, sql } from 'kysely'
 const minRows = 1000
 
 /**
- * The statements that delete the statistics of small tables after `analyze`. The second statement
- * makes this connection reload the statistics. Other connections reload them with the schema.
+ * Run after `analyze`. The first statement deletes the statistics of small tables. The second makes
+ * this connection reload the statistics. Other connections reload them with the schema.
  */
 export const discardSmallTableStatistics: readonly string[] = [
-  // A partial index covers only some rows, so the largest number counts for the table.
+  // A partial index counts only some rows, so the largest count is the size of the table.
   `delete from sqlite_stat1 where tbl in (select tbl from sqlite_stat1 group by tbl having max(cast(stat as integer)) < ${minRows})`,
   'analyze sqlite_schema',
 ]
 
 /**
- * The number of rows that SQLite samples of each index, as its documentation recommends. The
- * analysis of a large table then takes milliseconds.
+ * The number of rows that SQLite samples from each index. With the value that its documentation
+ * recommends, the analysis of a large table takes milliseconds.
  */
 const maxRows = 400
 /**
- * The pause between two tables in milliseconds, in which other processes write. A waiting process
- * tries to get the lock at least every 10 ms.
+ * The pause between two tables in milliseconds, in which other processes can write. They try to get
+ * the lock at least every 10 ms.
  */
 const gapMs = 15
-/** A pragma that returns the due `ANALYZE` statements and runs none of them. */
+/** Returns the due `ANALYZE` statements without running them. */
 const listDue = 'pragma optimize(0xffff)'
 /**
- * A query for FTS5's own tables. FTS5 reads these tables only by key, so their statistics would be
- * slow to collect and never used.
+ * Returns the names of FTS5's internal tables. They get no statistics, because FTS5 reads them only
+ * by key.
  */
 const shadows = `select shadow.name from pragma_table_list as shadow where shadow.type = 'shadow'`
 
 /**
- * Updates the statistics of all tables that need it. Analyzes one table after another, because
- * writes wait during each analysis.
+ * Updates the statistics of all tables that need it, with a pause after each, because an analysis
+ * blocks writes.
  */
 export async function updatePlannerStatistics<Tables>(db: Kysely<Tables>): Promise<void> {
   await sql.raw(`pragma analysis_limit = ${maxRows}`).execute(db)

@@ -1,5 +1,5 @@
-// Reads and checks a body that does not come from a request, such as a row of an import. The
-// accepted spellings, the formats and the error sentences are those of a request body.
+// Reads and checks data from outside a request, such as a row of an import, by the same rules as
+// the JSON body of an operation.
 
 import type { ErrorObject } from 'ajv'
 import { compileInput } from '../ajv.ts'
@@ -18,21 +18,23 @@ export interface ReadBody {
   /** The errors by field name. */
   errors: FieldErrors
   /**
-   * Returns the body without its invalid fields and the fields `refused`, so that the rules can
-   * check the rest. Returns null when the rest cannot be checked.
+   * Returns the body without its invalid fields and without the fields in `refused`, so that the
+   * operation's rules can check the rest. Returns null when the rest cannot be checked.
    */
   validPart(refused: readonly string[]): Pruned | null
 }
 
 export type BodyReader = (value: object, reading: Reading) => ReadBody
 
-/** Returns whether a field of the body is missing. The other fields can still be checked. */
+/**
+ * Returns whether the error is a missing top-level field. The other fields can still be checked.
+ */
 export const isMissingField = ({ keyword, instancePath }: ErrorObject): boolean =>
   keyword === 'required' && instancePath === '/requestBody'
 
 const readers = new WeakMap<object, Map<OperationId, BodyReader>>()
 
-/** Returns the reader for the JSON body of an operation. The schema is compiled only once. */
+/** Returns the cached reader for the JSON body of an operation. */
 export function bodyReader(document: object, operation: OperationId): BodyReader {
   const known = readers.get(document) ?? new Map<OperationId, BodyReader>()
   readers.set(document, known)

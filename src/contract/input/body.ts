@@ -1,5 +1,5 @@
-// Reads the body of a request (DOMAIN 3.1). Checks its media type, UTF-8 encoding, JSON or form
-// syntax, and depth. The validator checks the fields afterwards.
+// Parses the body of a request (DOMAIN 3.1). Checks its media type, UTF-8 encoding, JSON or form
+// syntax, and depth. The validator checks the fields later.
 import type { Call } from '../backend.ts'
 import type { OperationFact } from '../operations.gen.ts'
 import { Problem } from '../output/problems.ts'
@@ -17,8 +17,8 @@ export interface ParsedBody {
 }
 
 /**
- * Returns the parsed JSON or form fields (DOMAIN 3.1). Returns undefined for a request without a
- * body. A multipart form does not come here, because it is read as a stream.
+ * Returns the parsed JSON or form fields (DOMAIN 3.1), or undefined for a request without a body.
+ * Not for multipart forms, which are read as a stream.
  */
 export function readBody({ body, headers, fact }: Call): ParsedBody | undefined {
   const type = String(headers['content-type'] ?? '')
@@ -41,8 +41,8 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
 }
 
 /**
- * Parses a JSON text. Throws 400 unless the text is an object or a list, and when the nesting is
- * deeper than `maxDepth`.
+ * Parses a JSON object or list. Throws 400 for any other text, and for nesting deeper than
+ * `maxDepth`.
  */
 export function parseJson(text: string): ParsedBody {
   let value: unknown
@@ -69,8 +69,8 @@ function decode(body: Buffer): string {
 }
 
 /**
- * Returns the number of nested levels. Uses no recursion, so that a deep body cannot exhaust the
- * stack.
+ * Returns the number of nested levels, at most `maxDepth + 1`. Uses no recursion, so that a deep
+ * body cannot exhaust the stack.
  */
 function depth(value: object): number {
   let level = 0
@@ -86,7 +86,7 @@ function depth(value: object): number {
 
 /**
  * Returns the errors of a body that do not depend on its schema. `value` is the normalized body, so
- * the keys that the normalization dropped are not checked.
+ * keys that the normalization dropped cause no errors.
  */
 export function bodyFindings(value: unknown, inexact: readonly string[][]): Finding[] {
   const found: Finding[] = inexact

@@ -1,6 +1,5 @@
-// Reads an HTML form into a nested body. `persons[emails][0][value]=…` is an object in a list in an
-// object. `tags[]=…` adds an entry to a list. Values stay text until normalize.ts reads them by
-// their schema.
+// Reads an HTML form into a nested body. `persons[emails][0][value]=…` sets a field of a list entry
+// in an object. `tags[]=…` adds an entry to a list. Values stay texts, which normalize.ts converts.
 
 import { Problem } from '../output/problems.ts'
 import type { Finding } from './validation-errors.ts'
@@ -10,15 +9,17 @@ const deepest = 5
 
 type Node = Map<string, Node | string>
 
-/** Throws 400 for a form that is too large, or that uses one field as both a value and a list. */
+/**
+ * Throws 400 for a form that has too many fields or levels, or uses a field both as a value and as
+ * a list.
+ */
 export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
   return nestFields([...new URLSearchParams(text)], false)
 }
 
 /**
- * Nests the fields of a form by their names. Consecutive numeric keys from 0 become a list. Numeric
- * keys with gaps may be ids, so `keepsGaps` keeps them as keys of an object. Without `keepsGaps`,
- * they become a list, too. Throws like `readNested`.
+ * Nests the fields of a form by their names. Numeric keys become a list. With `keepsGaps`, numeric
+ * keys with gaps stay keys of an object, because they may be ids. Throws like `readNested`.
  */
 export function nestFields(
   fields: readonly (readonly [name: string, value: string])[],
@@ -32,8 +33,8 @@ export function nestFields(
 }
 
 /**
- * Splits the field name `a[b][]` into `a`, `b` and an empty part. A name in any other form stays
- * whole.
+ * Splits the field name `a[b][]` into `a`, `b` and an empty part. Returns any other name as one
+ * part.
  */
 function pathOf(name: string): string[] {
   const [, first, rest = ''] = /^([^[\]]+)((?:\[[^[\]]*\])*)$/.exec(name) ?? []
@@ -70,14 +71,13 @@ function readNode(node: Node | string, keepsGaps: boolean): unknown {
   if (keys.length === 0 || !keys.every((key) => /^\d{1,9}$/.test(key))) return objectOf(node, keepsGaps)
   const sorted = keys.sort((one, other) => Number(one) - Number(other))
   if (keepsGaps && sorted.some((key, index) => key !== String(index))) return objectOf(node, keepsGaps)
-  // Entries are sorted by position. A web page that removes rows leaves gaps, which are closed
-  // here.
+  // Sorts the entries by position and closes gaps, which a web page leaves when it removes rows.
   return sorted.map((key) => readNode(node.get(key) ?? '', keepsGaps))
 }
 
 /**
- * Returns the node as an object. `__proto__` stays an ordinary key, so that the validator refuses
- * it.
+ * Returns the node as an object. `defineProperty` makes `__proto__` an ordinary key, which the
+ * validator refuses.
  */
 function objectOf(node: Node, keepsGaps: boolean): Record<string, unknown> {
   const object: Record<string, unknown> = {}

@@ -1,6 +1,6 @@
-// Reads the fields of a multipart form into the body that the contract describes (DOMAIN 3.1). A
-// form has only text, so this file parses numbers, lists and objects where the schema requires
-// them. Text that cannot be parsed stays as it is, and the validator refuses it.
+// Converts the fields of a multipart form to the body that the contract describes (DOMAIN 3.1).
+// Form values are texts, so this file parses numbers, lists and objects where the schema requires
+// them. A text that cannot be parsed stays unchanged, and the validator refuses it.
 
 import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
@@ -8,8 +8,8 @@ import { type Shape, typesOf } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
 
 /**
- * The values of one form field, in the order of arrival. `files` has the storage keys of uploaded
- * files.
+ * The values of a form field, in the order of arrival. `files` contains the storage keys of
+ * uploaded files.
  */
 export interface FormField {
   texts: string[]
@@ -25,7 +25,7 @@ export interface ParsedForm {
 const branches = (shape: Shape): Shape[] => shape.anyOf ?? shape.oneOf ?? [shape]
 const listOf = (shape: Shape | undefined): Shape | undefined => branches(shape ?? {}).find(({ items }) => items)?.items
 
-/** Returns the maximum size of a file in bytes; undefined when the schema sets no maximum. */
+/** Returns the maximum size of a file in bytes, or undefined. */
 export const maxFileLength = (shape: Shape | undefined): number | undefined => (listOf(shape) ?? shape)?.maxLength
 
 /** Returns whether a property is a file or a list of files. */
@@ -33,8 +33,8 @@ export const isFile = (shape: Shape | undefined): boolean =>
   [shape, listOf(shape)].some((each) => each !== undefined && branches(each).some(({ format }) => format === 'file'))
 
 /**
- * Reads a form by its schema. The keys of `fields` are field names without the `[]` that some
- * clients append for lists.
+ * Converts a form by its schema. The keys of `fields` are field names without the `[]` that some
+ * clients append to the name of a list.
  */
 export function readForm(fields: ReadonlyMap<string, FormField>, schema: Shape): ParsedForm {
   const form: ParsedForm = { value: {}, inexact: [], found: [] }
@@ -43,8 +43,8 @@ export function readForm(fields: ReadonlyMap<string, FormField>, schema: Shape):
     const shape = Object.hasOwn(schema.properties ?? {}, name) ? schema.properties?.[name] : undefined
     const items = listOf(shape)
     const values = isFile(shape) ? files : texts
-    // An `x-bytes` form comes from a mail service that does not read errors. A repeated field is
-    // valid there, and the last value counts.
+    // The senders of `x-bytes` forms are mail services, which do not handle errors. In these forms
+    // a repeated field is valid, and its last value counts.
     if (values.length > 1 && !items && !schema['x-bytes']) form.found.push([name, 'Must not be sent more than once.'])
     if (shape !== undefined && files.length > 0 && !isFile(shape)) form.found.push([name, 'Must not be a file.'])
     const [only] = texts
@@ -58,8 +58,8 @@ export function readForm(fields: ReadonlyMap<string, FormField>, schema: Shape):
 }
 
 /**
- * Returns whether the text is a whole JSON list. A JSON object also counts when the schema accepts
- * objects.
+ * Returns whether the text is the whole list as JSON, or an object as JSON where the schema allows
+ * one.
  */
 function isWhole(text = '', shape: Shape = {}): boolean {
   const start = text.trimStart()[0]
@@ -67,8 +67,8 @@ function isWhole(text = '', shape: Shape = {}): boolean {
 }
 
 /**
- * Returns an error for each text where the schema requires a file. Only a multipart form can have
- * files.
+ * Returns an error for each text where the schema requires a file, which only a multipart form can
+ * contain.
  */
 export function filesAsText(value: unknown, schema: Shape | undefined): Finding[] {
   if (typeof value !== 'object' || value === null) return []
@@ -76,7 +76,7 @@ export function filesAsText(value: unknown, schema: Shape | undefined): Finding[
   return files
     .flatMap(([name, { maxItems = Number.POSITIVE_INFINITY }]): [string, unknown][] => {
       const sent = (value as Record<string, unknown>)[name]
-      // A list that is too long gets only the error about its length, not one for each entry.
+      // A list that is too long gets only the error about its length.
       if (Array.isArray(sent) && sent.length > maxItems) return []
       return Array.isArray(sent) ? sent.map((each, index) => [`${name}.${index}`, each]) : [[name, sent]]
     })

@@ -1,5 +1,5 @@
-// The value formats of the contract (DOMAIN 3.2): which values are valid, and how an accepted
-// spelling becomes the one form that is stored and returned.
+// The value formats of the contract (DOMAIN 3.2): validates values and converts dates and
+// timestamps to their canonical form.
 import type { Ajv } from 'ajv'
 import { DateTime } from 'luxon'
 
@@ -11,23 +11,23 @@ const dateOnly = /^\d{4}-\d{2}-\d{2}$/
 const inRange = (time: DateTime): boolean => time.isValid && time.year >= 1 && time.year <= 9999
 
 /**
- * Returns a timestamp in UTC with milliseconds, or undefined when the text is not a timestamp. A
- * text without an offset is a local time in `zone`. A date without a time is midnight in `zone`.
+ * Returns the timestamp in UTC with milliseconds, or undefined for an invalid text. A text without
+ * an offset is a local time in `zone`. A date without a time is the start of the day in `zone`.
  */
 export function canonicalTime(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return hasBoundaries(text, zone) ? dayBoundary(text, zone, false) : undefined
   if (!timestamp.test(text)) return undefined
   const iso = text.replace(/[t ]/i, 'T')
   const read = DateTime.fromISO(iso, offset.test(iso) ? {} : { zone })
-  // When the clocks are set back, an hour occurs twice, and the first occurrence counts. Luxon's
-  // own choice depends on the present offset.
+  // When the clocks are set back, an hour occurs twice. The first occurrence is chosen, because
+  // Luxon's own choice depends on the current offset.
   const time = (read.getPossibleOffsets()[0] ?? read).toUTC()
   return inRange(time) ? time.toFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") : undefined
 }
 
 /**
- * Returns a calendar date, or undefined when the text is not a date. From a timestamp, returns its
- * date in `zone`.
+ * Returns the calendar date, or undefined for an invalid text. For a timestamp, returns its date in
+ * `zone`.
  */
 export function canonicalDate(text: string, zone: string): string | undefined {
   if (dateOnly.test(text)) return inRange(DateTime.fromISO(text, { zone: 'utc' })) ? text : undefined
@@ -36,8 +36,8 @@ export function canonicalDate(text: string, zone: string): string | undefined {
 }
 
 /**
- * Returns the start of a day in `zone` as a timestamp in UTC. With `end`, returns its last
- * millisecond.
+ * Returns the start of a day in `zone` as a UTC timestamp. With `end`, returns the last millisecond
+ * of the day.
  */
 export function dayBoundary(date: string, zone: string, end: boolean): string {
   const day = DateTime.fromISO(date, { zone })
@@ -45,8 +45,8 @@ export function dayBoundary(date: string, zone: string, end: boolean): string {
 }
 
 /**
- * Returns whether the day exists in `zone`, and whether its start and end are in the years 1 to
- * 9999 of UTC.
+ * Returns whether the day is valid in `zone`, and its start and end in UTC are in the years 1 to
+ * 9999.
  */
 export function hasBoundaries(date: string, zone: string): boolean {
   const day = DateTime.fromISO(date, { zone })
@@ -62,13 +62,13 @@ export function isDecimal4(value: number): boolean {
 
 export const decimalText = /^-?\d{1,15}(?:\.\d{1,4})?$/
 
-// The addr-spec of RFC 5321, but without quoted local parts and address literals, because no mail
-// provider assigns such addresses.
+// A mailbox of RFC 5321 without quoted local parts and address literals, which no mail provider
+// assigns.
 const email =
   /^(?=.{3,254}$)(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/iu
 /**
- * Returns whether a text is a telephone number. Other characters, such as the word "ext.", may
- * surround the digits.
+ * Returns whether a text has the form of a telephone number. It may contain other characters, such
+ * as "ext.".
  */
 const phone = (text: string): boolean => text.length <= 40 && text.replace(/\D/g, '').length >= 3
 const countries = new Set(
@@ -92,14 +92,14 @@ const texts: Record<string, (text: string) => boolean> = {
 const numbers = new Set(['money', 'decimal'])
 
 /**
- * The valid values of the schema keyword `x-value`. Each names a rule that no standard format or
- * pattern expresses in full.
+ * The valid values of the schema keyword `x-value`. Each names a rule that standard formats and
+ * patterns cannot express completely.
  */
 export const valueNames: readonly string[] = [...Object.keys(texts), ...numbers]
 
 /**
- * Adds the contract's formats and the keyword `x-value` to an Ajv instance. The values to validate
- * must be normalized already.
+ * Adds the contract's formats and keywords to an Ajv instance. The formats accept only normalized
+ * values.
  */
 export function addFormats(ajv: Ajv): Ajv {
   ajv.addFormat('email', email)

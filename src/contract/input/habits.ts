@@ -1,5 +1,5 @@
 // Recognizes query parameters in the style of other APIs, so that an error can suggest the
-// parameter of this API. Suggests only parameters that the operation has.
+// parameter of this API.
 
 const words: Readonly<Record<string, readonly string[]>> = {
   per_page: [
@@ -27,8 +27,7 @@ const words: Readonly<Record<string, readonly string[]>> = {
 const meant = new Map(Object.entries(words).flatMap(([name, habits]) => habits.map((habit) => [habit, name] as const)))
 
 /**
- * Returns the parameter of this API for a name in another API's style. Returns undefined when the
- * operation does not have this parameter.
+ * Returns the parameter in `known` that matches a name in the style of another API, or undefined.
  */
 export function habitual(word: string, known: Iterable<string>): string | undefined {
   const names = new Set(known)
@@ -36,8 +35,8 @@ export function habitual(word: string, known: Iterable<string>): string | undefi
     .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
     .replaceAll('-', '_')
     .toLowerCase()
-  // The names to recognize: `filter[user_id]`, `filter[lead_value][gte]`, `where[…]`,
-  // `lead_value__gte`, `lead_value_gte`, `user_ids`.
+  // Recognizes `filter[user_id]`, `filter[lead_value][gte]`, `where[…]`, `lead_value__gte`,
+  // `lead_value_gte` and `user_ids`.
   const [, field = '', rest = ''] = /^(?:filters?|where)\[([^\]]*)\](.*)$/.exec(snake) ?? []
   const [, base = '', operator = ''] = /^(.+?)__?(gt|gte|lt|lte|not|null)$/.exec(snake) ?? []
   const guesses = [meant.get(snake), snake, `${field}${rest}`, `${base}[${operator}]`, snake.replace(/s?(\[\])?$/, '')]

@@ -1,6 +1,6 @@
-// Normalizes a body before validation (DOMAIN 3.2, 3.4). Trims strings, reads the accepted
-// spellings of booleans, dates and amounts, and drops read-only keys. An unrecognized value stays
-// unchanged, so that the validator refuses it.
+// Normalizes a body before validation (DOMAIN 3.2, 3.4): trims strings, converts booleans, dates
+// and amounts to their canonical form, and drops read-only keys. Other values stay unchanged, so
+// that the validator refuses invalid ones.
 
 import type { Ignorable, OperationFact } from '../operations.gen.ts'
 import { canonicalDate, canonicalTime, decimalText } from './formats.ts'
@@ -8,13 +8,12 @@ import { composed, withNewlines } from './text-rules.ts'
 import { isExactNumber } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
 
-/** The JSON Schema keywords that this folder reads. Ajv also reads other keywords. */
+/** The JSON Schema keywords that the files of this folder use. Ajv also uses other keywords. */
 export interface Shape {
   type?: string | string[]
   format?: string
   /**
-   * The kind of the value in this API. Beside it, `format` only describes the value to other
-   * programs.
+   * The kind of the value in this API (formats.ts). When it is set, `format` is only documentation.
    */
   'x-value'?: string
   pattern?: string
@@ -29,7 +28,7 @@ export interface Shape {
   anyOf?: Shape[]
   oneOf?: Shape[]
   /**
-   * Whether the texts of the form hold bytes, one per character. Such texts are neither trimmed nor
+   * Whether the texts of the form contain bytes, one per character. These texts are not trimmed or
    * checked.
    */
   'x-bytes'?: boolean
@@ -37,16 +36,16 @@ export interface Shape {
 
 export interface Reading {
   zone: string
-  /** False when unknown keys are dropped; true when they are refused. Set by ACCORD_STRICT. */
+  /** Whether unknown keys are refused (ACCORD_STRICT). Otherwise they are dropped. */
   strict: boolean
   /**
-   * True for JSON, where only a JSON number is a number. False for a form or a file, where text may
-   * represent a number or a boolean.
+   * True for JSON, which has its own number type. False for forms and files, in which numbers and
+   * booleans are texts.
    */
   exact?: boolean
 }
 
-/** Returns the `x-value` of a schema. Without an `x-value`, returns its `format`. */
+/** Returns the `x-value` of a schema, or else its `format`. */
 export const kindOf = (shape: Shape): string | undefined => shape['x-value'] ?? shape.format
 
 type Json = Record<string, unknown>
@@ -62,24 +61,19 @@ export const booleans = new Map<unknown, boolean>([
   ['true', true],
 ])
 
-/** The current position in the body, with the errors so far and the reply-only keys. */
+/** The current position in the body, with the reply-only keys there and the errors so far. */
 interface Place {
   path: readonly string[]
   ignorable: Ignorable | null
-  /**
-   * Whether the object at this position becomes a new record. In a new record, a reply-only key is
-   * an error.
-   */
+  /** Whether the object at this position creates a record. A reply-only key is then an error. */
   isNew: boolean
   found: Finding[]
 }
 
 export interface Intake {
-  /**
-   * The reply-only keys: the operation's replies have these keys, but its request body does not.
-   */
+  /** The reply-only keys: keys that the operation's replies have but its request body does not. */
   ignorable: Ignorable | null
-  /** True when the body creates a record; false when the body changes a record. */
+  /** Whether the body creates a record. Otherwise it changes a record. */
   creates: boolean
 }
 
@@ -92,9 +86,9 @@ export const intakeOf = ({ method, ignorable }: Pick<OperationFact, 'method' | '
 export const plainIntake: Intake = { ignorable: null, creates: false }
 
 /**
- * Returns a normalized copy of a body (DOMAIN 3.2, 3.4). Adds to `found` the errors that the
- * validator cannot detect afterwards: an empty text where a text is required, and a reply-only key
- * whose removal would be silent.
+ * Returns a normalized copy of a body (DOMAIN 3.2, 3.4). Adds the errors to `found` that the
+ * validator could not detect later: empty texts in required fields, and reply-only keys that must
+ * be refused.
  */
 export function normalizeBody(
   value: unknown,
@@ -117,8 +111,8 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
   const branch = choose(value, shape)
   if (branch !== shape) return normalize(value, branch, place, reading)
   if (Array.isArray(value)) {
-    // Keeps one entry more than allowed, so that the validator refuses the list. The other entries
-    // are dropped, because they would only add errors.
+    // Keeps one entry more than allowed, so that the validator refuses the list. Further entries
+    // would only cause more errors.
     const { items, maxItems = Number.POSITIVE_INFINITY } = shape
     const entries = value.length > maxItems ? value.slice(0, maxItems + 1) : value
     if (!items) return entries
@@ -129,8 +123,8 @@ function normalize(value: unknown, shape: Shape, place: Place, reading: Reading)
 }
 
 /**
- * Returns the position one level deeper. An object with an `id` refers to an existing record, so
- * reply-only keys are allowed in this object.
+ * Returns the position of a child. An object with an `id` refers to an existing record, so it may
+ * contain reply-only keys.
  */
 const below = (place: Place, key: string, value: unknown): Place => ({
   ...place,
@@ -156,13 +150,13 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
         continue
       }
       if (++unknown > maxFields + 1) continue
-      // Plain assignment would set the prototype for the key `__proto__`. defineProperty creates an
+      // An assignment to the key `__proto__` would set the prototype. `defineProperty` creates an
       // ordinary key, which the validator refuses as unknown.
       Object.defineProperty(result, key, { value: each, enumerable: true, configurable: true, writable: true })
       continue
     }
     const inner = { ...below(place, key, each), ignorable: ignorable?.nested[key] ?? null }
-    // A nested object without an id is a new record, even when the operation is an update.
+    // A nested object without an id creates a record, even if the operation is an update.
     if (isObject(each) && !namesRecord(each) && inner.ignorable) inner.isNew = true
     const normalized = normalize(each, property, inner, reading)
     if (normalized !== undefined) result[key] = normalized
@@ -172,8 +166,8 @@ function normalizeObject(value: Json, shape: Shape, place: Place, reading: Readi
 }
 
 /**
- * Normalizes the texts of a value that has no schema in the contract. open-schema.ts validates such
- * a value.
+ * Normalizes the texts of an object whose properties are not in the contract, such as custom
+ * attributes. open-schema.ts validates it.
  */
 function openTexts(value: unknown): unknown {
   if (typeof value === 'string') return composed(withNewlines(value))
@@ -197,7 +191,7 @@ function normalizeScalar(value: unknown, shape: Shape, { zone, exact = false }: 
   if (allowed.includes('string')) {
     const kind = kindOf(shape)
     if (kind === 'password' || kind === 'file') return value
-    // An enum value is compared untrimmed, because an enum may list a tab.
+    // An enum value is not trimmed, because an enum may contain a tab.
     const text = shape.enum ? value : composed(withNewlines(value).trim())
     if (text === '' && !allowed.includes('null')) return undefined
     if (text === '') return exact && !mayBeEmpty(shape) ? text : null
@@ -221,8 +215,8 @@ const hasRequired = (value: Json, { required = [] }: Shape): boolean =>
   required.every((key) => Object.hasOwn(value, key))
 
 /**
- * Returns the branch of a union that fits the JSON type and the keys of the value. Returns the
- * shape itself when the shape is not a union.
+ * Returns the branch of a union (`anyOf` or `oneOf`) that matches the JSON type and the keys of the
+ * value. Returns any other shape unchanged.
  */
 function choose(value: unknown, shape: Shape): Shape {
   const branches = shape.anyOf ?? shape.oneOf

@@ -1,5 +1,5 @@
-// Reads and checks a value whose schema depends on the installation (`x-entity`). The accepted
-// spellings, the formats and the error sentences are those of a request body.
+// Reads and checks a value whose schema depends on the installation (`x-entity`), such as custom
+// attributes, by the same rules as a request body.
 
 import { compileInput } from '../ajv.ts'
 import type { FieldErrors } from '../output/problems.ts'
@@ -13,7 +13,7 @@ export interface OpenSchema extends Shape {
 
 /**
  * Returns the value in its stored form, and the errors by field name. Each field name begins with
- * the name of the property.
+ * the property name that was passed to `openReader`.
  */
 export type OpenReader = (value: unknown, reading: Reading) => { value: unknown; errors: FieldErrors }
 
@@ -32,7 +32,7 @@ export function openReader(document: object, name: string, schema: OpenSchema): 
   }
 }
 
-/** Returns the schema with the target of every `$ref` in its place. */
+/** Returns the schema with every `$ref` replaced by its target. */
 export function resolved(document: object, part: unknown): unknown {
   if (Array.isArray(part)) return part.map((each) => resolved(document, each))
   if (typeof part !== 'object' || part === null) return part

@@ -1,5 +1,5 @@
-// Removes the invalid fields from a body. The rules can then check the valid fields, so that one
-// reply lists every error (DOMAIN 4.3).
+// Removes the invalid fields from a body. The operation's rules then check the valid fields, so
+// that one reply lists every error (DOMAIN 4.3).
 import type { Shape } from './normalize.ts'
 
 type Json = Record<string, unknown>
@@ -7,17 +7,16 @@ type Json = Record<string, unknown>
 export interface Pruned {
   body: object
   /**
-   * Returns false for an error that is only a consequence of a removed field. Such an error is not
-   * sent.
+   * Returns false for an error that results only from the removal of a field and must not be sent.
    */
   isNews: (field: string) => boolean
 }
 
-/** Returns the body without its invalid fields. `refused` lists the names of these fields. */
+/** Returns the body without its invalid fields, which `refused` names. */
 export function pruned(body: object, shape: Shape, refused: readonly string[]): Pruned {
   const gone = new Set(refused.map((field) => removable(body, shape, field.split('.')).join('.')))
-  // An object cannot be checked without its `id`, nor a confirmation without its field. Errors on
-  // such an object or confirmation are ignored.
+  // Without its `id`, an object cannot be checked. A `…_confirmation` cannot be checked without its
+  // field. So the errors of both are ignored.
   const silent = [...gone].flatMap((path) => [path, path.replace(/\.id$/, ''), `${path}_confirmation`])
   return {
     body: without(body, [], gone) as object,
@@ -26,9 +25,8 @@ export function pruned(body: object, shape: Shape, refused: readonly string[]): 
 }
 
 /**
- * Returns the path to remove for an invalid field. It is the path of the field, or of its parent
- * when the parent requires the field. A list is removed as a whole, because its entries would
- * shift.
+ * Returns the path to remove for an invalid field: its own path, or that of its parent if the
+ * parent requires the field. A list is removed as a whole, because its entries would shift.
  */
 function removable(body: unknown, shape: Shape, path: readonly string[]): readonly string[] {
   if (path.length <= 1) return path

@@ -1,6 +1,5 @@
-// Reads a query string by the contract. Splits lists at unescaped commas, and reads booleans, dates
-// and timestamps in every accepted spelling. An unrecognized value stays as it is, and the
-// validator refuses it.
+// Reads a query string by the contract. Splits lists at unescaped commas, and converts booleans,
+// dates and timestamps to their canonical form. The validator refuses invalid values later.
 
 import { Problem } from '../output/problems.ts'
 import { canonicalDate, canonicalTime, hasBoundaries, isDateOnly } from './formats.ts'
@@ -14,8 +13,8 @@ export type Parameters = Readonly<Record<string, Shape>>
 
 /**
  * Returns the parameters by name. A single-valued parameter that was sent twice becomes a list,
- * which the validator refuses. Adds the errors that no validator detects to `found`. Throws 400 for
- * invalid percent-encoding.
+ * which the validator refuses. Adds invalid texts to `found`. Throws 400 for invalid
+ * percent-encoding.
  */
 export function readQuery(
   raw: string,
@@ -54,8 +53,8 @@ export function readQuery(
 }
 
 /**
- * Splits `custom_attributes[industry]` into the parameter name and the key. Returns undefined
- * unless the schema of the parameter is an object.
+ * Splits `custom_attributes[industry]` into the parameter name and the key. Returns undefined if
+ * the parameter is not an object.
  */
 function partOf(name: string, parameters: Parameters): { of: string; key: string } | undefined {
   const [, of = '', key = ''] = /^([a-z_]+)\[(.*)\]$/s.exec(name) ?? []
@@ -72,16 +71,12 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/**
- * Converts a text by the schema of its parameter. An invalid number becomes a list, which the
- * validator refuses.
- */
+/** Converts a text by the schema of its parameter. */
 function readValue(text: string, shape: Shape | undefined, zone: string): unknown {
   if (shape === undefined) return text
   const allowed = typesOf(shape)
   if (allowed.includes('boolean')) return String(booleans.get(text) ?? text)
-  // The validator would coerce the texts `0x10`, `1e1` and `+1` to numbers, so they are refused
-  // here.
+  // Ajv would coerce `0x10`, `1e1` and `+1` to numbers. As a list, the text is refused.
   if (allowed.includes('integer') || allowed.includes('number'))
     return /^-?\d+(?:\.\d+)?$/.test(text) && isExactNumber(text) ? text : [text]
   const kind = kindOf(shape)
@@ -92,8 +87,8 @@ function readValue(text: string, shape: Shape | undefined, zone: string): unknow
 }
 
 /**
- * Reads a date or a timestamp. A date stays a date, because a range needs its start or its end. A
- * date whose start or end does not exist in `zone` is invalid.
+ * Reads a date or a timestamp. Returns an empty text if it is invalid. A date stays a date, because
+ * a filter needs its start or its end, depending on the operator.
  */
 function readInstant(text: string, zone: string): string {
   if (!isDateOnly(text)) return canonicalTime(text, zone) ?? ''

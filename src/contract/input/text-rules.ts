@@ -1,5 +1,4 @@
-// Rules for every text of a request (DOMAIN 3.2). The rules do not depend on the schema, so this
-// file checks them. The reply lists these errors together with the schema errors.
+// The rules for every text of a request (DOMAIN 3.2), whatever its schema.
 import type { Finding } from './validation-errors.ts'
 import { maxFields } from './validation-errors.ts'
 
@@ -7,7 +6,7 @@ import { maxFields } from './validation-errors.ts'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this is the rule itself
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/
 /**
- * Matches half of a surrogate pair. With the `u` flag, a whole pair is one character and does not
+ * Matches an unpaired surrogate. With the `u` flag, a surrogate pair is one character and does not
  * match.
  */
 const loneSurrogate = /\p{Surrogate}/u
@@ -35,8 +34,8 @@ export function textFault(text: string): string | undefined {
 }
 
 /**
- * Adds an error to `found` for each invalid text of a body. Stops when `found` has more than
- * `maxFields` errors, because the reply lists no more.
+ * Adds an error to `found` for each invalid text of a body. Stops at `maxFields` errors, because
+ * the reply does not list more.
  */
 export function findTexts(value: unknown, found: Finding[], path: readonly string[] = []): void {
   if (found.length > maxFields) return

@@ -1,13 +1,13 @@
-// Finds the numbers of a JSON text that a float cannot represent. `JSON.parse` rounds such numbers,
+// Finds the numbers in a JSON text that a float cannot represent exactly. `JSON.parse` rounds them,
 // but an amount must never change silently (DOMAIN 3.2).
 
-/** Returns whether a float represents the value of the decimal text exactly. */
+/** Returns whether the decimal text survives a conversion to a float and back. */
 export function isExactNumber(text: string): boolean {
   if (text.length <= 15 && !/e/i.test(text)) return true
   return decimal(text) === decimal(String(Number(text)))
 }
 
-/** Returns a canonical form of a decimal number: its significant digits and a power of ten. */
+/** Returns the canonical form of a decimal number: its significant digits and a power of ten. */
 function decimal(text: string): string | undefined {
   const [, sign = '', whole = '', fraction = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/i.exec(text) ?? []
@@ -31,8 +31,8 @@ interface Level {
 }
 
 /**
- * Returns the paths of the numbers in a valid JSON text that a float cannot represent. Stops after
- * `most` paths.
+ * Returns the paths of the numbers in a valid JSON text that a float cannot represent exactly.
+ * Stops after `most` paths.
  */
 export function inexactNumbers(text: string, most: number): string[][] {
   const found: string[][] = []

@@ -1,11 +1,13 @@
-// Converts Ajv's errors into error sentences by field (DOMAIN 4.1). A sentence never repeats the
-// value, which may be a secret.
+// Converts Ajv's errors to error sentences by field (DOMAIN 4.1). A sentence never contains the
+// value, because it may be a secret.
 import type { ErrorObject } from 'ajv'
 import type { FieldErrors } from '../output/problems.ts'
 import { nearest } from './did-you-mean.ts'
 import { habitual } from './habits.ts'
 
-/** Returns " Did you mean `title`?". Returns an empty text when no candidate resembles the word. */
+/**
+ * Returns a text such as " Did you mean `title`?", or an empty text when no candidate is similar.
+ */
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = nearest(word, candidates)
   return found === undefined ? '' : ` Did you mean \`${found}\`?`
@@ -14,17 +16,14 @@ export function didYouMean(word: string, candidates: Iterable<string>): string {
 /** One error sentence about one field. */
 export type Finding = readonly [field: string, sentence: string]
 
-/**
- * The maximum number of fields that one reply lists. The caller gets further errors with the next
- * request.
- */
+/** The maximum number of fields that a reply lists. */
 export const maxFields = 100
 const maxBytes = 32 * 1024
 const maxNameLength = 120
 
 /**
- * Returns error sentences by field for Ajv's errors and for `more`, within the limits above (DOMAIN
- * 4.1).
+ * Returns the sentences by field for Ajv's errors and for `more`, at most `maxFields` fields and
+ * `maxBytes` bytes (DOMAIN 4.1).
  */
 export function fieldErrors(
   findings: readonly ErrorObject[],
@@ -35,7 +34,7 @@ export function fieldErrors(
   let bytes = 0
   let isFull = false
   const add = (name: string, sentence: string): void => {
-    // A key of the body may be an empty text. Its error is listed under `body`.
+    // A key of the body may be an empty text. Its errors are listed under `body`.
     const field = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name || 'body'
     const list = errors.get(field) ?? []
     if (list.includes(sentence)) return
@@ -45,8 +44,8 @@ export function fieldErrors(
     bytes += size
     errors.set(field, [...list, sentence])
   }
-  // Ajv also reports the condition (`if`) whose branch failed. That error adds nothing to the
-  // errors of the branch.
+  // For a failed branch of `if`, Ajv reports the errors of the branch and an extra error for the
+  // `if` itself, which adds nothing.
   const told = findings.slice(0, maxFindings).filter(({ keyword }) => keyword !== 'if')
   for (const finding of withoutUnions(withoutChoices(told, more)))
     if (!isFull) add(fieldName(finding, headerNames), sentenceFor(finding))
@@ -64,8 +63,8 @@ interface Choice {
 }
 
 /**
- * Returns the keys of which the body must have exactly one. The schema for this is a oneOf of
- * objects, each of which requires one key. Returns an empty list for any other error.
+ * Returns the keys of an "exactly one of these keys" rule, or an empty list for any other error.
+ * The contract writes this rule as a oneOf of objects that each require one key.
  */
 function choicesOf({ keyword, schema }: ErrorObject): string[] {
   if (keyword !== 'oneOf' || !Array.isArray(schema)) return []
@@ -74,8 +73,9 @@ function choicesOf({ keyword, schema }: ErrorObject): string[] {
 }
 
 /**
- * Keeps only the errors of the oneOf branch whose key was sent. When not exactly one key was sent,
- * adds one error for the first key.
+ * Reduces the errors of "exactly one of these keys" rules. Keeps the errors of the branch whose key
+ * was sent. If no key or several keys were sent, replaces the errors by one error for the first
+ * key.
  */
 function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding[]): ErrorObject[] {
   let rest = [...findings]
@@ -96,9 +96,9 @@ function withoutChoices(findings: readonly ErrorObject[], more: readonly Finding
 }
 
 /**
- * Reduces the errors of a union. When no branch fits, Ajv reports the union and every branch. Keeps
- * the errors of the branch with the type of the value. Without such a branch, keeps one error that
- * lists the possible types.
+ * Reduces the errors of a union. When no branch is valid, Ajv reports the union and every branch.
+ * Keeps the errors of the branch with the type of the value, or else one error that lists the
+ * allowed types.
  */
 function withoutUnions(findings: readonly ErrorObject[]): ErrorObject[] {
   let rest = [...findings]
@@ -142,7 +142,7 @@ const typeNames: Record<string, string> = {
   null: 'null',
 }
 
-/** The error sentences, by `format` or `x-value`. */
+/** The error sentences by `format` or `x-value`. */
 const formatSentences: Record<string, string> = {
   email: 'Must be an e-mail address.',
   phone: 'Must be a telephone number: at least three digits, and at most 40 characters.',

@@ -1,10 +1,10 @@
-// The type of a reply that is not JSON. The types of replies refer to this type, so it is in this
-// folder. kernel/files/download.ts creates and sends such replies.
+// The type of a reply that is not JSON. It is in this folder, because the type `Reply` uses it.
+// kernel/files/download.ts creates and sends such replies.
 import type { Readable } from 'node:stream'
 
 /**
- * Bytes that can be read from any offset, such as a file. `to` is the offset of the last byte to
- * read, so it is included.
+ * Bytes that can be read from any offset, such as a file. `to` is the offset of the last byte,
+ * inclusive.
  */
 export interface Source {
   readonly size: number
@@ -13,23 +13,20 @@ export interface Source {
 
 export interface DownloadParts {
   /**
-   * A media type that the contract lists for the operation. Parameters may follow: `text/csv;
+   * A media type that the contract lists for the operation. May have parameters: `text/csv;
    * charset=utf-8`.
    */
   mediaType: string
-  /**
-   * The content. A stream is read at the pace at which the client receives it, and is not read for
-   * HEAD.
-   */
+  /** The content. A stream is read as fast as the client receives it, and is not read for HEAD. */
   body: string | Buffer | Source | Readable | AsyncIterable<string | Uint8Array>
   /**
-   * The suggested file name, in any characters. Without a name, Content-Disposition is sent only
-   * when `disposition` is set.
+   * The suggested file name, which may contain any characters. Content-Disposition is sent if
+   * `name` or `disposition` is set.
    */
   name?: string
   /** The type of the Content-Disposition header. The default is `attachment`. */
   disposition?: 'attachment' | 'inline'
-  /** The length of the body in bytes, for a `body` that does not tell its own length. */
+  /** The length of the body in bytes, for a stream of known length. */
   size?: number
   /** The ETag, including its quotes. */
   etag?: string

@@ -1,5 +1,5 @@
-// The table of problem codes (DOMAIN 4.2). An entry has the status, the default detail, and the
-// advice that the catalogue page shows.
+// The table of problem codes (DOMAIN 4.2). Each entry has the status, the default detail, and the
+// advice for the page of error codes.
 
 export const problemCodes = {
   malformed_json: [400, 'The body is not a JSON object.', 'Send one JSON object, in UTF-8.'],
@@ -73,7 +73,7 @@ export const problemCodes = {
 
 export type ProblemCode = keyof typeof problemCodes
 
-/** The standard reason phrases of the HTTP statuses. */
+/** The standard reason phrases of HTTP statuses. */
 export const titles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',

@@ -28,7 +28,7 @@ export interface ProblemMore {
   cause?: unknown
 }
 
-/** An error that is sent to the caller. Only the log gets `more.cause`. */
+/** An error that is sent to the caller, without `more.cause`, which is only logged. */
 export class Problem extends Error {
   readonly status: number
   readonly code: ProblemCode

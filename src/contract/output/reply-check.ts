@@ -1,20 +1,17 @@
-// Checks replies against the contract. A property that is not in the contract is an error. A schema
-// is compiled on first use. `$ref`s are not expanded, so recursive schemas need no special care.
+// Checks replies against the contract. A property that is not in the contract is an error. Schemas
+// are compiled on first use.
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import { newAjv } from '../ajv.ts'
 
 export interface ReplyChecker {
-  /**
-   * Returns sentences that say how the reply breaks the contract. Returns an empty list when the
-   * reply conforms.
-   */
+  /** Returns one sentence for each violation of the contract. */
   findings(operation: Place, status: number, mediaType: string, body: unknown): string[]
   /**
-   * Checks a reply that is not JSON. Returns a sentence when the contract does not list the status
-   * with this media type, exactly or as a range (`image/*`).
+   * Checks a reply that is not JSON. Returns a sentence if the contract does not list the status
+   * with this media type or with a range such as `image/*`.
    */
   byteFindings(operation: Place, status: number, mediaType: string): string[]
-  /** Returns the property names of a record in the operation's successful reply. */
+  /** Returns the property names of the records in the operation's successful reply. */
   keys(operation: { path: string; method: string; status: number }): string[]
 }
 
@@ -28,8 +25,8 @@ const pointerPart = (part: string): string => part.replaceAll('~', '~0').replace
 const checkers = new WeakMap<object, ReplyChecker>()
 
 /**
- * Returns the checker of a contract. Compilation is expensive, so all servers with this contract
- * share one checker.
+ * Returns the checker of a contract. All servers with this contract share it, because compilation
+ * is expensive.
  */
 export function createReplyChecker(document: object): ReplyChecker {
   const checker = checkers.get(document) ?? compileChecker(document as Document)
@@ -39,8 +36,8 @@ export function createReplyChecker(document: object): ReplyChecker {
 
 function compileChecker(document: Document): ReplyChecker {
   let ajv: Ajv | undefined
-  // `addSchema` copies and indexes the whole contract, so the instance is created for the first
-  // reply that is checked.
+  // `addSchema` copies and indexes the whole contract, so the instance is created only for the
+  // first checked reply.
   const compiler = (): Ajv => {
     ajv ??= newAjv().addSchema(closedCopy(document), 'contract')
     return ajv

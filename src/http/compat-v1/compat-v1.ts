@@ -1,5 +1,5 @@
-// Serves version 1 of the API for clients of another system (DOMAIN 27). Each request becomes a
-// canonical request, which runs through the ordinary pipeline, and the reply is rewritten.
+// Serves version 1 of the API for clients of another system (DOMAIN 27). Converts each request to a
+// canonical request, runs it through the normal pipeline and converts the reply.
 import type { FastifyInstance } from 'fastify'
 import type { RouteFacts } from '../../contract/allowed-methods.ts'
 import { sendAnswer } from '../../contract/routes.ts'
@@ -32,7 +32,7 @@ export async function registerCompatV1(http: FastifyInstance, parts: CompatParts
   )
 }
 
-/** Returns the rows of each URL in Fastify's syntax. A path with a last `{name?}` has two URLs. */
+/** Returns the rows by URL, in Fastify's syntax. A path that ends with `{name?}` has two URLs. */
 export function routesOf(table: readonly RewriteRow[]): ReadonlyMap<string, RowsByMethod> {
   const routes = new Map<string, Map<string, RewriteRow>>()
   for (const row of table)
@@ -53,11 +53,11 @@ function registerUrl(
   byMethod: RowsByMethod,
   parts: CompatParts & Pick<Vocabulary, 'schemas'>,
 ): void {
-  // A POST may stand for any other method that changes something (`_method`).
+  // A POST can replace a PUT or DELETE with the field `_method`.
   const methods = new Set(byMethod.keys())
   if (methods.has('PUT') || methods.has('DELETE')) methods.add('POST')
   const read = byMethod.get('GET')
-  // A HEAD must change nothing, so a GET that stands for a change has none.
+  // A HEAD must not change data, so a GET whose operation changes data has no HEAD route.
   const hasHead = read !== undefined && factOf(read.operation).method === 'get'
   for (const method of methods) {
     const row = byMethod.get(method) ?? [...byMethod.values()][0]

@@ -1,5 +1,5 @@
-// One request of version 1: reads its fields, runs the canonical requests of its row, and rewrites
-// the reply.
+// Handles a request of version 1: reads its fields, runs the canonical requests of its row
+// (rows.ts) and converts the reply.
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
@@ -20,14 +20,14 @@ import { type CustomTypes, type JsonFields, textOfField, type Vocabulary } from 
 export interface CompatParts {
   backend: Backend
   services: Services
-  /** Returns the custom attributes as they are now. */
+  /** Returns the current custom attributes. */
   customTypes(): Promise<CustomTypes>
 }
 
 /** The rows of one URL. */
 export type RowsByMethod = ReadonlyMap<string, RewriteRow>
 
-/** One request, with the parts of the server that it needs. */
+/** A request and the parts of the server that it needs. */
 interface Exchange extends CompatParts {
   request: FastifyRequest
   /** Milliseconds since the request arrived. */
@@ -35,13 +35,13 @@ interface Exchange extends CompatParts {
   path: string
   query: string
   vocabulary: Vocabulary
-  /** The ids of the files that came with the request. */
+  /** The ids of the files that the request uploaded. */
   uploads: number[]
 }
 
 export const factOf = (operation: OperationId): OperationFact => operations[operation]
 
-/** Returns the response to a request. Throws like the canonical requests. */
+/** Returns the response to a request. Throws the errors of the canonical requests. */
 export async function answerVersion1(
   parts: CompatParts & Pick<Vocabulary, 'schemas'>,
   byMethod: RowsByMethod,
@@ -62,15 +62,15 @@ export async function answerVersion1(
 }
 
 /**
- * Removes the uploads of a request that was refused or tried only. A file in use stays, and the
- * daily clean-up removes what is left.
+ * Removes the uploads of a refused request or a dry run. Ignores errors, because the daily cleanup
+ * removes unused files.
  */
 async function removeUploads(exchange: Exchange): Promise<void> {
   for (const id of exchange.uploads)
     await run(exchange, 'deleteFile', { params: { id: String(id) }, headers: withoutTerms }).catch(() => undefined)
 }
 
-/** Removes the headers that apply only to the canonical request of the row. */
+/** Removes the headers that apply only to the main request of the row. */
 const withoutTerms = {
   'idempotency-key': undefined,
   'accord-dry-run': undefined,
@@ -98,8 +98,8 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
 }
 
 /**
- * Returns the fields of the body. For an unreadable body, returns the refusal, which comes after
- * 401 and 403.
+ * Returns the fields of the body. Returns the problem of an unreadable body as `fault` instead of
+ * throwing it, because 401 and 403 take precedence.
  */
 async function sentFields(exchange: Exchange): Promise<{ fields: JsonFields; fault?: Problem }> {
   const { request, services } = exchange
@@ -128,7 +128,10 @@ async function sentFields(exchange: Exchange): Promise<{ fields: JsonFields; fau
   }
 }
 
-/** The method of the request; for a POST also the method that it asks for. */
+/**
+ * Returns the method of the request, or the method that a POST names in `_method` or
+ * X-HTTP-Method-Override.
+ */
 function methodOf({ method, raw }: FastifyRequest, sent: JsonFields): string {
   if (method === 'HEAD') return 'GET'
   if (method !== 'POST') return method
@@ -138,7 +141,7 @@ function methodOf({ method, raw }: FastifyRequest, sent: JsonFields): string {
 
 /**
  * Sends the unreadable body unchanged to the canonical operation, so that a caller without
- * permission gets 401 or 403. An error about the body becomes `fault`.
+ * permission gets 401 or 403. Throws `fault` in place of any other error.
  */
 async function refused(exchange: Exchange, row: RewriteRow, fault: Problem): Promise<Answered> {
   const { request } = exchange
@@ -170,8 +173,8 @@ async function firstAnswer(exchange: Exchange, row: RewriteRow, canonical: Canon
 }
 
 /**
- * Returns whether the problem has errors in query parameters only. The reply to such a list is
- * empty, because in version 1 an invalid filter value matches no record.
+ * Returns whether the problem has only errors in query parameters. The reply is then an empty list,
+ * because in version 1 an invalid filter value matches no record.
  */
 const isAboutQuery = ({ code, more }: Problem): boolean => {
   const fields = Object.keys(more.errors ?? {})
@@ -215,14 +218,14 @@ const canonicalPath = ({ path }: OperationFact, params: Record<string, string>):
 async function rewritten(exchange: Exchange, row: RewriteRow, sent: JsonFields, answer: Answered): Promise<Answered> {
   if (typeof answer.body !== 'string' || answer.mediaType !== 'application/json') return answer
   const first = JSON.parse(answer.body) as JsonFields
-  // A dry run leaves nothing that a further request could read.
+  // After a dry run, a further request would not find the record.
   const next = answer.headers['accord-dry-run'] === undefined ? row.next?.(sent, first) : undefined
   const last = next && (await followed(exchange, next))
   const { vocabulary, path, query } = exchange
   const fact = factOf(last && next ? next.operation : row.operation)
   const reply = last ? (JSON.parse(String(last.body)) as JsonFields) : first
   const body = version1Body(reply, { row, fact, sent, path, query, first }, vocabulary)
-  // The links of the canonical reply lead to canonical paths.
+  // These headers have canonical paths.
   const { location: _location, link: _link, ...headers } = answer.headers
   return { ...answer, status: 200, headers, body: JSON.stringify(body) }
 }
@@ -231,8 +234,8 @@ const pollMs = 200
 const maxPolls = 50
 
 /**
- * Runs a request that follows the first one, without the preconditions of the first one. Returns
- * undefined when an optional request is refused.
+ * Runs the follow-up request, without the preconditions of the first request. Returns undefined
+ * when an optional request is refused.
  */
 async function followed(exchange: Exchange, next: FollowUp): Promise<Answered | undefined> {
   const { operation, params = {}, query = '', token, until, isOptional } = next

@@ -1,26 +1,27 @@
-// The query of a list: paging, sorting, searches and filters of version 1 become those of the
-// contract. An unknown filter is ignored, and a filter that no record can pass gives an empty list.
+// Converts the query of a list: paging, sorting, searches and filters of version 1 become those of
+// the contract. Unknown filters are ignored. A filter that cannot match any record gives an empty
+// list.
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import type { RewriteRow } from './rows.ts'
 import { isFields, type JsonFields, textOfField, type Vocabulary } from './values.ts'
 
-/** The largest page of the contract. `pagination=0` asks for one of this size. */
+/** The maximum page size of the contract. `pagination=0` requests a page of this size. */
 const maxPageSize = 100
 const usualPageSize = 10
 
-/** Parameters of the contract that are not filters; version 1 has its own words for them. */
+/** Parameters of the contract that are not filters. Version 1 has other names for them. */
 const notFilters = 'page per_page sort cursor count include fields q custom_attributes'.split(' ')
 /** The parameters of version 1 that are not filters. */
 const listWords = 'limit pagination order search searchFields searchJoin orderBy sortedBy query with filter'.split(' ')
 const reserved = new Set([...notFilters, ...listWords])
 
-/** The name of a filter for an address or a number, in any spelling. */
+/** Matches the names of filters for an e-mail address or a telephone number. */
 const address = /(?:^|[._])(?:(e-?mails?)|phones?|mobiles?|(?:contact|phone)_numbers?)(?:$|[._[])/i
 
-/** An id that no record has. */
+/** No record has this id. */
 const unusedId = String(Number.MAX_SAFE_INTEGER)
 
-/** Returns whether the reply to a list has no links and no meta. */
+/** Returns whether the reply has neither `links` nor `meta`. */
 export const isUnpaged = (row: RewriteRow, sent: JsonFields): boolean =>
   row.list === 'bare' || (row.list === 'page' && textOfField(sent.pagination) === '0')
 
@@ -50,7 +51,7 @@ export function listQuery(
 }
 
 /**
- * Returns the query of a list without records. Returns the same query when the list has no filter
+ * Returns a query whose result is an empty list. Returns the same query when the list has no filter
  * by id.
  */
 export function emptyListQuery(query: URLSearchParams, known: ReadonlySet<string>): URLSearchParams {
@@ -69,7 +70,10 @@ function pageOf(page: unknown): string {
   return /^[1-9]\d{0,8}$/.test(text) ? text : '1'
 }
 
-/** `sort` and `order` belong to lists, `orderBy` and `sortedBy` to searches. */
+/**
+ * Returns the `sort` of the contract. Lists use `sort` and `order`, searches `orderBy` and
+ * `sortedBy`.
+ */
 function sortOf(sent: JsonFields, keys: ReadonlySet<string>): string | undefined {
   const [sort, orderBy] = [textOfField(sent.sort), textOfField(sent.orderBy)]
   const key = sort || orderBy
@@ -78,7 +82,7 @@ function sortOf(sent: JsonFields, keys: ReadonlySet<string>): string | undefined
   return direction === 'desc' ? `-${key}` : key
 }
 
-/** Returns the filters as text. A list of values becomes a comma list. */
+/** Returns the filters as texts. Joins a list of values with commas. */
 const filtersOf = (sent: JsonFields): [name: string, value: string][] =>
   Object.entries(sent)
     .flatMap(([name, value]): [string, unknown][] =>
@@ -87,10 +91,7 @@ const filtersOf = (sent: JsonFields): [name: string, value: string][] =>
     .filter(([name]) => !reserved.has(name))
     .map(([name, value]) => [name, [value].flat().map(textOfField).join(',')])
 
-/**
- * Returns the parameter of the contract for a filter. Returns undefined when the list has no such
- * filter.
- */
+/** Returns the parameter of the contract for a filter, or undefined. */
 function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }: Vocabulary): string | undefined {
   const known = schemas.parameters(fact)
   if (known.has(name)) return name
@@ -102,9 +103,9 @@ function parameterOf(name: string, fact: OperationFact, { schemas, customTypes }
 }
 
 /**
- * Returns the words and filters of a search, such as `search=name:Ada;email:ada@example.com` with
- * `searchFields=name:like;email:=`. A field without a filter, and a field with `like`, is searched
- * for as words.
+ * Splits a search such as `search=name:Ada;email:ada@example.com` with
+ * `searchFields=name:like;email:=` into words and filters. A part is a filter if its operator is
+ * `=` and the list has that filter. The values of all other parts are words.
  */
 function searchOf(sent: JsonFields, isFilter: (name: string) => boolean) {
   const text = textOfField(sent.search) || textOfField(sent.query)

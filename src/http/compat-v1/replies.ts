@@ -1,14 +1,14 @@
-// Rewrites canonical replies into the shapes of version 1: pages, records and errors.
+// Converts canonical replies to the form of version 1: pages, records and errors.
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import { Problem, type problemDocument } from '../../contract/output/problems.ts'
 import { isUnpaged } from './lists.ts'
 import type { RewriteRow } from './rows.ts'
 import { isFields, type JsonFields, toVersion1, type Vocabulary } from './values.ts'
 
-/** The facts that a reply depends on. */
+/** The facts that the conversion of a reply depends on. */
 export interface Answering {
   row: RewriteRow
-  /** The operation whose reply is rewritten: the last one of the row. */
+  /** The operation whose reply is converted: the last one that ran. */
   fact: OperationFact
   sent: JsonFields
   /** The path and the query of the request of version 1. */
@@ -18,14 +18,14 @@ export interface Answering {
   first: JsonFields
 }
 
-/** Returns the body of a reply for the body of a canonical reply. */
+/** Converts the body of a canonical reply to version 1. */
 export function version1Body(reply: JsonFields, answering: Answering, vocabulary: Vocabulary): unknown {
   const { row, fact, sent, first } = answering
   const schema = vocabulary.schemas.reply(fact)
   const converted = (schema ? toVersion1(reply, schema, vocabulary) : reply) as JsonFields
   const listed = row.list ? pageOrList(converted, isUnpaged(row, sent), answering) : converted
   const presented = row.present ? row.present(listed, first) : listed
-  // Version 1 has both places for the message of a reply without data.
+  // In version 1, a reply without data has its message in both places.
   const isMessage = isFields(presented) && presented.data === undefined && typeof presented.message === 'string'
   return isMessage ? { data: { message: presented.message }, message: presented.message } : presented
 }
@@ -68,12 +68,12 @@ function pageOrList(page: JsonFields, isList: boolean, { fact, path, query }: An
   }
 }
 
-/** The number of pages that are shown on each side of the current one. */
+/** The number of pages listed on each side of the current page. */
 const onEachSide = 3
 
 /**
- * Returns the numbers of the pages in `meta.links`, with null for a gap: all pages up to 13, else
- * the first two, those around the current one, and the last two.
+ * Returns the page numbers in `meta.links`, with null for a gap. Lists up to 13 pages completely,
+ * and otherwise the first two, the last two and those around the current page.
  */
 export function pagesShown(current: number, last: number): (number | null)[] {
   const span = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, index) => from + index)
@@ -86,15 +86,15 @@ export function pagesShown(current: number, last: number): (number | null)[] {
 }
 
 /**
- * Returns the status of an error. Version 1 answers a wrong password and a value that is taken with
- * 422, and any other conflict with 400. A request whose idempotency key is in use stays a 409.
+ * Returns the status of an error. In version 1, wrong credentials and a taken value are 422, and
+ * any other conflict is 400. `idempotency_in_flight` stays 409.
  */
 export function version1Status({ code, status }: Problem): number {
   if (code === 'invalid_credentials' || code === 'unique_violation') return 422
   return status === 409 && code !== 'idempotency_in_flight' ? 400 : status
 }
 
-/** Returns the error with the names that fields have in version 1. */
+/** Replaces the field names in the error by those of version 1. */
 export function withVersion1Names(problem: Problem, { rename = {}, files = {} }: RewriteRow): Problem {
   const { errors } = problem.more
   if (errors === undefined) return problem
@@ -106,7 +106,7 @@ export function withVersion1Names(problem: Problem, { rename = {}, files = {} }:
   return new Problem(problem.code, problem.message, { ...problem.more, errors: Object.fromEntries(named) })
 }
 
-/** Returns the body of an error: its message and errors, with the code and the id for reports. */
+/** Returns the body of an error, without the members that only problem documents have. */
 export function version1Error({
   type: _type,
   title: _title,

@@ -1,5 +1,5 @@
-// Rewrites a request of version 1 into the parts of a canonical request: path parameters, query
-// and body. uploads.ts reads the fields of a multipart form.
+// Converts a request of version 1 to the parts of a canonical request: path parameters, query and
+// body. uploads.ts reads multipart forms.
 import { parseJson } from '../../contract/input/body.ts'
 import { nestFields } from '../../contract/input/form-fields.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
@@ -12,7 +12,7 @@ export interface CanonicalParts {
   params: Record<string, string>
   query: string
   body: Buffer | undefined
-  /** The path parameters that the request lacks, by their names in version 1. */
+  /** The missing path parameters, with their names in version 1. */
   missing: string[]
 }
 
@@ -45,7 +45,7 @@ function textOf(body: Buffer): string {
   }
 }
 
-/** Returns the canonical parts of a request. `sent` has the fields of path, query and body. */
+/** Returns the canonical parts of a request. `sent` contains the fields of path, query and body. */
 export function canonicalParts(
   row: RewriteRow,
   fact: OperationFact,
@@ -67,7 +67,7 @@ export function canonicalParts(
   return { params, query: query.toString(), body, missing }
 }
 
-/** Gives the fields of the body their canonical names. */
+/** Renames the fields of the body to their canonical names. */
 function named({ rename = {}, files = {} }: RewriteRow, sent: JsonFields): JsonFields {
   const fields: JsonFields = {}
   for (const [key, value] of Object.entries(sent)) {
@@ -80,8 +80,8 @@ function named({ rename = {}, files = {} }: RewriteRow, sent: JsonFields): JsonF
 }
 
 /**
- * Returns the ids of files in a field. The field has the id of an upload, the object of a reply, or
- * a list of them. The path of a file, which replies have, says nothing and is left out.
+ * Returns the file ids in a field. Its value is an id, a file object from a reply, or a list of
+ * these. Ignores other values, such as file paths from replies.
  */
 const idsOfFiles = (value: unknown): number[] =>
   [value]
@@ -89,7 +89,7 @@ const idsOfFiles = (value: unknown): number[] =>
     .map((each) => Number(isFields(each) ? each.id : each))
     .filter((id) => Number.isSafeInteger(id) && id > 0)
 
-/** Returns the query of a request that is not for a list. */
+/** Returns the query of a request for something other than a list. */
 function otherQuery(
   row: RewriteRow,
   fact: OperationFact,

@@ -1,47 +1,49 @@
 // The table of the compatibility layer (DOMAIN 27): one row for each route of version 1. A row
-// names the canonical operation, and says where the parts of its request and reply come from.
+// names the canonical operation and defines how its request and reply are converted.
 import type { OperationId } from '../../contract/types.ts'
 import { isFields, type JsonFields, valueOfType } from './values.ts'
 
 export type V1Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** A canonical request that follows the first one. */
+/** A canonical request that runs after the first one. Its reply replaces the first reply. */
 export interface FollowUp {
   operation: OperationId
   params?: Readonly<Record<string, unknown>>
   query?: string
-  /** The reply of the first request is enough when the caller may not make this one. */
+  /** Whether the first reply is used when this request is refused. */
   isOptional?: true
-  /** The bearer token of the request; that of the caller by default. */
+  /** The bearer token of the request. The default is that of the caller. */
   token?: string
-  /** The request is repeated until its reply passes this test, at most for ten seconds. */
+  /**
+   * The request is repeated until this function returns true for its reply, for up to ten seconds.
+   */
   until?: (reply: JsonFields) => boolean
 }
 
 export interface RewriteRow {
   readonly method: V1Method
-  /** The path below the base, such as `/leads/{id}`. A last `{name?}` may be absent. */
+  /** The path after `/api/v1`, such as `/leads/{id}`. A `{name?}` at the end is optional. */
   readonly path: string
   readonly operation: OperationId
   /**
-   * The canonical parameters of path and query whose field has another name in version 1. Any
-   * other path parameter is read from the field with its own name, in the path, query or body.
+   * Maps canonical path and query parameters to fields of version 1 with another name. Any other
+   * path parameter is read from the field of the same name in the path, query or body.
    */
   readonly params?: Readonly<Record<string, string>>
-  /** `page`: a list with links and meta. `bare`: a list without them. */
+  /** `page`: a list with `links` and `meta`. `bare`: a list without them. */
   readonly list?: 'page' | 'bare'
-  /** The number of records without `limit`; 10 by default. */
+  /** The number of records when the request has no `limit`. The default is 10. */
   readonly limit?: number
-  /** The records that replace their references in the reply. */
+  /** The value of `include`: the related records to embed in the reply. */
   readonly include?: string | undefined
-  /** The canonical names of fields of the body. */
+  /** Maps fields of the body to their canonical names. */
   readonly rename?: Readonly<Record<string, string>>
-  /** The canonical names of fields with uploads, which become the ids of files. */
+  /** Maps upload fields to the canonical fields for file ids. */
   readonly files?: Readonly<Record<string, string>>
-  /** Converts the fields of the request where `rename` is not enough. Runs before `rename`. */
+  /** Converts the fields of the request. Runs before `rename`. */
   readonly arrange?: (sent: JsonFields) => JsonFields
   readonly next?: (sent: JsonFields, reply: JsonFields) => FollowUp | undefined
-  /** Arranges the converted reply. `first` is the reply of the first request, as it is stored. */
+  /** Changes the converted reply. `first` is the unconverted reply of the first request. */
   readonly present?: ((reply: JsonFields, first: JsonFields) => unknown) | undefined
 }
 
@@ -60,16 +62,15 @@ const [get, post, put, del] = [row('GET'), row('POST'), row('PUT'), row('DELETE'
 interface Names extends Pick<RewriteRow, 'rename' | 'files' | 'arrange'> {
   many?: string
   include?: string
-  /** Arranges a record of a reply. */
+  /** Changes a record of a reply. */
   present?: (record: JsonFields) => JsonFields
 }
 
-/** The message of a write belongs to the reply, also when the record was read afterwards. */
+/** Adds the message of the write to the reply of the read that follows it. */
 const withMessage = (reply: JsonFields, { message }: JsonFields): JsonFields => ({ ...reply, message })
 
 /**
- * Reads the record that was written, because the reply to a write has short references. The
- * message is that of the write.
+ * Reads the record after the write, because the reply to a write does not embed related records.
  */
 const thenShown = (operation: string, include: string): More => ({
   next: (_sent, { data }) => ({
@@ -81,7 +82,7 @@ const thenShown = (operation: string, include: string): More => ({
   present: withMessage,
 })
 
-/** The five routes of a kind of record. */
+/** Returns the five routes of a record type: list, get, create, update and delete. */
 function records(path: string, one: string, { many = `${one}s`, include, present, ...body }: Names = {}): RewriteRow[] {
   const presentPage = present && ((page: JsonFields) => ({ ...page, data: recordsOf(page).map(present) }))
   const presentOne = present && ((reply: JsonFields) => ({ ...reply, data: present(reply.data as JsonFields) }))
@@ -110,7 +111,7 @@ const massDestroy = (path: string, many: string, more: More = {}): RewriteRow =>
   post(`${path}/mass-destroy`, `massDestroy${many}`, more)
 const massUpdate = (path: string, many: string, more: More = {}): RewriteRow =>
   post(`${path}/mass-update`, `massUpdate${many}`, more)
-/** Attaches and detaches a tag. Both have the tag in the body. */
+/** Both routes have the tag in the body. */
 const tagLinks = (path: string, one: string): RewriteRow[] => [
   post(`${path}/{id}/tags`, `attach${one}Tag`),
   del(`${path}/{id}/tags`, `detach${one}Tag`),
@@ -119,11 +120,11 @@ const tagLinks = (path: string, one: string): RewriteRow[] => [
 const userNames = { rename: { confirm_password: 'password_confirmation', groups: 'group_ids' } }
 const userImage = { files: { image: 'image_file_id' } }
 
-/** `remove_image` removes the picture, unless a new one was sent. */
+/** `remove_image` removes the image if no new image was sent. */
 const withoutImage = ({ remove_image: removes, ...sent }: JsonFields): JsonFields =>
   isOn(removes) ? { image_file_id: null, ...sent } : sent
 
-/** Returns whether a form would count the value as true. */
+/** Returns whether the value of a form field counts as true. */
 const isOn = (value: unknown): boolean =>
   ![undefined, null, '', '0', 0, false, 'false', 'off', 'no'].includes(value as string)
 
@@ -139,7 +140,7 @@ const account: RewriteRow[] = [
   put('/update', 'updateAccount', { ...userImage, arrange: withoutImage }),
 ]
 
-/** The lookup type of each column that the search box of the board knows. */
+/** Maps the columns that the search box of the board accepts to lookup types. */
 const boardColumns: Readonly<Record<string, string>> = {
   user_id: 'users',
   'person.id': 'persons',
@@ -206,13 +207,16 @@ const activities: RewriteRow[] = [
   massDestroy('/activities', 'Activities'),
 ]
 
-/** An attachment is known by its file, so that `attachment-download` needs no mail. */
+/**
+ * Replaces the id of each attachment by its file id, because `attachment-download` gets only that
+ * id.
+ */
 const withFileIds = (mail: JsonFields): JsonFields => ({
   ...mail,
   attachments: recordsOf({ data: mail.attachments }).map((each) => ({ ...each, id: each.file_id })),
 })
 
-/** Returns a mail in the shape of an entry of a timeline. */
+/** Returns a mail in the form of a timeline entry. */
 const mailAsActivity = (mail: JsonFields): JsonFields => ({
   id: mail.id,
   parent_id: mail.parent_id,
@@ -231,7 +235,7 @@ const mailAsActivity = (mail: JsonFields): JsonFields => ({
   updated_at: mail.updated_at,
 })
 
-/** Mails are deleted for good, unless the request asks for the trash. */
+/** Mails are deleted permanently, except with the type `trash`. */
 const deletedForGood = (sent: JsonFields): JsonFields => ({ ...sent, type: sent.type === 'trash' ? 'trash' : 'delete' })
 
 const mailFiles = { files: { attachments: 'attachment_ids' } }
@@ -267,7 +271,7 @@ const vocabulary: RewriteRow[] = [
   get('/settings/attributes/lookup/{lookup}', 'lookupAttributeValues', lookup),
   get('/settings/attributes/lookup-entity/{lookup}', 'lookupAttributeValues', {
     ...lookup,
-    // The parameter `query` has the id of the record.
+    // The parameter `query` contains the id of the record.
     arrange: ({ query, ...sent }) => ({ ...sent, id: query ?? '' }),
     present: (reply) => recordsOf(reply)[0] ?? {},
   }),
@@ -289,7 +293,7 @@ const administration: RewriteRow[] = [
   post('/configuration/{slug?}', 'saveConfiguration', { arrange: (sent) => ({ values: dotted(sent) }) }),
 ]
 
-/** Writes nested settings with the dotted codes of the configuration. */
+/** Flattens nested settings to the dotted codes of the configuration. */
 function dotted(nested: JsonFields, prefix = ''): JsonFields {
   const codes = Object.entries(nested).map(
     ([key, value]): JsonFields => (isFields(value) ? dotted(value, `${prefix}${key}.`) : { [prefix + key]: value }),
@@ -299,7 +303,10 @@ function dotted(nested: JsonFields, prefix = ''): JsonFields {
 
 const mailActions = /^(send_email_|trigger_webhook$)/
 
-/** Values of conditions and actions have no schema; `attribute_type` says what they are. */
+/**
+ * Converts the value of a condition or action by its `attribute_type`, because the contract has no
+ * schema for it.
+ */
 function typedValue(rule: unknown): unknown {
   if (!isFields(rule)) return rule
   const { id, value, attribute_type: type } = rule
@@ -328,7 +335,7 @@ const automation: RewriteRow[] = [
   massDestroy('/settings/marketing/campaigns', 'Campaigns'),
 ]
 
-/** The locations of a warehouse are also listed as `location`. */
+/** In version 1, the locations of a warehouse are also in `location`. */
 const withLocation = (warehouse: JsonFields): JsonFields => ({ ...warehouse, location: warehouse.locations })
 const warehouseInclude = 'locations,activities'
 const presentWarehouse = ({ data, ...reply }: JsonFields): JsonFields => ({
@@ -349,7 +356,7 @@ const inventory: RewriteRow[] = [
 ]
 
 const importsPath = '/settings/data-transfer/imports'
-/** A form leaves the box out when the rows are not to be imported in the background. */
+/** A form omits an unchecked checkbox, so a missing `process_in_queue` means false. */
 const inQueueIfSent = (sent: JsonFields): JsonFields => ({ ...sent, process_in_queue: isOn(sent.process_in_queue) })
 const stateOf = ({ data }: JsonFields): unknown => (data as JsonFields).state
 

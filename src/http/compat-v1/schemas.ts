@@ -1,9 +1,9 @@
-// The schemas of the contract that the compatibility layer reads: which fields a canonical body
-// and reply have, of which type, and which parameters a list knows.
+// Looks up the schemas of the contract for the compatibility layer: the fields of canonical bodies
+// and replies with their types, and the query parameters.
 import { componentOf } from '../../contract/input/open-schema.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
 
-/** A schema of the contract, with its references. */
+/** A schema of the contract with unresolved `$ref`s. */
 export interface ContractSchema {
   $ref?: string
   type?: string | string[]
@@ -33,17 +33,17 @@ interface ContractOperation {
 }
 
 export interface ContractSchemas {
-  /** Returns the schema of the JSON body; undefined when the operation takes no JSON. */
+  /** Returns the schema of the JSON body, or undefined. */
   body(fact: OperationFact): ContractSchema | undefined
-  /** Returns the schema of the successful JSON reply; undefined for a download. */
+  /** Returns the schema of the successful JSON reply, or undefined for a download. */
   reply(fact: OperationFact): ContractSchema | undefined
   /** Returns the names of the query parameters. */
   parameters(fact: OperationFact): ReadonlySet<string>
-  /** Returns the fields by which a list sorts; empty when the operation has no `sort`. */
+  /** Returns the sort names of a list. Empty when the operation has no `sort`. */
   sortKeys(fact: OperationFact): ReadonlySet<string>
-  /** Returns the entity whose custom attributes are filters of a list. */
+  /** Returns the entity whose custom attributes can filter the list. */
   customEntity(fact: OperationFact): string | undefined
-  /** Returns the branches of a union without references; otherwise the schema. */
+  /** Returns the branches of a union, or the schema itself, with `$ref`s resolved. */
   branches(schema: ContractSchema): readonly ContractSchema[]
 }
 

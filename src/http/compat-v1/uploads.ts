@@ -1,5 +1,5 @@
-// Reads a multipart form of version 1. Each file is uploaded by the canonical operation as it
-// arrives, and its id becomes the value of its field.
+// Reads a multipart form of version 1. The canonical operation uploads each file as it arrives, and
+// the file id becomes the value of the field.
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { nestFields } from '../../contract/input/form-fields.ts'
@@ -9,10 +9,10 @@ import { type Reservation, unlimited } from '../../kernel/files/body-memory-budg
 import { eachPart } from '../../kernel/files/multipart-parts.ts'
 import type { JsonFields } from './values.ts'
 
-/** Uploads a multipart form with one file, and returns the id of the file. */
+/** Uploads a multipart form with one file and returns the file id. */
 export type UploadForm = (form: Readable, contentType: string) => Promise<number>
 
-/** The maximum number of bytes of all texts of a form, which is that of a JSON body. */
+/** The maximum size of all texts of a form together, in bytes. A JSON body has the same limit. */
 const maxTextBytes = 1024 * 1024
 const maxUploads = 20
 const maxFormBytes = operations.uploadFile.maxFormBytes
@@ -38,7 +38,7 @@ export async function formFields(
     },
     async file(name, stream, filename = '') {
       const place = parts++
-      // Browsers send an empty part for a file field without a file.
+      // For a file field without a file, browsers send an empty part.
       if (filename === '') return void stream.resume()
       const boundary = `accord-${randomBytes(16).toString('hex')}`
       const form = Readable.from(formOfOne(stream, filename, boundary))
@@ -48,7 +48,7 @@ export async function formFields(
     loan,
     whole: unlimited,
   })
-  // Files are uploaded concurrently, so they may finish in another order.
+  // Uploads run concurrently, so they may finish in another order.
   const sorted = fields.sort((one, other) => one.place - other.place)
   return nestFields(
     sorted.map(({ name, value }) => [name, value]),

@@ -1,5 +1,5 @@
-// Converts values between the spellings of version 1 and those of the contract, in both directions.
-// The schema of a value says what it is; the type of a custom attribute says the same.
+// Converts values between version 1 and the contract, in both directions. The conversion depends on
+// the schema of the value, or on the type of the custom attribute.
 import { decimalText } from '../../contract/input/formats.ts'
 import { isExactNumber } from '../../contract/input/unsafe-numbers.ts'
 import { type ContractSchema, type ContractSchemas, typesOfSchema } from './schemas.ts'
@@ -7,7 +7,7 @@ import { type ContractSchema, type ContractSchemas, typesOfSchema } from './sche
 /** Returns the types of the custom attributes of an entity, by code. */
 export type CustomTypes = (entity: string) => ReadonlyMap<string, string>
 
-/** The facts that a conversion needs. */
+/** The schemas and types that a conversion depends on. */
 export interface Vocabulary {
   schemas: ContractSchemas
   customTypes: CustomTypes
@@ -18,11 +18,11 @@ export type JsonFields = Record<string, unknown>
 export const isFields = (value: unknown): value is JsonFields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Returns a plain value as text; an empty text for a list and for no value. */
+/** Returns a scalar as a text, and an empty text for null, lists and objects. */
 export const textOfField = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? '' : String(value).trim()
 
-/** Sets a key of any name. Plain assignment would set the prototype for `__proto__`. */
+/** Sets a key of any name. An assignment to `__proto__` would set the prototype. */
 export const setField = (fields: JsonFields, key: string, value: unknown): void =>
   void Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true })
 
@@ -30,8 +30,8 @@ const kindOfSchema = ({ format, 'x-value': value }: ContractSchema): string | un
 const isPassword = ({ format }: ContractSchema): boolean => format === 'password'
 
 /**
- * Returns a value of a request in the form that the contract describes. Returns undefined for a
- * value that counts as not sent. An invalid value stays as it is, so that the validator refuses it.
+ * Converts a value of a request to the form of the contract. Returns undefined for a value that
+ * counts as not sent. An invalid value stays unchanged, so that the validator refuses it.
  */
 export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: Vocabulary): unknown {
   const branches = vocabulary.schemas.branches(schema)
@@ -49,7 +49,7 @@ export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: V
     return recordOf(value, record, vocabulary)
   if (list?.items && (typeof value !== 'string' || !types.has('string')))
     return entriesOf(value, list.items, vocabulary)
-  // PHP writes an empty map as an empty list.
+  // PHP encodes an empty map as an empty list.
   if (record && Array.isArray(value) && value.length === 0) return undefined
   return scalarOf(alone(value), types, branches)
 }
@@ -57,7 +57,10 @@ export function toCanonical(sent: unknown, schema: ContractSchema, vocabulary: V
 /** Returns the entry of a one-entry list, because version 1 accepts `[6]` for the id 6. */
 const alone = (value: unknown): unknown => (Array.isArray(value) && value.length === 1 ? value[0] : value)
 
-/** Null where the contract allows it. A field of another type than text counts as not sent. */
+/**
+ * Converts an empty value: null where the contract allows null or a text, and otherwise undefined,
+ * which counts as not sent.
+ */
 function withoutValue(types: ReadonlySet<string>, branches: readonly ContractSchema[]): null | undefined {
   if (types.has('null')) return null
   return types.has('string') && !branches.some(isPassword) ? null : undefined
@@ -86,8 +89,8 @@ function recordOf(sent: JsonFields, { properties = {} }: ContractSchema, vocabul
 const isTrue = (value: unknown): boolean => value === true || value === 'true' || value === 1 || value === '1'
 
 /**
- * Returns the entries of a list, which may be a map. A numeric key of a map is the id of an
- * existing row (`{"12": {…}}`), any other key stands for a new row (`{"product_0": {…}}`).
+ * Returns the entries of a list, which may be sent as a map. A numeric key of the map is the id of
+ * an existing row (`{"12": {…}}`). Any other key means a new row (`{"product_0": {…}}`).
  */
 function entriesOf(sent: unknown, items: ContractSchema, vocabulary: Vocabulary): unknown {
   const entries = isFields(sent) ? Object.entries(sent).map(withId) : listOf(sent, items, vocabulary)
@@ -130,7 +133,7 @@ function scalarOf(value: unknown, types: ReadonlySet<string>, branches: readonly
   return types.has('integer') || types.has('number') ? numberOf(value) : value
 }
 
-/** Replies write a date as the start of its day in UTC, whatever the time zone is. */
+/** Replies of version 1 have dates as midnight in UTC, regardless of the time zone. */
 const midnight = /[T ]00:00:00(\.0+)?Z?$/
 
 const numberOf = (value: unknown): unknown => {
@@ -143,7 +146,7 @@ const idsOf = (value: unknown): unknown =>
     .filter((each) => !isEmpty(each))
     .map(numberOf)
 
-/** Converts a version 1 value to the form that the API accepts for an attribute of the type. */
+/** Converts a value to the form that the contract requires for a custom attribute of this type. */
 export function valueOfType(value: unknown, type: string): unknown {
   if (isEmpty(value)) return null
   if (type === 'boolean') return yesNo.get(value) ?? value
@@ -154,18 +157,18 @@ export function valueOfType(value: unknown, type: string): unknown {
   return typeof value === 'number' ? String(value) : value
 }
 
-/** The schemas whose numbers are amounts of money. */
+/** The schemas of amounts of money. */
 const amounts = new Set(['Money', 'SignedMoney', 'MoneySum'].map((name) => `#/components/schemas/${name}`))
-/** The dates that version 1 writes as a timestamp. */
+/** The date fields that are timestamps in version 1. */
 const stampedDates = new Set(['expected_close_date', 'expired_at'])
 
 const inMicroseconds = (value: unknown): unknown =>
   typeof value === 'string' ? value.replace(/\.(\d{3})Z$/, '.$1000Z') : value
 
-/** Returns an amount of money with four decimals, as text. */
+/** Returns an amount of money as a text with four decimals. */
 const amountText = (value: unknown): unknown => (typeof value === 'number' ? value.toFixed(4) : value)
 
-/** Converts a value of a reply to its version 1 form. `key` is the name of the value's field. */
+/** Converts a value of a reply to version 1. `key` is the name of its field. */
 export function toVersion1(value: unknown, schema: ContractSchema, vocabulary: Vocabulary, key = ''): unknown {
   if (typeof value === 'boolean') return Number(value)
   if (value === null || value === undefined) return value
@@ -181,7 +184,9 @@ export function toVersion1(value: unknown, schema: ContractSchema, vocabulary: V
   return format === 'date-time' ? inMicroseconds(value) : value
 }
 
-/** Returns the largest branch whose required properties are all present. */
+/**
+ * Returns the branch with the most properties among those whose required properties are present.
+ */
 function branchOf(value: JsonFields, branches: readonly ContractSchema[]): ContractSchema {
   const sizeOf = ({ properties = {} }: ContractSchema): number => Object.keys(properties).length
   return (

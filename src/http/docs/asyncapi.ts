@@ -1,6 +1,5 @@
-// Renders the AsyncAPI 3.0 document: the messages that webhooks, the event feed and its streams
-// send. It is made from the served contract, so both describe the same messages with the same
-// schemas, custom attributes included.
+// Renders the AsyncAPI 3.0 document: the messages of webhooks, the event feed and its streams. It
+// is derived from the served contract, so its schemas include custom attributes.
 import { type ServedDocument, type ServedSchema, schemasUsedBy } from './served-document.ts'
 
 const feedPath = '/api/admin/events'
@@ -14,7 +13,7 @@ interface Message {
   payload: ServedSchema
 }
 
-/** The messages of webhooks, one for each event that webhooks send. */
+/** Returns the messages of webhooks, one for each event that webhooks send. */
 function webhookMessages({ webhooks }: ServedDocument): Record<string, Message> {
   const headers = {
     type: 'object',
@@ -30,7 +29,7 @@ function webhookMessages({ webhooks }: ServedDocument): Record<string, Message> 
   return Object.fromEntries(Object.entries(webhooks).map(message))
 }
 
-/** The messages of streams and of the feed, one for each event. */
+/** Returns the messages of the feed and its streams, one for each event. */
 function feedMessages({ webhooks, 'x-event-names': names }: ServedDocument): Record<string, Message> {
   const message = ([name, entity]: [string, string]): [string, Message] => {
     const facts = { name: { const: name }, entity_type: { const: entity } }

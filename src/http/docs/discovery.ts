@@ -1,6 +1,6 @@
-// Serves what programs read to find and understand the API: the API catalog (RFC 9727), /llms.txt,
-// a Markdown page for each operation, the AsyncAPI document, and the collection for API clients.
-// All are rendered from the served contract at the first request for them.
+// Serves documents with which programs discover the API: the API catalog (RFC 9727), /llms.txt, a
+// Markdown page for each operation, the AsyncAPI document, and the Postman collection. Each is
+// rendered from the served contract at its first request.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../../config/config.ts'
@@ -23,9 +23,9 @@ const maxCachedBytes = 4 * 1024 * 1024
 const linksetType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
 
 /**
- * They stand for the address of this server in a rendered document. Rendering it for each address
- * that clients send in `Host` would let a stranger keep the server busy. Brackets make YAML quote
- * them, and so the address.
+ * Placeholders for the address of this server in cached documents. If the cache depended on the
+ * `Host` header, a client could make the server render documents again and again. The brackets make
+ * YAML quote the values.
  */
 const marks = { baseUrl: '[base-url]', host: '[host]', protocol: '[protocol]' }
 
@@ -43,8 +43,8 @@ export function registerDiscovery(
     sizeCalculation: ({ text }) => text.length + 1,
   })
 
-  // A reader asks for many pages in a row. The parsed contract takes ten times the memory of its
-  // text, so it stays only until the next collection of garbage.
+  // Clients request many pages in a row, so the parsed contract is cached. Only weakly, because it
+  // needs ten times the memory of its text.
   let parsed: { etag: string; document: WeakRef<ServedDocument> } | undefined
   const parse = ({ etag, json }: Published): ServedDocument => {
     const known = parsed?.etag === etag ? parsed.document.deref() : undefined
@@ -104,7 +104,7 @@ export function registerDiscovery(
   )
 }
 
-/** Replaces the marks by the address of this server. */
+/** Replaces the placeholders by the address of this server. */
 function withBaseUrl(text: string, baseUrl: string): string {
   const { host, protocol } = new URL(baseUrl)
   return text

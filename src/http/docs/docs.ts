@@ -1,6 +1,6 @@
-// Serves the documentation: its pages, the catalogue of problem codes, and the contract as JSON and
-// YAML. The contract comes from the files that `accord install` and `accord regenerate` have
-// published. These pages load nothing from other hosts (DOMAIN 26).
+// Serves the documentation pages, the page of problem codes, and the contract as JSON and YAML. The
+// contract is the one that `accord install` or `accord regenerate` published. The pages load no
+// files from other hosts (DOMAIN 26).
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { booleans } from '../../contract/input/normalize.ts'
@@ -34,8 +34,8 @@ export async function registerDocs(
   { config, published, served, services }: Options,
 ): Promise<void> {
   /**
-   * Returns the published contract. Each request reads it, so that the result of `accord
-   * regenerate` shows on the next reload.
+   * Returns the published contract, or throws 404 before the installation. Called by each request,
+   * so that a reload shows the result of `accord regenerate`.
    */
   const installed = (request: FastifyRequest): Published => {
     const found = published()
@@ -100,10 +100,7 @@ function narrowed(found: Published, caller: Caller): Published {
   return { ...found, json: Buffer.from(json), etag: textTag(json), yaml: () => toYamlInWorker(json) }
 }
 
-/**
- * Reads from the query which form of the contract the caller wants. Throws 422 for an unknown
- * parameter or value.
- */
+/** Reads the query parameters `custom` and `mine`. Throws 422 for an unknown parameter or value. */
 function wishes(
   { url }: FastifyRequest,
   { strict, timezone: zone }: Config,

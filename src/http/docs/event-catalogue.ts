@@ -1,5 +1,5 @@
-// Renders every event of the contract, with the operations that cause it and the body of its
-// webhook, for the guide to webhooks. The bodies follow the section `webhooks` of the contract.
+// Renders the events of the contract for the webhook guide, with the operations that cause them and
+// the bodies of their webhooks.
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { storedNameOf } from '../../kernel/write/event-names.ts'
 import { exampleOf } from './page-schema.ts'
@@ -11,10 +11,13 @@ interface Cause {
   summary: string
 }
 
-/** The causes of the events that share a name up to the last dot, such as `lead`. */
+/** The causes of the events of one noun, such as `lead`, by event name. */
 type EventGroup = Map<string, Cause[]>
 
-/** Returns the events of the contract by their noun, in the order of its operations. */
+/**
+ * Returns the events by noun, which is the event name up to its last dot, in the order of the
+ * contract.
+ */
 function groupsOf(contract: ServedDocument): Map<string, EventGroup> {
   const groups = new Map<string, EventGroup>()
   for (const { operation } of operationsOf(contract))
@@ -30,11 +33,14 @@ function groupsOf(contract: ServedDocument): Map<string, EventGroup> {
 
 const eventMessage: ServedSchema = { $ref: '#/components/schemas/EventMessage' }
 
-/** Returns the example of a message of webhooks. */
+/** Returns the example of a webhook message. */
 export const messageExample = ({ components }: ServedDocument) =>
   exampleOf(eventMessage, components) as { data: Record<string, unknown> }
 
-/** The event of a linked tag has the link: the ids of both records, and the tag. */
+/**
+ * Returns the schema of the entity of a tag event: the ids of the record and of the tag, and the
+ * tag.
+ */
 const tagLink = (noun: string): ServedSchema => ({
   properties: {
     [`${noun.replace(/s?\.tag$/, '')}_id`]: { examples: [7] },
@@ -43,7 +49,10 @@ const tagLink = (noun: string): ServedSchema => ({
   },
 })
 
-/** Returns the body of an event's webhook; null if the contract has no example of its record. */
+/**
+ * Returns the example body of an event's webhook, or null if the contract has no example of its
+ * record.
+ */
 function bodyOf(contract: ServedDocument, noun: string, name: string): object | null {
   const schema = contract.webhooks[name]?.post.requestBody?.content?.['application/json']?.schema
   if (schema === undefined) return null

@@ -1,5 +1,5 @@
-// The guides beside the reference: Markdown files of the folder `guides`, rendered at their first
-// request. A line `{{name}}` in a guide is replaced by a text that the code generates.
+// The guides of the documentation: Markdown files in the folder `guides`, rendered at their first
+// request. A line `{{name}}` in a guide is replaced by generated HTML.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { codeBlock, eventCatalogue, jsonBlock, messageExample } from './event-catalogue.ts'
@@ -9,7 +9,7 @@ export interface Guide {
   /** The name of the file, and the last segment of the URL. */
   name: string
   title: string
-  /** One line for the front page. */
+  /** A line for the reference page. */
   summary: string
 }
 

@@ -1,5 +1,5 @@
-// Renders the contract as Markdown for programs that read text: one page for each operation, and
-// /llms.txt, which lists the pages.
+// Renders the contract as Markdown: a page for each operation, and /llms.txt, which lists the
+// pages.
 import {
   type ListedOperation,
   operationsOf,
@@ -13,13 +13,16 @@ import {
 
 export const markdownPath = (operationId: string): string => `/api/admin/documentation/operations/${operationId}.md`
 
-/** The maximum length of an example in characters. A longer example is left out. */
+/** Longer examples, in characters, are omitted. */
 const maxExampleLength = 4000
 
-/** Returns a text on one line. Descriptions of the contract have line breaks between sentences. */
+/** Returns a text on one line, because descriptions in the contract contain line breaks. */
 const line = (text = ''): string => text.replace(/\s+/g, ' ').trim()
 
-/** Returns /llms.txt (llmstxt.org): what the API is, and the page of each operation by tag. */
+/**
+ * Returns /llms.txt (llmstxt.org): a description of the API, and links to the operation pages by
+ * tag.
+ */
 export function llmsText(document: ServedDocument): string {
   const { info, tags } = document
   const operations = operationsOf(document)
@@ -41,7 +44,7 @@ export function llmsText(document: ServedDocument): string {
   return `# ${info.title}\n\n> ${line(info.summary)}\n\n${info.description ?? ''}\n\n## Documents\n\n${documents.join('\n')}\n\n${sections.join('\n')}`
 }
 
-/** Returns the Markdown page of an operation; null when the contract has no such operation. */
+/** Returns the Markdown page of an operation, or null if the operation does not exist. */
 export function operationPage(document: ServedDocument, operationId: string): string | null {
   const found = operationsOf(document).find(({ operation }) => operation.operationId === operationId)
   return found ? pageOf(document, found) : null
@@ -62,7 +65,7 @@ function pageOf(document: ServedDocument, { method, path, operation }: ListedOpe
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
 }
 
-/** Returns what a caller needs for an operation, and the events of it, as Markdown. */
+/** Returns the required permission and ability of an operation, and its events, as Markdown. */
 export function accessOf(operation: ServedOperation): string {
   if (operation.security?.length === 0) return 'Needs no sign-in.'
   const { 'x-permission': permission, 'x-ability': ability, 'x-events': events = [] } = operation
@@ -114,7 +117,7 @@ function dataOf(document: ServedDocument, schema: ServedSchema | undefined): Ser
   return data && (data.items ?? data)
 }
 
-/** Describes the properties of a schema, one a line, and adds its example. */
+/** Describes the properties of a schema, one on each line, and adds its example. */
 function describe(document: ServedDocument, schema: ServedSchema | undefined, hasExample: boolean): string {
   if (!schema) return ''
   const { properties = {}, required = [], description, examples = [] } = resolveServed(document, schema)

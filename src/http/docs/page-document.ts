@@ -1,6 +1,6 @@
-// Makes the copies of the contract that the documentation page loads: an outline of all operations,
-// and one document of OpenAPI 3.0 for each tag. Swagger UI would need seconds for the whole
-// contract. The published contract is not changed.
+// Derives the documents that the reference page loads from the contract: an outline of all
+// operations, and an OpenAPI 3.0 document for each tag. Swagger UI would need seconds to load the
+// whole contract.
 import { type ProblemCode, problemCodes } from '../../contract/output/problem-codes.ts'
 import { slug } from '../../kernel/values/format.ts'
 import { downLevel, exampleOf } from './page-schema.ts'
@@ -30,14 +30,14 @@ export interface OutlineTag {
   operations: OutlineOperation[]
 }
 
-/** A reply that is not a success: its status, and the problem codes that it may have. */
+/** An error reply: its status and its possible problem codes. */
 interface Refusal {
   status: string
   codes: ProblemCode[]
   description: string
 }
 
-/** Headers that nearly every response has; the guides describe them. */
+/** Headers that nearly every response has. The guides describe them. */
 const commonHeaders = new Set(['X-Request-Id', 'RateLimit', 'RateLimit-Policy'])
 
 const isSuccess = (status: string): boolean => status.startsWith('2')
@@ -55,7 +55,7 @@ function refusalsOf({ responses }: ServedOperation, contract: ServedDocument): R
     })
 }
 
-/** Returns the names, paths and search words of all operations, by tag. */
+/** Returns the operations by tag, with the data for the list and the search. */
 export function outlineOf(contract: ServedDocument): OutlineTag[] {
   const byTag = new Map<string, OutlineOperation[]>()
   for (const { path, method, operation } of operationsOf(contract)) {
@@ -80,10 +80,10 @@ export function outlineOf(contract: ServedDocument): OutlineTag[] {
 }
 
 /**
- * Returns the operations of one tag as a document of OpenAPI 3.0 with the schemas that they use.
- * The response `default` and the list `x-errors` replace all error responses. `x-related` lists
- * other operations on the same record or its collection. `x-field` is the name under which the page
- * groups the parameters of one field.
+ * Returns the operations of a tag as an OpenAPI 3.0 document with the schemas that they use. The
+ * response `default` and the list `x-errors` replace all error responses. `x-related` lists other
+ * operations on the same record or its collection. The page groups parameters with the same
+ * `x-field`.
  */
 export function tagDocument(contract: ServedDocument, tag: OutlineTag): object {
   const paths: Record<string, Record<string, object>> = {}
@@ -125,11 +125,11 @@ function pageOperation(contract: ServedDocument, path: string, operation: Served
 }
 
 /**
- * A default or an example would be filled into the form and sent. A deletion of record 7, because 7
- * is the example, must not be one click away.
+ * Removes defaults and examples, because Swagger UI would put them into the form and send them.
+ * Otherwise one click could delete record 7, because 7 is the example of an id.
  */
 function pageParameter({ schema = {}, description = '', ...parameter }: ServedParameter): object {
-  // Without `additionalProperties`, the form shows no properties with invented names.
+  // With `additionalProperties`, the form would show properties with invented names.
   const { default: preset, example: _example, additionalProperties: _open, ...shape } = downLevel(schema)
   const sentence = preset === undefined ? '' : ` Default: \`${String(preset)}\`.`
   const field = /^([^[]+)(\[\w+\])?$/.exec(parameter.name)?.[1] ?? parameter.name
@@ -142,7 +142,7 @@ function pageParameter({ schema = {}, description = '', ...parameter }: ServedPa
 }
 
 function pageContent(content: NonNullable<ServedBody['content']>, { components }: ServedDocument): object {
-  // JSON first, because Swagger UI asks for the first media type.
+  // JSON first, because Swagger UI requests the first media type.
   const entries = Object.entries(content).sort(([a], [b]) => Number(b.endsWith('json')) - Number(a.endsWith('json')))
   return Object.fromEntries(
     entries.map(([type, { schema = {}, example }]) => {
@@ -161,7 +161,7 @@ function pageResponses({ responses }: ServedOperation, contract: ServedDocument)
     const { description = '', content, headers = {} } = resolveServed(contract, response)
     const names = Object.keys(headers).filter((name) => !commonHeaders.has(name))
     const sentence = names.length > 0 ? ` Headers: ${names.map((name) => `\`${name}\``).join(', ')}.` : ''
-    // The response to a dry run is the response to the creation, which is shown once.
+    // For a creation, 200 is the reply to a dry run. Its schema is the same as that of 201.
     const isRepeated = status === '200' && responses['201'] !== undefined
     return [
       status,
@@ -183,7 +183,7 @@ function pageResponses({ responses }: ServedOperation, contract: ServedDocument)
   ])
 }
 
-/** The most operations that one operation links to. */
+/** The maximum number of related operations. */
 const maxRelated = 8
 
 /** Returns the other operations on the same record and on its collection. */

@@ -1,5 +1,5 @@
-// The files that a browser loads for the documentation: our modules and styles, and Swagger UI.
-// Their URLs contain a version, so a browser keeps them.
+// Reads the scripts, styles and icon of the documentation pages. Their URLs contain a version, so
+// browsers can cache them for a year.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { extname, join } from 'node:path'
@@ -29,7 +29,7 @@ export interface PageFiles {
   files: ReadonlyMap<string, PageFile>
 }
 
-/** Reads our files. */
+/** Reads the files of the folder `browser`. */
 export function readPageFiles(): PageFiles {
   const files = new Map<string, PageFile>([['favicon.svg', pageFile(types['.svg'] as string, mark)]])
   for (const name of readdirSync(folder).sort()) {
@@ -42,7 +42,7 @@ export function readPageFiles(): PageFiles {
   return { version, files }
 }
 
-/** Returns the version of the package that contains Swagger UI. */
+/** Returns the version of @fastify/swagger-ui. */
 export function swaggerUiVersion(): string {
   const require = createRequire(import.meta.url)
   const { version } = require('@fastify/swagger-ui/package.json') as { version: string }

@@ -24,7 +24,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** For a URL that contains the version of its file. */
+/** The value of Cache-Control for a URL that contains the version of its file. */
 const forAYear = 'public, max-age=31536000, immutable'
 
 interface PageSource {
@@ -37,7 +37,7 @@ interface PageSource {
 const html = (text: string): PageFile => pageFile('text/html; charset=utf-8', text)
 const json = (value: object): PageFile => pageFile('application/json; charset=utf-8', JSON.stringify(value))
 
-/** The pages of one version of the contract. Each page is made at its first request. */
+/** The pages of one version of the contract. Each page is rendered at its first request. */
 class Pages {
   readonly #contract: ServedDocument
   readonly #facts: PageFacts
@@ -53,7 +53,7 @@ class Pages {
     }
   }
 
-  /** Returns the page or document at a path below the documentation; null if there is none. */
+  /** Returns the page or document at a path below `documentationPath`, or null. */
   async at(path: string): Promise<PageFile | null> {
     const known = this.#made.get(path)
     if (known !== undefined) return known
@@ -98,8 +98,8 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     if (path === 'json' || path === 'yaml')
       return reply.header('cache-control', 'no-cache').redirect(`../openapi.${path}`)
     if (path.startsWith('static/')) return relay(await swagger(), request, reply)
-    // Loading Swagger UI blocks the event loop. While it is blocked, the load shedding would refuse
-    // the files of the page, so the page waits for it.
+    // The page waits until Swagger UI is loaded, which blocks the event loop. If the page were sent
+    // before, load shedding would refuse its files.
     const [published] = await Promise.all([contract(request), swagger()])
     const current = pagesFor(published)
     const [, version, name] = /^files\/([\w-]+)\/([\w.-]+)$/.exec(path) ?? []
@@ -111,7 +111,7 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
     const rendered = await current.at(path.replace(/\/$/, ''))
     if (rendered === null) return reply.callNotFound() as unknown as FastifyReply
     reply.header('cache-control', 'no-cache')
-    // The contract declares no ETag for the reference itself.
+    // The contract does not declare an ETag for the reference page.
     if (path === '') return reply.header('link', discoveryLinks).type(rendered.type).send(rendered.text)
     return sendTagged(request, reply, { ...rendered, body: () => rendered.text })
   }
@@ -119,13 +119,11 @@ export function registerPages(http: FastifyInstance, { config, contract, assertI
   http.get(`${documentationPath}/*`, show)
 }
 
-/**
- * The request headers that are passed on to Swagger UI. No other header matters for a static file.
- */
+/** The request headers that are passed to Swagger UI. Static files need no others. */
 const conditional = new Set(['if-none-match', 'if-modified-since'])
 /**
- * Response headers that are not copied from Swagger UI, because the outer server sets them itself.
- * Without ranges, the outer server compresses the file.
+ * Response headers of Swagger UI that are not copied, because the outer server sets its own.
+ * Without Accept-Ranges, it also compresses the file.
  */
 const notCopied = new Set([
   'accept-ranges',

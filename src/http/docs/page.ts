@@ -1,13 +1,13 @@
 // Renders the HTML of the documentation: the frame with header, search, sidebar and sign-in form,
-// the reference page, and the pages of the guides. The HTML has the whole list of operations and
-// the tags of the reference, so a browser shows and searches them before any script has run.
+// the reference page, and the guide pages. The HTML contains the list of operations and tags, so a
+// browser shows them before any script has run.
 import { escapeHtml } from '../../kernel/values/format.ts'
 import { type Guide, guides } from './guides.ts'
 import type { OutlineOperation, OutlineTag } from './page-document.ts'
 
 export const documentationPath = '/api/admin/documentation'
 
-/** The versions in the URLs of files, which browsers may keep for a year. */
+/** The versions in the URLs of files, which browsers may cache for a year. */
 export interface PageVersions {
   files: string
   swaggerUi: string
@@ -20,7 +20,7 @@ export interface PageFacts {
   versions: PageVersions
 }
 
-/** The modules that `reference.js` imports; it loads the others after the first paint. */
+/** The modules that reference.js imports statically. It loads the others after the first paint. */
 const earlyModules = ['dom.js', 'frame.js', 'routes.js', 'search.js', 'session.js']
 
 const methodNames: Readonly<Record<string, string>> = { delete: 'del' }
@@ -74,7 +74,7 @@ interface Body {
   title: string
   main: string
   guide: string | null
-  /** The elements of this page only, at the end of the head. */
+  /** HTML for the end of the `head` element. */
   head: string
 }
 
@@ -112,13 +112,13 @@ ${signIn}
 }
 
 /**
- * A closed tag of the reference. `operation-parts.js` draws the same elements when Swagger UI has
- * started.
+ * Returns a closed tag of the reference. operation-parts.js renders the same elements when Swagger
+ * UI has started.
  */
 const closedTag = ({ name, description, operations }: OutlineTag): string =>
   `<section class="tag"><h3 class="opblock-tag" id="operations-tag-${name.replace(/ /g, '_')}" data-tag="${escapeHtml(name)}"><button type="button" aria-expanded="false"><span class="name">${escapeHtml(name)}</span><span class="what">${escapeHtml(description)}</span><span class="count">${operations.length}</span></button></h3></section>`
 
-/** Returns the page with all operations. */
+/** Returns the reference page. */
 export function referencePage(facts: PageFacts): string {
   const { appName, versions, outline } = facts
   const files = `${documentationPath}/files/${versions.files}`
@@ -142,7 +142,7 @@ ${preloads.join('\n')}
   return frame(facts, { title: `${appName} API`, main, guide: null, head })
 }
 
-/** Returns the page of one guide. `html` is its rendered text. */
+/** Returns the page of a guide. `html` is its rendered text. */
 export function guidePage(facts: PageFacts, { name, title }: Guide, html: string): string {
   const head = `<script type="module" src="${documentationPath}/files/${facts.versions.files}/guide.js"></script>`
   const main = `<article class="guide">${html}</article>`

@@ -1,6 +1,6 @@
-// Renders the served contract as a collection for API clients: Postman Collection v2.1, which
-// Postman, Bruno, Insomnia and Hoppscotch import. openapi-to-postmanv2 was tried: it replaces our
-// examples by random values, switches all filters on, and takes ten seconds for 11 MB.
+// Renders the served contract as a Postman Collection v2.1, which Postman, Bruno, Insomnia and
+// Hoppscotch import. openapi-to-postmanv2 is not used: it replaces the examples by random values,
+// enables all filters, and takes ten seconds.
 import { accessOf } from './markdown.ts'
 import { exampleOf } from './page-schema.ts'
 import {
@@ -21,7 +21,7 @@ interface Entry {
   disabled?: true
 }
 
-/** A field of a form. A reader chooses the file of a field of the type `file`. */
+/** A field of a form. The user of the client chooses the file of a `file` field. */
 type FormEntry = { key: string; description?: string } & ({ type: 'text'; value: string } | { type: 'file'; src: [] })
 
 interface CollectionBody {
@@ -42,7 +42,7 @@ interface CollectionItem {
     header: Entry[]
     url: { raw: string; host: string[]; path: string[]; query: Entry[]; variable: Entry[] }
     body?: CollectionBody
-    /** Absent where the request inherits the bearer token of the collection. */
+    /** Absent if the request inherits the bearer token of the collection. */
     auth?: { type: 'noauth' }
     description: string
   }
@@ -62,16 +62,16 @@ token in the variable \`token\`, which the other requests send.
 Query parameters and optional headers are switched off. Their values are the examples of the contract, as are
 the bodies and the ids in paths.`
 
-/** The values of the body that signs in, which every user has to replace. */
+/** The variables for the body of the sign-in request. */
 const credentials = { email: '{{email}}', password: '{{password}}' }
 
-/** Postman has a global variable `data`, which a script cannot declare again. */
+/** The name is not `data`, because Postman has a global variable with that name. */
 const storeToken = [
   'const reply = pm.response.json()',
   "if (reply.data) pm.collectionVariables.set('token', reply.data.token)",
 ]
 
-/** Returns the collection. `baseUrl` is the address of this server. */
+/** Returns the collection. */
 export function postmanCollectionOf(document: ServedDocument, { baseUrl }: { baseUrl: string }): PostmanCollection {
   const { info, tags } = document
   const operations = operationsOf(document)
@@ -101,7 +101,7 @@ export function postmanCollectionOf(document: ServedDocument, { baseUrl }: { bas
 
 const isSignIn = ({ operationId }: ServedOperation): boolean => operationId === 'login'
 
-/** Some public reads, such as the metrics, take a token, and may refuse a caller without one. */
+/** Public reads that can reply 401, such as the metrics, are not anonymous: they accept a token. */
 const isAnonymous = (method: string, { security, responses }: ServedOperation): boolean =>
   security?.length === 0 && (method !== 'get' || responses['401'] === undefined)
 
@@ -128,7 +128,7 @@ function itemOf(document: ServedDocument, { path, method, operation }: ListedOpe
   }
 }
 
-/** Returns the media type that the request asks for: JSON where the operation has it. */
+/** Returns the media type to request: JSON if the operation has it. */
 function acceptedBy(document: ServedDocument, { responses }: ServedOperation): string {
   const success = Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1]
   const types = Object.keys((success && resolveServed<ServedBody>(document, success).content) ?? {})
@@ -138,7 +138,8 @@ function acceptedBy(document: ServedDocument, { responses }: ServedOperation): s
 
 function urlOf(document: ServedDocument, path: string, parameters: ServedParameter[]) {
   const variable: Entry[] = []
-  // Postman replaces whole segments, so `{operationId}.md` is the variable `operationId.md`.
+  // Postman variables replace whole segments, so `{operationId}.md` becomes the variable
+  // `operationId.md`.
   const segments = path.split('/').slice(1)
   const shown = segments.map((segment) => {
     const [braced, name] = /\{(\w+)\}/.exec(segment) ?? []
@@ -162,7 +163,10 @@ function urlOf(document: ServedDocument, path: string, parameters: ServedParamet
 const described = (description?: string): { description?: string } =>
   description === undefined ? {} : { description: description.replace(/\s+/g, ' ').trim() }
 
-/** Returns a parameter as it is sent: a `deepObject` has an entry for each of its properties. */
+/**
+ * Returns the entries of a parameter: one for each property of a `deepObject`, otherwise a single
+ * one.
+ */
 function entriesOf(
   { components }: ServedDocument,
   { name, in: place, required, description, example, schema = {} }: ServedParameter,
@@ -175,14 +179,14 @@ function entriesOf(
       ...described(each.description ?? description),
       ...state,
     }))
-  // A new key for each request is what makes the key useful.
+  // Each request needs a new Idempotency-Key, so Postman generates it.
   const preset = typeof schema.default === 'number' ? schema.default : undefined
   const shown = example ?? preset ?? exampleOf(withoutProse(schema), components)
   const value = name === 'Idempotency-Key' ? '{{$guid}}' : textOf(shown)
   return [{ key: name, value, ...described(description), ...state }]
 }
 
-/** Returns a schema without descriptions, which `exampleOf` takes for examples of a text. */
+/** Returns a schema without descriptions, because `exampleOf` uses them as examples of texts. */
 const withoutProse = ({ items, ...schema }: ServedSchema): ServedSchema => ({
   ...schema,
   ...(items && { items: withoutProse(items) }),
@@ -222,7 +226,7 @@ function bodyOf(document: ServedDocument, operation: ServedOperation): Collectio
     : { mode: 'urlencoded', urlencoded: fields }
 }
 
-/** Whether a field of a form is a file, or a list of files. */
+/** Returns whether a form field is a file or a list of files. */
 function isFile(document: ServedDocument, schema: ServedSchema): boolean {
   const { format, items } = resolveServed(document, schema)
   return format === 'binary' || (items !== undefined && isFile(document, items))

@@ -1,5 +1,4 @@
-// Renders the HTML page of all problem codes. Every problem document links to its entry on this
-// page.
+// Renders the HTML page of all problem codes. The `type` of every problem document links to it.
 import type { Config } from '../../config/config.ts'
 import { problemCodes, titles } from '../../contract/output/problem-codes.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'

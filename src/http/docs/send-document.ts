@@ -1,13 +1,13 @@
-// Sends a document that describes the API, with its ETag and the addresses of its neighbors.
+// Sends a document that describes the API, with an ETag and links to related documents.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { matches } from '../../kernel/write/etag.ts'
 
-/** The well-known address of the API catalog (RFC 9727). */
+/** The path of the API catalog (RFC 9727). */
 export const catalogPath = '/.well-known/api-catalog'
 
 /**
- * The Link header of the documents that describe the API (RFC 8631): its contract, its
- * documentation for people, and the catalog of both.
+ * The Link header of documents that describe the API (RFC 8631). Links to the contract, the
+ * documentation page and the API catalog.
  */
 export const discoveryLinks = [
   '</api/admin/openapi.json>; rel="service-desc"; type="application/json"',
@@ -17,7 +17,7 @@ export const discoveryLinks = [
 
 export interface SentDocument {
   bytes: () => Promise<Buffer>
-  /** Whether the document depends on the caller. No cache may store such a document. */
+  /** Whether the document depends on the caller. Caches must not store such a document. */
   isOwn?: boolean
   etag: string
   /** The value of Content-Type. */
@@ -37,12 +37,12 @@ export interface Tagged {
   etag: string
   /** The value of Content-Type. */
   type: string
-  /** Further headers of a reply with a body. */
+  /** Headers for a reply with a body. */
   headers?: Record<string, string>
   body: () => string | Buffer | Promise<Buffer>
 }
 
-/** Sends a body with its ETag, or 304 to a client that has it. */
+/** Sends a body with its ETag, or 304 if the client has the same version. */
 export async function sendTagged(
   request: FastifyRequest,
   reply: FastifyReply,

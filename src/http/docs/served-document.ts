@@ -1,4 +1,5 @@
-// The parts of the served contract that its documentation is rendered from, and how to read them.
+// The types of the served contract, as far as the documentation uses them, and functions to read
+// it.
 
 export interface ServedSchema {
   $ref?: string
@@ -73,7 +74,7 @@ export interface ServedDocument {
   paths: Record<string, Record<string, ServedOperation>>
   webhooks: Record<string, { post: ServedOperation }>
   components: ServedComponents
-  /** The type of record of each event, by the name of the event. */
+  /** The record type of each event, by event name. */
   'x-event-names': Record<string, string>
 }
 
@@ -90,13 +91,15 @@ export const operationsOf = ({ paths }: Pick<ServedDocument, 'paths'>): ListedOp
     Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   )
 
-/** Returns `part`, or the component that its $ref names with the keys beside the $ref. */
+/**
+ * Returns `part` with its `$ref` resolved. Keys beside the `$ref` override those of the component.
+ */
 export function resolveServed<T extends Reference>({ components }: Pick<ServedDocument, 'components'>, part: T): T {
   const [, section = '', name = ''] = /^#\/components\/(\w+)\/(.+)$/.exec(part.$ref ?? '') ?? []
   return part.$ref === undefined ? part : { ...(components[section]?.[name] as T), ...part, $ref: undefined }
 }
 
-/** Returns the schemas that a value refers to, directly or not, in the order of their names. */
+/** Returns the schemas that a value refers to, directly or indirectly, sorted by name. */
 export function schemasUsedBy(value: unknown, { schemas }: ServedComponents): Record<string, ServedSchema> {
   const found = new Map<string, ServedSchema>()
   const visit = (part: unknown): void => {

@@ -1,5 +1,5 @@
-// Renders the page at `/`. It is one file without external assets. Its content security policy
-// allows only its own script and style.
+// Renders the page at `/`. It has no external files, and its content security policy allows only
+// its own script and style.
 import type { Config } from '../../config/config.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { escapeHtml, sourceHash } from '../../kernel/values/format.ts'
@@ -23,7 +23,7 @@ button{position:absolute;top:.5rem;right:.5rem;font:600 .8rem system-ui,sans-ser
 code{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.9em}[hidden]{display:none}
 @media(max-width:36rem){pre{padding-top:2.6rem}}`
 
-// Browsers offer the clipboard on https and on localhost only. Elsewhere the buttons stay hidden.
+// Browsers allow clipboard access only on https and localhost. Elsewhere the buttons stay hidden.
 const script = `
 if(navigator.clipboard)for(const button of document.querySelectorAll('button')){
 button.hidden=false;
@@ -32,13 +32,13 @@ try{await navigator.clipboard.writeText(button.nextElementSibling.textContent);b
 catch{button.textContent='Not allowed'}
 setTimeout(()=>{button.textContent='Copy'},1500)})}`
 
-/** Returns a link that also works when a proxy serves this program below a path. */
+/** Returns a relative link, which also works if a proxy serves this program under a path. */
 const href = (path: string): string => path.slice(1)
 
 const sample = (label: string, text: string): string =>
   `<figure><button type="button" hidden>Copy</button><pre tabindex="0" aria-label="${label}">${escapeHtml(text)}</pre></figure>`
 
-/** Returns the page. `base` is the URL that the samples call. */
+/** Returns the page. `base` is the base URL in the samples. */
 export function homePage({ appName }: Config, base: string): { html: string; headers: Record<string, string> } {
   const signIn = `curl ${base}${operations.login.path} \\
   -H 'Content-Type: application/json' \\

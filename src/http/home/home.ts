@@ -1,6 +1,5 @@
-// Serves `/`: a page for people, and the same links as JSON for programs. The address of the API
-// without a path leads here, because a person or a program that tries it wants to know what is
-// there.
+// Serves `/`: an HTML page for people, and the same links as JSON for programs. `/api` and
+// `/api/admin` redirect to it.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/config.ts'
 import { preferred } from '../../kernel/files/content-negotiation.ts'

@@ -1,11 +1,11 @@
-// The pages of a server that a new user needs.
+// The paths that the page at `/` links to.
 import { operations } from '../../contract/operations.gen.ts'
 import { documentationPath } from '../docs/page.ts'
 
-/** The page that asks a browser to sign in. */
+/** In a browser, this path shows the login page. */
 export const signInPath = operations.getSession.path
 
-/** The pages of a server by their key in the JSON document. */
+/** The paths by their key in the JSON document. */
 export const links = {
   documentation: documentationPath,
   sign_in: signInPath,

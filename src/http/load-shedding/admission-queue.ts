@@ -1,18 +1,19 @@
-// The admission queue: each request waits here, first come, first served, until its handler may
-// start. The queue is bounded by the expected waiting time, so that an accepted request gets its
-// response soon under any load (DOMAIN 25.2). A bound on the number of requests is not enough: a
-// hundred lists take twenty times as long as a hundred shows.
+// The admission queue, in which requests wait in the order of arrival until their handlers may
+// start. Its limit is the expected waiting time, so that an accepted request gets its response soon
+// under any load (DOMAIN 25.2). A limit on the number of requests is not enough: a hundred lists
+// take twenty times as long as a hundred single records.
 import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 
 export interface AdmissionQueue {
   /**
    * Returns whether the queue is too full for another request. Called before the body is read, so
-   * that a refusal costs almost nothing.
+   * that a refusal is cheap.
    */
   isFull(): boolean
   /**
    * Queues a request and calls `begin` when its handler may start. Returns false when the queue is
-   * full. Otherwise returns a function that releases the place and may be called repeatedly.
+   * full. Otherwise returns a function that releases the place. Repeated calls of this function do
+   * nothing.
    */
   admit(begin: () => void, isWrite?: boolean): (() => void) | false
   /** Returns whether a request that writes is queued. */
@@ -21,31 +22,25 @@ export interface AdmissionQueue {
 
 export interface Limits {
   /**
-   * The maximum expected wait without overload, in milliseconds. Beyond it, a request is refused.
+   * The maximum expected wait in milliseconds without overload. Requests that would wait longer are
+   * refused.
    */
   burstWaitMs: number
   /**
-   * The maximum expected wait under overload, in milliseconds. An overload lasts for `overloadMs`
-   * after a refusal.
+   * The maximum expected wait in milliseconds under overload. Each refusal means overload for the
+   * next `overloadMs`.
    */
   waitMs: number
   overloadMs: number
   /**
-   * The number of requests that may always queue, so that one slow request does not refuse the next
-   * few.
+   * The number of requests that may always queue, so that a slow request does not cause refusals.
    */
   alwaysQueued: number
-  /** The maximum number of queued requests. It limits the memory. */
+  /** The maximum number of queued requests, to limit memory. */
   queued: number
-  /**
-   * The maximum number of started requests. Such a request may be waiting for a commit or a
-   * password hash.
-   */
+  /** The maximum number of started requests. They may wait for a commit or a password hash. */
   inFlight: number
-  /**
-   * The maximum number of requests that write, queued or started. A slow disk thus leaves room for
-   * reads.
-   */
+  /** The maximum number of queued and started writes, so that a slow disk leaves room for reads. */
   writes: number
 }
 
@@ -60,15 +55,15 @@ export const defaultLimits: Limits = {
 }
 
 /**
- * The time in milliseconds for which handlers may start in one turn of the event loop. Sockets are
- * read again afterwards.
+ * The time in milliseconds for starting handlers in one turn of the event loop, before sockets are
+ * read again.
  */
 const sliceMs = 2
 const maxStartsPerTurn = 16
 /** The weight of the newest turn in the moving average, from 0 to 1. */
 const smoothing = 0.1
 
-/** Estimates the time from one start to the next while requests are queued. */
+/** Estimates the time between two starts while requests are queued. */
 function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch) {
   let msPerStart = 0
   let wasBusy = false
@@ -78,8 +73,8 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
     closeTurn(starts: number, isBusy: boolean): void {
       const elapsed = elapsedSinceTurn()
       elapsedSinceTurn = stopwatch()
-      // Requests were queued during the whole turn. Its other work, such as refusals, was part of
-      // their wait.
+      // Only turns in which requests were queued the whole time count. All work in such a turn,
+      // also refusals, delayed these requests.
       if (wasBusy && starts > 0) msPerStart += smoothing * (Math.min(elapsed / starts, waitMs) - msPerStart)
       wasBusy = isBusy
     },
@@ -87,16 +82,16 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
 }
 
 export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
-  // An array, not a Set. V8 would keep the former tables of a Set, with their contents, in memory
-  // until a full garbage collection.
+  // Not a Set, because V8 keeps the old tables of a Set and their contents in memory until a full
+  // garbage collection.
   const queue: (() => void)[] = []
   let inFlight = 0
   let queuedWrites = 0
   let writes = 0
   let isScheduled = false
   let starts = 0
-  // The time since the last refusal, in milliseconds. An empty queue does not end an overload,
-  // because the queue is sometimes empty under overload.
+  // The time since the last refusal in milliseconds. It determines the end of an overload, because
+  // the queue can be empty for a moment during an overload.
   let sinceRefusal = (): number => Number.POSITIVE_INFINITY
   let elapsedInTurn = stopwatch()
   const estimate = createStartEstimate(limits, stopwatch)
@@ -119,8 +114,8 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
     if (isScheduled || inFlight >= limits.inFlight || queue.length === 0) return
     isScheduled = true
     setImmediate(openTurn)
-    // Each start has its own immediate, so that the promises of one request settle before the next
-    // request starts.
+    // Each start has its own `setImmediate`, so that the promises of a request settle before the
+    // next request starts.
     for (let left = Math.min(queue.length, maxStartsPerTurn); left > 0; left--) setImmediate(startNext)
     setImmediate(closeTurn)
   }

@@ -1,6 +1,6 @@
 // Load shedding (DOMAIN 25.2): refuses a request with 503 when its expected wait is too long, or
 // when the event loop is late. Under overload most responses are refusals, so a refusal skips the
-// other hooks and the error handler. Its body, headers and log line are those of any other 503.
+// other hooks and the error handler. It has the same body, headers and log line as any other 503.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../../contract/allowed-methods.ts'
@@ -14,34 +14,26 @@ import { createAdmissionQueue } from './admission-queue.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Releases the place in the admission queue; null when the request has no place. */
+    /** Releases the place in the admission queue. Null when the request has no place. */
     releasePlace: (() => void) | null
   }
 }
 
 export const retryAfterOneSecond = { headers: { 'retry-after': '1' } }
 
-/**
- * The operations that are never refused, because monitoring needs a response under overload, too.
- */
+/** The operations that are never refused, because monitoring must also work under overload. */
 const monitoring: ReadonlySet<string | undefined> = new Set(['getHealth', 'getReadiness', 'getMetrics'])
 const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeFactsOf(request).operation)
 
-/**
- * The time after a start, in milliseconds, during which a late event loop does not count as
- * overload.
- */
+/** In this time after the start, a late event loop does not count as overload. */
 const startupGraceMs = 5_000
 
-/**
- * Adds the hooks of load shedding. Call this function directly after the access log has added its
- * hooks.
- */
+/** Adds the hooks of load shedding. Must be called right after `trackRequests` (access-log.ts). */
 export async function registerLoadShedding(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
   const queue = createAdmissionQueue()
   store.onGroupCommit(() => queue.hasQueuedWrites())
-  // All refusals share one problem, because the stack trace of a new problem costs as much as the
-  // rest of a refusal.
+  // All refusals share one Problem, because a new stack trace costs as much as the rest of a
+  // refusal.
   const problem = new Problem('unavailable', 'The server has too much to do.', retryAfterOneSecond)
   let isClosing = false
   http.addHook('preClose', async () => {
@@ -57,7 +49,7 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
         ...headersFor(request, config),
         ...originHeadersFor(request, config),
         ...retryAfterOneSecond.headers,
-        // A request that is refused in `preHandler` was already counted by the rate limit.
+        // Set if the refusal is in `preHandler`, after the rate limit has counted the request.
         ...request.rateAccount?.headers(),
         ...(isClosing && { connection: 'close' }),
         'cache-control': 'no-store',
@@ -70,12 +62,12 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
   http.decorateRequest('releasePlace', null)
   http.addHook('onRequest', (request, reply, done) => {
     if (isMonitoring(request)) return done()
-    // request-guards.ts refuses the requests to a closing server.
+    // While the server is closing, request-guards.ts refuses all requests.
     if ((queue.isFull() || isEventLoopOverloaded()) && !isClosing) refuse(request, reply)
     else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
-    // A form does not queue. Its handler reads the body, so a slow client would hold the place for
+    // Forms do not queue. Their handler reads the body, so a slow client would occupy a place for
     // long.
     if (isMonitoring(request) || isForm(request)) return done()
     const begin = (): void => {
@@ -87,8 +79,8 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
     request.releasePlace = release
     onRequestEnd(request, release)
   })
-  // The place is released before the response is sent, because the remaining time depends on how
-  // fast the client reads.
+  // The place is released before the response is sent, because sending takes as long as the client
+  // needs.
   http.addHook('onSend', (request, _reply, _payload, done) => {
     request.releasePlace?.()
     done()
@@ -97,13 +89,12 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
 
 const maxDelayMs = 500
 const sampleMs = 1_000
-/** The resolution of the histogram in milliseconds. Every measured delay includes it. */
+/** The resolution of the histogram in milliseconds, which is part of every measured delay. */
 const resolutionMs = 10
 
 /**
- * Returns a function that tells whether the event loop is late. @fastify/under-pressure does not
- * fit: it opens a file every second to read the memory usage, and it ends the process when no
- * descriptor is left.
+ * Returns a function that returns whether the event loop is late. @fastify/under-pressure is not
+ * used: it opens a file every second, and ends the process when no descriptor is left.
  */
 function watchEventLoop(http: FastifyInstance): () => boolean {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })

@@ -1,5 +1,5 @@
-// The accepted forms of dates, timestamps, addresses and phone numbers, and the one stored form of
-// each.
+// The accepted forms and the canonical form of dates, timestamps, e-mail addresses and phone
+// numbers.
 
 import type { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -30,7 +30,7 @@ describe('canonicalTime', () => {
     ['2024-02-29T00:00:00Z', 'UTC', '2024-02-29T00:00:00.000Z'],
     ['2026-03-01', 'UTC', '2026-03-01T00:00:00.000Z'],
     ['2026-07-01', 'America/New_York', '2026-07-01T04:00:00.000Z'],
-    // Where clocks go forward at midnight, the day starts an hour later.
+    // The clocks are set forward at midnight, so the day starts at 01:00.
     ['2026-09-06', 'America/Santiago', '2026-09-06T04:00:00.000Z'],
   ])('reads %s in %s as %s', (text, zone, time) => {
     expect(canonicalTime(text, zone)).toBe(time)
@@ -140,7 +140,7 @@ describe('formats', () => {
     for (const value of bad) expect.soft([value, accepts(format, value)]).toEqual([value, false])
   })
 
-  // Exponential work would never end.
+  // An exponential algorithm would not end.
   it('answers however an address is made up', () => {
     for (const text of [`${'a.'.repeat(30)}@`, `a@${'a-'.repeat(120)}`, `a@${'a.'.repeat(120)}!`])
       expect(accepts('email', text)).toBe(false)

@@ -1,4 +1,5 @@
-// Accepted spellings get one form before validation; other values are left to the validator.
+// Normalization before validation: accepted spellings get the canonical form, and other values stay
+// unchanged.
 import { describe, expect, it } from 'vitest'
 import { normalizeBody, plainIntake, type Shape } from '../../../src/contract/input/normalize.ts'
 import { readQuery } from '../../../src/contract/input/query.ts'
@@ -25,7 +26,7 @@ describe('a body of JSON', () => {
     expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done })
   })
 
-  // DOMAIN 3.2: 0, 1, "0", "1", "true" and "false" are flags, and a numeric text is an amount.
+  // DOMAIN 3.2: 0, 1, "0", "1", "true" and "false" are booleans, and a numeric text is an amount.
   it.each([0, 1, '0', '1', 'true', 'false', true, false])('reads %j as a flag', (done) => {
     const read = ['1', 'true'].includes(String(done))
     expect(exactly({ done }, { done: { type: 'boolean' } })).toEqual({ done: read })

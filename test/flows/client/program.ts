@@ -1,4 +1,4 @@
-// A small integration, complete and without a cast: it signs in, writes safely, reads everything,
+// A small integration without type casts: it signs in, writes with idempotency keys, reads lists,
 // receives webhooks and follows the event feed.
 import createClient from 'openapi-fetch'
 import { Webhook } from 'standardwebhooks'
@@ -9,7 +9,8 @@ type Login = { email: string; password: string }
 type Told = { headers: Record<string, string>; body: string }
 
 /**
- * `end_point` is the address at which this program receives webhooks; `told` waits for the first.
+ * Runs all steps. `end_point` is the webhook URL of this program, and `told` waits for the first
+ * message.
  */
 export async function program(baseUrl: string, who: Login, end_point: string, told: () => Promise<Told>) {
   const api = createClient<paths, Media>({ baseUrl, headers: { accept: 'application/json' } })
@@ -26,14 +27,15 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
   })
   if (hook.error) throw new Error(hook.error.message)
 
-  // The reply to the first try may be lost: the second, with the same key, gets the same reply.
+  // If the reply to the first request is lost, a second request with the same key gets the same
+  // reply.
   const header = { 'Idempotency-Key': crypto.randomUUID() }
   const create = () =>
     api.POST('/api/admin/leads', { params: { header }, body: { title: '40 seats', lead_value: 4821.5 } })
   const [lead, again] = [await create(), await create()]
   if (lead.error || again.error) throw new Error('The lead was refused.')
 
-  // Every lead of a thousand or more, page after page.
+  // Reads all leads with a value of at least 1,000, page by page.
   const titles: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) cursor = await turn(cursor)
   async function turn(cursor: string): Promise<string | null> {
@@ -44,7 +46,7 @@ export async function program(baseUrl: string, who: Login, end_point: string, to
     return page.data.meta.next_cursor ?? null
   }
 
-  // Changes only the version that was read: a later caller gets 412.
+  // Changes only the version that was read. The second change gets 412.
   const read = { path: { id: lead.data.data.id }, header: { 'If-Match': lead.response.headers.get('etag') ?? '' } }
   const first = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '50 seats' } })
   const late = await api.PUT('/api/admin/leads/{id}', { params: read, body: { title: '60 seats' } })

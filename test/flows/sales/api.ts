@@ -1,5 +1,4 @@
-// The API as an external program uses it: a client typed by the contract, a bounded number of
-// requests at a time, and a retry when the server asks for it.
+// An API client for external programs: typed by the contract, with limited concurrency and retries.
 import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../../../src/contract/schema.gen.ts'
 
@@ -17,7 +16,9 @@ export class Refused extends Error {
   }
 }
 
-/** After 429 or 503 nothing has been done, so the same request may be sent again. */
+/**
+ * Sends a request, and repeats it after 429 and 503, because the server has then changed nothing.
+ */
 async function patiently(request: Request): Promise<Response> {
   for (let left = tries; ; left--) {
     const response = await fetch(request.clone())
@@ -46,7 +47,7 @@ export async function signIn({ url, email, password }: { url: string; email: str
   return client
 }
 
-/** The reply of a call, or its problem as an error. */
+/** Returns the reply of a call. Throws its problem. */
 export async function must<T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await call
   if (data === undefined) throw new Refused(response, error as Partial<Problem> | undefined)

@@ -1,10 +1,11 @@
-// The columns of an account that organizations have no field for, as custom attributes of the
-// installation.
+// Adds custom attributes for the columns of accounts that organizations do not have.
 import { type Api, must } from './api.ts'
 import type { Account, Sales } from './data.ts'
 import { type Ids, idIn, type Report } from './moves.ts'
 
-/** Defines sector, employees and revenue, and returns the options of sector by name. */
+/**
+ * Creates the attributes sector, employees and revenue. Returns the option ids of sector by name.
+ */
 export async function defineAttributes(api: Api, { accounts }: Sales, report: Report): Promise<Ids> {
   const step = (done: number) => report('attributes', done, 3)
   step(0)

@@ -1,4 +1,4 @@
-// The part of cli-progress that the demonstration uses; the package has no types of its own.
+// Types for the part of cli-progress that demo.ts uses. The package has no types.
 declare module 'cli-progress' {
   export class SingleBar {
     constructor(options: {

@@ -1,5 +1,5 @@
-// The sales data set in clean form: reads its four CSV files, repairs the known faults and counts
-// them. It refuses everything else it cannot read, naming the line.
+// Reads the four CSV files of the sales data set, and repairs and counts their known errors. Throws
+// for any other error, with the line number.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,11 +7,11 @@ import { parse } from 'csv-parse/sync'
 
 export interface Account {
   name: string
-  /** ISO 3166-1 alpha-2. */
+  /** The country code in ISO 3166-1 alpha-2. */
   country: string
   sector: string
   employees: number
-  /** A year, in millions of dollars. */
+  /** The yearly revenue in millions of dollars. */
   revenue: number
 }
 
@@ -187,7 +187,7 @@ function rowsOf(texts: Texts, name: keyof Texts) {
         if (text !== null && !/^\d+(\.\d{1,4})?$/.test(text)) refuse(`${column} ${text} is not an amount`)
         return text === null ? null : Number(text)
       },
-      /** Written M/D/YYYY in the files. */
+      /** Parses a date in the format M/D/YYYY of the files. */
       date(column: string): string | null {
         const text = optional(column)
         if (text === null) return null

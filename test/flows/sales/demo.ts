@@ -12,7 +12,7 @@ const usage =
 const say = (text = ''): void => console.log(text)
 const number = (value: number): string => value.toLocaleString('en')
 
-/** Ends the program with a sentence instead of a stack. */
+/** An error that is printed without its stack. */
 class Stop extends Error {}
 
 function settings(): { url: string; email: string; password: string; data: string } {
@@ -47,7 +47,7 @@ async function connect(target: { url: string; email: string; password: string })
   }
 }
 
-/** One bar per step; without a terminal, one line per step. */
+/** Shows the progress as a bar per step, or as a line per step without a terminal. */
 function progress(): { report: (step: string, done: number, of: number) => void; stop: () => void } {
   let bar: SingleBar | undefined
   let current = ''

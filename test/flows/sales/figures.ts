@@ -1,5 +1,5 @@
-// The figures of the loaded data set, read through the API in two ways: as the pipeline's sums of
-// its stages, and from the filtered list of leads read to the end.
+// Reads the figures of the loaded data set in two ways: the sums of the pipeline's stages, and all
+// pages of the filtered list of leads.
 import { type Api, must } from './api.ts'
 import type { Sales, StageCode } from './data.ts'
 
@@ -10,11 +10,11 @@ export interface StageFigures {
   value: number
 }
 
-// Amounts have at most 4 decimals; in ten-thousandths their sum is exact.
+// Amounts have at most 4 decimals, so the sum of ten-thousandths is exact.
 const sum = (amounts: readonly number[]): number =>
   amounts.reduce((total, amount) => total + Math.round(amount * 10_000), 0) / 10_000
 
-/** The figures computed from the files. */
+/** Computes the figures from the files. */
 export function expectedFigures({ opportunities }: Sales): Record<StageCode, Omit<StageFigures, 'code' | 'name'>> {
   const of = (stage: StageCode) => {
     const deals = opportunities.filter((deal) => deal.stage === stage)
@@ -33,7 +33,7 @@ export async function pipelineFigures(api: Api, pipelineId: number): Promise<Sta
   }))
 }
 
-/** The same from the list: `meta.total` of a filter, and the values of all its pages by cursor. */
+/** Reads the figures from the list: `meta.total` of a filter, and the values on all its pages. */
 export async function listFigures(
   api: Api,
   pipelineId: number,

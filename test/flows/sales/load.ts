@@ -1,6 +1,6 @@
-// Loads the sales data set into a running server through its API, as a customer would: accounts
-// become organizations with one contact each, teams become groups and users, opportunities become
-// leads that are created and then moved to their stage.
+// Loads the sales data set into a running server through its API: accounts become organizations
+// with one contact each, teams become groups and users, and opportunities become leads, which are
+// then moved to their stages.
 import { randomBytes } from 'node:crypto'
 import { type Api, forEach, must } from './api.ts'
 import { attributesOf, defineAttributes } from './attributes.ts'
@@ -16,7 +16,7 @@ export class AlreadyLoaded extends Error {}
 
 const pipelineName = 'Sales'
 
-/** The permissions of an agent: everything with leads, contacts and activities, no settings. */
+/** The permissions of an agent: full access to leads, contacts and activities, and no settings. */
 const salesPermissions = [
   'dashboard' as const,
   ...(['leads', 'contacts.persons'] as const).flatMap(
@@ -28,10 +28,13 @@ const salesPermissions = [
   'products.view' as const,
 ]
 
-/** Throws AlreadyLoaded, before any write, when the server holds this data set or a part of it. */
+/**
+ * Loads the data set. Throws AlreadyLoaded before any write when the server already has it or a
+ * part of it.
+ */
 export async function loadSales(api: Api, sales: Sales, report: Report): Promise<Loaded> {
   await refuseSecondLoad(api)
-  /** Creates one record for each item and returns ids by name. */
+  /** Creates a record for each item and returns the ids by name. */
   const create = async <T>(
     step: string,
     items: readonly T[],
@@ -43,7 +46,7 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
     return new Map(items.map((item, index) => [nameOf(item), replies[index]?.data.id ?? 0]))
   }
 
-  // First, because a second load recognizes the first by its pipeline.
+  // The pipeline is created first, because a second load checks for it.
   const { pipelineId, stages } = await createPipeline(api)
   const { data: role } = await must(
     api.POST('/api/admin/settings/roles', {
@@ -63,7 +66,8 @@ export async function loadSales(api: Api, sales: Sales, report: Report): Promise
     peopleOf(sales),
     ({ name }) => name,
     ({ name, office }) => {
-      // No person knows this password: to sign in as an agent, have an administrator set another.
+      // The password is not stored. To sign in as an agent, an administrator must set another
+      // password.
       const password = randomBytes(24).toString('base64url')
       const who = { name, email: `${slug(name, '.')}@sales.example`, password, password_confirmation: password }
       return must(
@@ -172,7 +176,7 @@ async function createPipeline(api: Api): Promise<{ pipelineId: number; stages: I
   return { pipelineId: data.id, stages: new Map(data.stages.map(({ code, id }) => [code, id])) }
 }
 
-/** Agents and their managers, each once, with their office. */
+/** Returns the distinct agents and managers with their offices. */
 function peopleOf({ agents }: Sales): { name: string; office: string }[] {
   const all = agents.flatMap(({ name, manager, office }) => [
     { name: manager, office },
@@ -182,7 +186,8 @@ function peopleOf({ agents }: Sales): { name: string; office: string }[] {
 }
 
 /**
- * Accounts have no owner in the files: the agent with the most opportunities of an account gets it.
+ * Returns the owner of each account: the agent with most of its opportunities, because the files
+ * have no owners.
  */
 function ownersOf({ opportunities }: Sales): Map<string, string> {
   const counts = new Map<string, Map<string, number>>()

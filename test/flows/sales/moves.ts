@@ -1,12 +1,12 @@
-// Moves leads from the first stage to their final stage in the files. Leads of one stage and day
-// move together, which takes a tenth of the requests.
+// Moves leads from the first stage to their final stage. Leads with the same stage and day move in
+// one request, which reduces the number of requests to a tenth.
 import { type Api, forEach, must } from './api.ts'
 import type { Opportunity, Sales } from './data.ts'
 
-/** Called as a step progresses; `of` is its size. */
+/** Reports the progress of a step. `of` is its total. */
 export type Report = (step: string, done: number, of: number) => void
 
-/** Ids of loaded records, by their name in the files. */
+/** The ids of loaded records by their name in the files. */
 export type Ids = ReadonlyMap<string, number>
 
 const maxPerMove = 100
@@ -17,7 +17,7 @@ export function idIn(ids: Ids, name: string): number {
   return id
 }
 
-/** One mass update for up to 100 leads that move to the same stage on the same day. */
+/** Moves all leads, with one mass update for up to 100 leads of the same stage and day. */
 export async function moveToStages(
   api: Api,
   { opportunities }: Sales,
@@ -44,8 +44,8 @@ export async function moveToStages(
     async (deals) => {
       const [first] = deals
       if (!first) return
-      // Without an offset the server reads the time in the installation's time zone, so the day
-      // stays.
+      // Without an offset, the time is in the time zone of the installation, so the day stays the
+      // same.
       const closed = first.closedOn === null ? {} : { closed_at: `${first.closedOn} 00:00` }
       const { data } = await must(
         api.POST('/api/admin/leads/mass-update', {

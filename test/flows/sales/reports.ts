@@ -1,4 +1,4 @@
-// The figures of the reports, computed from the files alone.
+// Computes the figures of the reports from the files.
 import type { Opportunity, Sales } from './data.ts'
 
 interface Days {
@@ -6,7 +6,7 @@ interface Days {
   end: string
 }
 
-// Amounts have at most 4 decimals; in ten-thousandths their sum is exact.
+// Amounts have at most 4 decimals, so the sum of ten-thousandths is exact.
 const sum = (amounts: readonly number[]): number =>
   amounts.reduce((total, amount) => total + Math.round(amount * 10_000), 0) / 10_000
 
@@ -19,14 +19,14 @@ export const wonIn = ({ opportunities }: Sales, { start, end }: Days): Opportuni
 
 export const revenueIn = (sales: Sales, days: Days): number => sum(wonIn(sales, days).map(worth))
 
-/** Count and value of the leads of a stage that were closed in each of the months. */
+/** Returns the count and value of the leads of a stage that were closed in each month. */
 export const byMonth = ({ opportunities }: Sales, stage: 'won' | 'lost', months: readonly string[]) =>
   months.map((label) => {
     const deals = opportunities.filter((deal) => deal.stage === stage && deal.closedOn?.startsWith(label))
     return { label, count: deals.length, total: sum(deals.map(worth)) }
   })
 
-/** The value of won opportunities by a name, the largest first. */
+/** Returns the value of won opportunities by name, largest first. */
 export function ranked(
   deals: readonly Opportunity[],
   nameOf: (deal: Opportunity) => string | null,

@@ -1,7 +1,10 @@
-// A small data set with the same kinds of faults as the real one.
+// A small data set with the same kinds of errors as the real data set.
 import type { Texts } from './data.ts'
 
-/** 32 opportunities, every stage, with the spellings, gaps and dates of the real files. */
+/**
+ * Returns 32 opportunities in all stages, with the misspellings, gaps and date formats of the real
+ * files.
+ */
 export function smallTexts(): Texts {
   const stages = ['Won', 'Lost', 'Engaging', 'Prospecting']
   const lines = Array.from({ length: 32 }, (_, index) => {

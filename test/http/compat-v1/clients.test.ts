@@ -1,5 +1,5 @@
-// Calls of real clients of the API of the model, as they send them: a workflow node, a plug-in for
-// web forms, and a chat agent. What they read from the replies is there.
+// Calls of real clients of version 1: a workflow node, a plug-in for web forms, and a chat agent.
+// The replies must contain the fields that these clients read.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
 import { type Version1, version1 } from '../../support/version1.ts'

@@ -1,5 +1,5 @@
-// Random requests to version 1: plausible bodies in its spellings, wild ones, and damaged ones. No
-// request gets a 5xx, and every error has a message.
+// Random requests to version 1 with plausible, unusual and damaged bodies. No request gets a 5xx,
+// and every error has a message.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../../src/contract/operations.gen.ts'
 import { type RewriteRow, rows } from '../../../src/http/compat-v1/rows.ts'
@@ -66,7 +66,7 @@ function queryOf(random: Random, row: RewriteRow): string {
   return random.chance(0.5) ? '' : `?${new URLSearchParams(pairs as [string, string][])}`
 }
 
-/** Writes a body in the spellings of version 1: text for numbers, maps for arrays. */
+/** Converts a body to the spellings of version 1, such as texts for numbers and maps for arrays. */
 function spelled(random: Random, value: unknown): unknown {
   if (typeof value === 'number' && random.chance(0.5)) return String(value)
   if (typeof value === 'boolean') return random.pick([value, Number(value), value ? 'on' : 'off'])
@@ -91,7 +91,7 @@ function fieldsOf(random: Random, row: RewriteRow): Record<string, unknown> {
     : fields
 }
 
-/** Writes nested fields as a form does. */
+/** Flattens nested fields to form fields. */
 function flat(value: unknown, name = ''): [string, string][] {
   if (typeof value !== 'object' || value === null) return [[name || 'x', String(value ?? '')]]
   return Object.entries(value).flatMap(([key, each]) => flat(each, name === '' ? key : `${name}[${key}]`))
@@ -149,7 +149,7 @@ describe('random requests', () => {
         )
     }
     expect(found).toEqual([])
-    // The requests are worth sending: many succeed, and many are refused in several ways.
+    // Many requests succeed, and many are refused in different ways.
     expect(statuses.get(200)).toBeGreaterThan(requests / 5)
     expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 400, 401, 404, 405, 422]))
   })

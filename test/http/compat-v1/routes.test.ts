@@ -1,5 +1,4 @@
-// Every row of the table, called over HTTP as the API of the model documents it (DOMAIN 27). The
-// canonical API says what each call has stored.
+// Calls every route of version 1 (DOMAIN 27) and checks the stored data through the canonical API.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
 import { file, form } from '../../support/form.ts'
@@ -16,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 let count = 0
-/** A word that no other record has. */
+/** Returns a unique text. */
 const fresh = (word: string): string => `${word} ${++count}`
 const shown = async (path: string) => (await server.admin.get(path)).body.data
 
@@ -42,11 +41,11 @@ const aTag = () => created('/settings/tags', { name: fresh('Tag'), color: '#FEBF
 
 interface Kind {
   path: string
-  /** The path of the canonical API. */
+  /** The path in the canonical API. */
   at: string
   body: () => Record<string, unknown> | Promise<Record<string, unknown>>
   change: Record<string, unknown>
-  /** Canonical fields after the change. */
+  /** The canonical fields after the change. */
   stored: Record<string, unknown>
 }
 

@@ -1,5 +1,5 @@
-// The shapes of version 1: lists, filters, values, errors, and the rules that hold for both APIs
-// (DOMAIN 27).
+// The format of version 1: lists, filters, values and errors, and the rules of both APIs (DOMAIN
+// 27).
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pagesShown } from '../../../src/http/compat-v1/replies.ts'
 import { startServer, type TestServer } from '../../support/app.ts'
@@ -372,7 +372,7 @@ describe('an error', () => {
     expect(await asked('OPTIONS', '/leads')).toEqual([204, 'GET, POST, HEAD, OPTIONS'])
     expect(await asked('PUT', '/leads')).toEqual([405, 'GET, POST, HEAD, OPTIONS'])
     expect(await asked('HEAD', '/leads')).toEqual([200, undefined])
-    // A HEAD starts nothing.
+    // A HEAD must not start an import.
     expect((await asked('HEAD', '/settings/data-transfer/imports/start/1'))[0]).toBe(405)
   })
 })

@@ -1,4 +1,4 @@
-// The table of version 1 and its README name the same routes; without the setting, none exists.
+// The table of version 1 and its README list the same routes. Without its setting, no route exists.
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { operations } from '../../../src/contract/operations.gen.ts'
@@ -9,7 +9,7 @@ import { rowFor, rowNames } from '../../support/version1.ts'
 
 const guide = readFileSync('src/http/compat-v1/README.md', 'utf8')
 
-/** The routes of the API of the model, by its groups of routes. */
+/** The routes of the original API, by its groups. */
 const published = `
 POST /login, POST /forgot-password, DELETE /logout, GET /get, PUT /update
 GET /leads, GET /leads/1, POST /leads, PUT /leads/1, DELETE /leads/1, POST /leads/mass-update
@@ -89,7 +89,7 @@ describe('the table', () => {
     const found = published.map((route) => [route, rowFor(...(route.split(' ') as [string, string]))])
     expect(found.filter(([, row]) => row === undefined)).toEqual([])
     const known = new Set(found.map(([, row]) => row))
-    // POST /logout is in DOMAIN 27.
+    // DOMAIN 27 adds POST /logout.
     expect(rowNames.filter((name) => !known.has(name))).toEqual(['POST /logout'])
   })
 

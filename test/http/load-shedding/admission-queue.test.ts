@@ -1,11 +1,11 @@
-// The admission queue by itself: order, bounds, and its estimate. A server under overload is tested
-// in timing/overload.test.ts.
+// The admission queue alone: order, limits, and its estimate. test/timing/overload.test.ts tests a
+// server under overload.
 import { describe, expect, it } from 'vitest'
 import { createAdmissionQueue, defaultLimits } from '../../../src/http/load-shedding/admission-queue.ts'
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A queue whose clock moves only when a started request says how long it takes. */
+/** Returns a queue whose clock advances only by the durations of started requests. */
 function queueOf(limits: Partial<typeof defaultLimits> = {}) {
   let nowMs = 0
   const stopwatch = () => {
@@ -14,7 +14,7 @@ function queueOf(limits: Partial<typeof defaultLimits> = {}) {
   }
   const queue = createAdmissionQueue({ limits: { ...defaultLimits, ...limits }, stopwatch })
   let started = 0
-  /** Admits a request whose handler takes this long; false when it is refused. */
+  /** Admits a request whose handler takes this long. Returns false when it is refused. */
   const admit = (tookMs: number): boolean => {
     const release = queue.admit(() => {
       started++
@@ -51,7 +51,7 @@ describe('the admission queue', () => {
     await nextTurn()
     await nextTurn()
     expect(started).toEqual(['first'])
-    // A queued request may leave before its turn, and a release counts once.
+    // A queued request may be released before its start. Repeated releases count once.
     release(1)
     release(0)
     release(0)
@@ -120,7 +120,7 @@ describe('the admission queue', () => {
     }
     const burst = await admitAll()
     expect([burst >= 90, burst <= 110]).toEqual([true, true])
-    // The queue is empty again, and the overload lasts.
+    // The queue is empty, but the overload continues.
     const overloaded = await admitAll()
     expect([overloaded >= 20, overloaded <= 30]).toEqual([true, true])
     spend(1_001)
@@ -137,7 +137,8 @@ describe('the admission queue', () => {
     }
     let queued = 0
     while (queued < 100 && admit(1)) queued++
-    // Four of 1 ms start in a turn of 14 ms, 3.5 ms for each, so seven or eight wait 25 ms.
+    // Four requests of 1 ms start in a turn of 14 ms, which is 3.5 ms for each. So a wait of 25 ms
+    // allows seven or eight requests.
     expect(queued).toBeLessThanOrEqual(8)
   })
 

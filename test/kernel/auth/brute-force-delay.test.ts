@@ -1,5 +1,5 @@
-// Guessing one account's password from many addresses: each further try waits longer, no user is
-// locked out, and an unknown account is treated like a known one.
+// Protection against guessing the password of an account from many addresses: the wait grows with
+// each attempt, users are not locked out, and unknown accounts behave like known ones.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { adminPassword, startServer, type TestServer } from '../../support/app.ts'
 import { password, someone } from '../../support/people.ts'
@@ -12,7 +12,7 @@ afterEach(() => server.close())
 
 const admin = 'admin@example.com'
 
-/** Each from an address of its own, unless one is named. */
+/** Signs in from a new address, unless one is given. */
 let addresses = 0
 async function login(email: string, word: string, remoteAddress = `198.51.${++addresses >> 8}.${addresses & 255}`) {
   const payload = { email, password: word, device_name: 'Phone' }
@@ -71,10 +71,10 @@ describe('guessing one account', () => {
     for (let tries = 0; tries < 30; tries++) await login(ann.email, `guess ${tries}`)
     expect((await login(ann.email, password)).status).toBe(429)
     expect((await login(ann.email, password, home)).status).toBe(200)
-    // Another user's known address does not count as hers.
+    // An address that is known for another user is not known for Ann.
     expect((await login(admin, adminPassword, '203.0.113.8')).status).toBe(200)
     expect((await login(ann.email, password, '203.0.113.8')).status).toBe(429)
-    // Five a minute is the limit at a known address too.
+    // A known address also has the limit of five attempts a minute.
     for (let tries = 0; tries < 5; tries++) expect((await login(ann.email, 'a guess', home)).status).toBe(401)
     expect((await login(ann.email, password, home)).status).toBe(429)
 

@@ -1,4 +1,5 @@
-// Encrypted values decrypt to the same value, reveal nothing, and cannot be changed unnoticed.
+// Encryption: values decrypt to the same value, their ciphertext reveals nothing, and any change of
+// it is detected.
 import { createDecipheriv, hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { createEncryption } from '../../../src/kernel/auth/encryption.ts'

@@ -1,5 +1,5 @@
-// Secrets are unreadable in the database. With another key, everything that needs no secret works,
-// everything else reports it in a sentence, and the API can set the secrets again.
+// Secrets are encrypted in the database. With another key, operations that need a secret report the
+// reason, all others work, and the API can set the secrets again.
 import { sql } from 'kysely'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createEncryption, DecryptionError } from '../../../src/kernel/auth/encryption.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
   await receiver.close()
 })
 
-/** Every value of every table, as a thief of the file finds it. */
+/** Returns every stored value, as a thief of the database file would see it. */
 async function wholeDatabase(): Promise<string> {
   const tables = await server.store.db.introspection.getTables()
   const found: unknown[] = []

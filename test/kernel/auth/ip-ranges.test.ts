@@ -1,4 +1,4 @@
-// One spelling for each address, and one network for its limits.
+// IP addresses: the canonical form of an address, and the network that its limits apply to.
 import { describe, expect, it } from 'vitest'
 import { clientNetwork, memberOf, plainAddress } from '../../../src/kernel/auth/ip-ranges.ts'
 import { adminPassword, startServer } from '../../support/app.ts'
@@ -69,7 +69,7 @@ describe('a caller behind a trusted proxy', () => {
         statuses.push((await server.inject(request)).statusCode)
       }
       expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
-      // Another client behind the same proxy.
+      // A different client behind the same proxy has its own limit.
       const headers = { 'x-forwarded-for': '198.51.100.1:4711', accept: 'application/json' }
       const payload = { email: 'admin@example.com', password: adminPassword, device_name: 'x' }
       const other = { method: 'POST' as const, url: '/api/admin/login', remoteAddress: '10.0.0.1', headers, payload }

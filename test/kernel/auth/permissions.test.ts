@@ -1,5 +1,4 @@
-// The permission keys of the product: their number, their groups, and that the contract requires no
-// other.
+// The permission keys: their number, their groups, and that the contract requires only these keys.
 import { describe, expect, it } from 'vitest'
 import { permissionKeys } from '../../../src/contract/operations.gen.ts'
 import {

@@ -1,5 +1,5 @@
-// Tokens: their expiry and allowed addresses, the scope of abilities, and how rarely their last use
-// is stored.
+// Tokens: their expiry, their allowed addresses, the scope of abilities, and how often their last
+// use is stored.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
 import { covers } from '../../../src/kernel/auth/abilities.ts'

@@ -1,4 +1,4 @@
-// Common passwords are refused wherever one is set.
+// Common passwords are refused by every operation and command that sets a password.
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

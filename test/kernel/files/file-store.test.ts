@@ -1,5 +1,5 @@
-// Bytes in and out: limits of a form, the detected type and name of an upload, no leftovers of a
-// refused request, and a failing stream never looks complete.
+// Uploads and downloads: the limits of a form, the detected type and name of an upload, no
+// leftovers of a refused request, and failed streams that do not look complete.
 import { randomBytes } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -34,7 +34,7 @@ const raw = (body: string | Buffer, contentType = 'multipart/form-data; boundary
 
 const mib = 1024 * 1024
 
-/** No row, no event, no bytes. */
+/** Expects that the request left no row, no event and no bytes. */
 async function expectNothing(): Promise<void> {
   expect(server.events()).toEqual([])
   expect(await server.store.db.selectFrom('files').selectAll().execute()).toEqual([])
@@ -232,7 +232,7 @@ describe('a name', () => {
   })
 
   it('costs next to nothing however long it is', () => {
-    // Milliseconds. Quadratic work would take minutes, past the time limit.
+    // Takes milliseconds. A quadratic algorithm would take minutes and exceed the timeout.
     for (const long of ['.', ' ', '\u0301\u0323']) {
       const name = safeName(`${'x/'.repeat(500)}a${long.repeat(200_000)}a.pdf`)
       expect([[...name].length <= 255, name.normalize('NFD').startsWith('a'), name.endsWith('.pdf')]).toEqual([

@@ -1,5 +1,5 @@
-// The stores of files keep one promise, in a folder and in a bucket. The bucket is a small S3
-// server that checks signatures and hashes, and fails when a test says so.
+// The file stores in a folder and in a bucket behave the same. The bucket is a small S3 server that
+// checks signatures and hashes, and fails on demand.
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -66,7 +66,7 @@ const all = async <T>(list: AsyncIterable<T>): Promise<T[]> => {
   return found
 }
 const drafts = (): string[] => readdirSync(join(dataDir, 'files', 'tmp'))
-/** A bucket removes nothing at once. */
+/** A bucket has no immediate removal, so its files are moved to the trash. */
 const removeOrTrash = (files: FileStore, sha256: string): Promise<void> =>
   files.remove?.(sha256) ?? files.moveToTrash(sha256, new Date())
 

@@ -1,5 +1,5 @@
-// An acknowledged upload survives a power cut: its bytes are on disk before it gets its name, and
-// the name before the reply.
+// An acknowledged upload survives a power cut: its bytes are synced before it gets its name, and
+// its name before the reply.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -9,7 +9,7 @@ import { makeFolder, syncPath } from '../../../db/disk.ts'
 import { writeFileAtomic } from '../../../src/installation/atomic-file.ts'
 import { diskFiles } from '../../../src/kernel/files/disk-files.ts'
 
-/** The disk operations in order. */
+/** The recorded disk operations in order. */
 const told = vi.hoisted((): string[][] => [])
 
 vi.mock('node:fs', async (importOriginal) => {
@@ -33,7 +33,7 @@ vi.mock('node:fs', async (importOriginal) => {
     writeFileSync: (path: string, text: string, options: { flush?: boolean }) => {
       fs.writeFileSync(path, text, options)
       told.push(['write', path])
-      // The option is the system's own way to sync.
+      // With this option, Node syncs the file itself.
       if (options.flush) told.push(['sync', path])
     },
     renameSync: (from: string, to: string) => {
@@ -79,7 +79,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Temporary files have other names. */
+/** Replaces the random names of temporary files by `draft`. */
 const named = (): string[] =>
   told.map(([what, path = '']) => `${what} ${/[0-9a-f]{8}-[0-9a-f-]{27}/.test(basename(path)) ? 'draft' : path}`)
 

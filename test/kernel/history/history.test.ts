@@ -1,5 +1,6 @@
-// The history of a record, for every resource: who changed a field from what to what, newest first,
-// also after deletion; visible to callers who see the record, with no more than the record shows.
+// The history of a record, for every resource: lists the changes of fields with their user, newest
+// first, also after deletion. It is visible to callers who see the record, and shows only fields
+// that the record shows.
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Context } from '../../../src/kernel/context.ts'
 import { changeLog, describe as describeLines } from '../../../src/kernel/history/history.ts'
@@ -187,7 +188,7 @@ describe('who sees a history', () => {
         await server.admin.get(`/leads/${id}/history`),
       ].map(({ status }) => status)
     expect(await statuses()).toEqual([200, 200, 404, 200])
-    // After deletion the last owner counts.
+    // After the deletion, the last owner determines the visibility.
     await server.admin.delete(`/leads/${id}`)
     expect(await statuses()).toEqual([200, 200, 404, 200])
     await server.admin.post(`/leads/${id}/restore`)

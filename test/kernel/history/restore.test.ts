@@ -1,5 +1,5 @@
-// Restoring a deleted record, for every resource: it returns unchanged with its dependents, missing
-// references are reported, and no caller restores a record that it could not see.
+// Restoring a deleted record, for every resource: the record and its dependents are unchanged,
+// missing references are reported, and callers can restore only records that they could see.
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
@@ -36,7 +36,7 @@ const drop = async (path: string): Promise<void> => {
   expect(status, text).toBe(200)
 }
 const back = (path: string) => server.admin.post(`${path}/restore`)
-/** The only fields that a restore may change. */
+/** Removes the only fields that a restore may change. */
 const same = ({ version, updated_at, ...rest }: Json): Json => rest
 
 async function quoteOn(leadId: number, personId: number): Promise<number> {
@@ -129,7 +129,7 @@ describe('what refers to a record', () => {
       }
       server.events()
       await once(async () => {
-        // A mail goes to the trash first.
+        // The first deletion of a mail moves it to the trash.
         for (let patience = 2; patience > 0 && (await server.admin.get(path)).status === 200; patience--)
           await drop(path)
       }, changed)
@@ -441,7 +441,7 @@ describe('restorePerson', () => {
     const other = await make.person({ custom_attributes: { vat: 'gb1' } })
     const { body } = await back(`/contacts/persons/${person.id}`)
     expect(body.conflicts).toEqual([{ entity_type: 'persons', id: other.id, field: 'custom_attributes.vat' }])
-    // Without the attribute, neither its uniqueness nor its key remains.
+    // Without the attribute, its value no longer has to be unique.
     await server.admin.delete(`/settings/attributes/${id}`)
     expect((await back(`/contacts/persons/${person.id}`)).status).toBe(200)
   })

@@ -1,4 +1,4 @@
-// Outgoing calls: the allowed addresses, a DNS name that changes its answer, and invalid replies.
+// Outgoing calls: allowed addresses, a DNS name whose address changes, and invalid replies.
 import { createServer } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -20,7 +20,7 @@ const strict = { allowCidrs: [], allowHttp: true, connectMs: 20_000, totalMs: 20
 const local = { ...strict, allowCidrs: ['127.0.0.1/32'] }
 
 const get = (url: string, options: OutboundOptions = local) => createOutbound(options).request({ method: 'get', url })
-/** The kind and the sentence of a fault. */
+/** Returns the kind and the sentence of a fault. */
 const fault = async (call: Promise<unknown>): Promise<[string, string]> => {
   const error = await call.then(
     () => null,
@@ -126,7 +126,7 @@ describe('where a call goes', () => {
     const reply = await get(`http://hooks.example:${receiver.port}/`, { ...local, lookup })
     expect([reply.status, asked]).toEqual([200, 1])
     expect(receiver.received[0]?.headers.host).toBe(`hooks.example:${receiver.port}`)
-    // The other order: the current answer of DNS counts.
+    // The address changes the other way round: only its current value counts.
     const [kind] = await fault(get(`http://hooks.example:${receiver.port}/`, { ...local, lookup }))
     expect([kind, receiver.received.length]).toEqual(['refused-address', 1])
   })

@@ -1,5 +1,5 @@
-// Outgoing calls to hostile addresses: names and numbers for the own network, servers with replies
-// that no client should accept, and environment variables that would redirect calls.
+// Outgoing calls to hostile servers: names and notations of internal addresses, replies that a
+// client must not accept, and environment variables that would redirect calls.
 import { createServer, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -19,7 +19,7 @@ afterEach(() => {
 })
 afterAll(() => receiver.close())
 
-/** The kind of fault; `answered` when there was none. */
+/** Returns the kind of fault, or `answered` for a successful call. */
 const outcome = (call: Promise<unknown>): Promise<string> =>
   call.then(
     () => 'answered',
@@ -31,13 +31,13 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
 
 describe('an address of no particular host', () => {
   it.each([
-    // The metadata service of cloud machines.
+    // Metadata services of cloud machines.
     '169.254.169.254',
     'fd00:ec2::254',
     '100.100.100.200',
     '192.0.0.192',
     '168.63.129.16',
-    // Addresses that embed another one.
+    // IPv6 addresses that embed an IPv4 address.
     '64:ff9b::a9fe:a9fe',
     '64:ff9b::808:808',
     '2002:a9fe:a9fe::',
@@ -45,7 +45,7 @@ describe('an address of no particular host', () => {
     '::127.0.0.1',
     '0:0:0:0:0:ffff:7f00:1',
     '192.88.99.1',
-    // Networks of one machine, one site, or a laboratory.
+    // Link-local, documentation and other reserved networks.
     'fe80::1%lo',
     'fe80::1%1',
     '198.51.100.1',
@@ -56,7 +56,7 @@ describe('an address of no particular host', () => {
     '3fff::1',
     '5f00::1',
     '100.127.255.255',
-    // Not an address, or a notation that other programs read differently.
+    // Invalid addresses, and notations that other programs parse differently.
     '0177.0.0.1',
     '127.1',
     '2130706433',

@@ -1,6 +1,6 @@
-// The pages we serve contain texts of others: names of the installation, of attributes, of forms
-// and of people. A browser shows them as text, never as markup, and no page leads to a foreign
-// address.
+// HTML pages with texts from users, such as the names of the installation, attributes, forms and
+// people. Browsers must show them as text and not as markup, and pages must not link to foreign
+// addresses.
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { systemContext } from '../../../src/kernel/context.ts'
@@ -21,13 +21,13 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-/** Elements of a page with attributes that run script. */
+/** Returns the elements and attributes of a page that could run scripts or load content. */
 function activeIn(html: string): string[] {
   const found: string[] = []
   const look = (node: Node): void => {
     if ('tagName' in node) {
       if (['svg', 'iframe', 'object', 'embed', 'base'].includes(node.tagName)) found.push(node.tagName)
-      // The logo of the documentation page is a file of the server.
+      // The logo of the documentation page is served by this server.
       const isLogo = node.attrs.some(
         ({ name, value }) => name === 'src' && /^\/api\/admin\/documentation\/[\w./-]+\/favicon\.svg$/.test(value),
       )
@@ -48,13 +48,14 @@ function activeIn(html: string): string[] {
   return found
 }
 
-/** Inline scripts of a page whose hash is not in its policy. */
+/** Returns the number of inline scripts in a page. */
 const scriptsIn = (html: string): number => (html.match(/<script(?![^>]*\ssrc=)[^>]*>/g) ?? []).length
 
 describe('a page', () => {
   it('is tested here, whichever the contract has', () => {
     const pages = facts.filter(([, { produces }]) => produces.includes('text/html')).map(([id]) => id)
-    // Unsubscribing and submitting a form return the same page again.
+    // Operations that return the page of another operation again, such as submitting a form, are
+    // not tested twice.
     expect(pages.sort()).toEqual([
       'getDocumentation',
       'getErrorCatalogue',
@@ -122,7 +123,7 @@ describe('a page', () => {
       )
     }
     const script = (await server.anonymous.get(`${path}/form.js`)).text
-    // Embedded in another page as text: nothing ends its script element.
+    // If another page embeds the script inline, no text in it ends the script element.
     expect(script).not.toMatch(/<\/script|<!--/i)
   })
 
@@ -192,7 +193,7 @@ describe('the documentation', () => {
       expect(each).toContain(plainMarkdown(name))
       expect(each).not.toMatch(/(?<!\\)[<>[\]`!]/)
     }
-    // Other readers show the text as it was written.
+    // JSON contains the unchanged text.
     expect(made.body.data.name).toBe(name)
   })
 

@@ -1,6 +1,5 @@
-// Cached reference data, and its invalidation by the next commit of any process. The other
-// connection of these tests stands for another process: only the database tells the server of its
-// commits.
+// Cached reference data, and its invalidation by the next commit of any process. A second
+// connection simulates another process: the server detects its commits only through the database.
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { padToBucket } from '../../../db/compiled-queries.ts'

@@ -1,5 +1,5 @@
-// Reads in production, where totals, tokens and statements are cached: a reply never belongs to
-// another caller, an earlier time or rights that are gone.
+// Cached totals, tokens and statements in production: a reply never shows data of another caller,
+// outdated data, or data that the caller may no longer see.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -51,7 +51,7 @@ describe('a read', () => {
     const { id, created_at } = await given(server.admin).lead()
     const days = await server.store.db.selectFrom('lead_pipelines').select('rotten_days').executeTakeFirstOrThrow()
     const due = new Date(created_at).getTime() + days.rotten_days * day
-    // Around whole days, in any order.
+    // Moments around whole days, in any order.
     const moment = fc.tuple(fc.integer({ min: -days.rotten_days, max: 40 }), fc.integer({ min: -2, max: 2 }))
     await fc.assert(
       fc.asyncProperty(fc.array(moment, { minLength: 2, maxLength: 6 }), async (moments) => {
@@ -92,7 +92,7 @@ describe('a read', () => {
       expect(await status()).toBe(index === 0 ? 403 : 401)
       for (const back of found) await back.execute()
     }
-    // The clock alone, without a commit.
+    // The token expires by the clock alone, without a commit.
     const soon = new Date(server.clock.now().getTime() + 10_000).toISOString()
     await tokens.set({ expires_at: soon }).execute()
     expect([await status(), await status()]).toEqual([200, 200])
@@ -116,7 +116,7 @@ describe('a read beside a change of rights', () => {
       const sees = (view: string) => server.admin.put(`/settings/users/${ben.id}`, { view_permission: view })
       for (let round = 0; round < 40; round++) {
         expect((await sees('global')).status).toBe(200)
-        // After a minute the request also writes when the token was used.
+        // After a minute, a request also stores the last use of the token.
         server.clock.advanceMs(61_000)
         await server.admin.get('/tags')
         const asked = later(round % 10).then(() => ben.get('/leads'))

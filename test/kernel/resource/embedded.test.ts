@@ -1,5 +1,5 @@
-// Embedded records: a reference, and more only for callers who may read the record itself. A role
-// without the permission and a token without the ability get the same.
+// Embedded records: only callers who may read the record get more than a reference. A missing
+// permission of the role and a missing ability of the token have the same effect.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, startServer, type TestServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
@@ -13,7 +13,10 @@ beforeAll(async () => {
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
-/** Two callers who may not read the other record, and one who may. All of them see every record. */
+/**
+ * Returns two callers who may not read the embedded records, and one who may. All have the global
+ * view.
+ */
 async function readers(
   permissions: string[],
   abilities: string[],

@@ -1,6 +1,6 @@
-// An export keeps the database's log from being reset. A client that does not read its export is
-// cut off once the log has 64 MiB; one that reads gets all of it, however long the log is. The
-// clock of an export stands still unless a test moves it.
+// A running export keeps the WAL from being reset. If the client does not read, its export is cut
+// off when the WAL reaches 64 MiB. A client that reads gets the whole export, even if the WAL is
+// longer. The clock of exports is a fake timer.
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,7 +67,7 @@ async function rowsOfExport(): Promise<AsyncIterator<string>> {
   return parts.body[Symbol.asyncIterator]()
 }
 
-/** Changes a thousand products in one commit, and returns the growth of the log in MiB. */
+/** Changes a thousand products in one commit. Returns the growth of the WAL in MiB. */
 let turn = 0
 async function write(): Promise<number> {
   const before = logMiB()
@@ -83,7 +83,7 @@ it('is cut off by the commit that makes the log longer than 64 MiB when no clien
   const rows = await rowsOfExport()
   expect((await rows.next()).value).toContain('Product 1')
   await vi.advanceTimersByTimeAsync(stallMs)
-  // The clock stands still from here on.
+  // From here on, the clock stays at this time.
   let largest = 0
   while (!logged.includes(cutOff) && logMiB() < 2 * bound) largest = Math.max(largest, await write())
   expect(logged).toContain(cutOff)
@@ -115,7 +115,7 @@ it('is not cut off while it is read, however long the log becomes', async () => 
   let lines = 0
   for (let batch = await rows.next(); !batch.done; batch = await rows.next()) {
     lines += batch.value.split('\n').length - 1
-    // Each batch is read after a pause shorter than the stall limit.
+    // The pause before each batch is shorter than the stall limit.
     await vi.advanceTimersByTimeAsync(stallMs / 2)
     for (let commits = 0; commits < 5; commits++) await write()
   }

@@ -1,5 +1,5 @@
-// Exports: all records that a list would show, from one moment, in a form that spreadsheets and
-// imports can read. timing/exports.test.ts measures their memory.
+// Exports contain all records that a list would show, from one moment, in a format that
+// spreadsheets and imports can read. test/timing/exports.test.ts measures their memory.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
@@ -192,7 +192,7 @@ describe('a CSV', () => {
       const covers = (property: string): boolean =>
         names.includes(named[property] ?? property) ||
         names.some((name) => name.startsWith(`${property}.`) || isIdOf(name, property))
-      // Parts from an include or a timeline are not exported.
+      // Properties that only an include or a timeline adds are not exported.
       const shown = requiredOf(schema).filter((name) => !['custom_attributes', 'additional'].includes(name))
       expect(shown.filter((property) => !covers(property))).toEqual([])
       const known = (name: string): boolean =>
@@ -209,8 +209,8 @@ describe('a CSV', () => {
     return resolve(resolve(reply).properties?.data)
   }
   /**
-   * Columns such as `person_id` and `lead_ids` stand for `person` and `leads`, `lead_source_id` for
-   * `source`.
+   * Returns whether a column has the id of a property: `person_id` of `person`, `lead_ids` of
+   * `leads`, `lead_source_id` of `source`.
    */
   const isIdOf = (name: string, property: string): boolean =>
     new RegExp(`(^|_)(${property}_id|${property.replace(/ies$/, 'y').replace(/s$/, '')}_ids)$`).test(name)
@@ -352,12 +352,11 @@ describe('a CSV', () => {
       .execute()
     const { rows, text } = await csv(server.admin, 'products', 'sort=id')
     expect(rows.map(({ description }) => unescapeFormula(description ?? ''))).toEqual(texts)
-    // Outside of quotes, a line break only ends a record, whichever characters a reader takes for
-    // one.
+    // Outside of quotes, CRLF ends a record, and no other line break occurs.
     const bare = text.replaceAll(/"(?:[^"]|"")*"/g, '')
     expect(bare.split('\r\n').length).toBe(texts.length + 2)
     expect(bare.replaceAll('\r\n', '')).not.toMatch(/[\r\n]/)
-    // Whatever delimiter a reader uses.
+    // No cell begins with a formula character, for any delimiter.
     expect(text).not.toMatch(/(^|[\r\n;\t])[=+\-@\t]/)
     expect(text.endsWith('\r\n')).toBe(true)
     for (const cell of rows.flatMap((each) => Object.values(each))) expect(cell).not.toMatch(/^ *[=+@\t\r]/)
@@ -370,7 +369,7 @@ describe('a CSV', () => {
   })
 })
 
-// test/postgres/snapshots.test.ts is about long reads on PostgreSQL.
+// test/postgres/snapshots.test.ts tests long reads on PostgreSQL.
 describe.runIf(!isPostgres)('an export of 30,000 products from a database on disk', () => {
   const folder = mkdtempSync(join(tmpdir(), 'accord-export-'))
   const open: { opened: number; closed: number } = { opened: 0, closed: 0 }
@@ -426,7 +425,7 @@ describe.runIf(!isPostgres)('an export of 30,000 products from a database on dis
     })()
     for await (const chunk of reply) {
       if (text === '' && lines === 0) {
-        // The rest of the rows is not read yet: a change now must not show.
+        // The other rows are not read yet. The export must not contain changes that are made now.
         expect((await server.admin.put(`/products/${count}`, { name: 'Renamed' })).status).toBe(200)
         expect((await server.admin.delete(`/products/${count - 1}`)).status).toBe(200)
         await given(server.admin).product({ sku: 'too late' })

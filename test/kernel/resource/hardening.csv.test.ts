@@ -1,5 +1,5 @@
-// Tables and spreadsheets: no text of a record becomes a formula in a program that opens an export
-// or a report, with any delimiter, and every text is read back unchanged.
+// CSV injection: texts of records do not become formulas in a program that opens an export or
+// report, with any delimiter, and an import reads them back unchanged.
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -33,10 +33,10 @@ const formulas = [
   'x";=1+1',
 ]
 
-/** Cells that a program computes: those that begin so, with or without blanks in front. */
+/** Matches cells that a spreadsheet program evaluates, also after leading blanks. */
 const computed = /^[ \u00a0\u3000]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/
 
-/** Cells as read by a program that ignores quotes, or with another delimiter than the comma. */
+/** Splits a text into cells like a program that ignores quotes and uses this delimiter. */
 const cellsBy = (text: string, delimiter: RegExp): string[] =>
   text.split(/\r\n|\n|\r/).flatMap((line) => line.split(delimiter))
 

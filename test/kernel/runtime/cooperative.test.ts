@@ -1,10 +1,10 @@
-// Cooperative work: it runs in short slices, one per turn of the event loop over all callers, and
-// other requests come first.
+// Cooperative work runs in short slices, one per turn of the event loop for all callers together,
+// and other requests have precedence.
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { adaptiveBatches, yieldIfDue, yieldToEventLoop } from '../../../src/kernel/runtime/cooperative.ts'
 
-/** The clock is under the test's control. */
+/** The tests control the clock. */
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
@@ -29,7 +29,7 @@ describe('long work', () => {
     await others
     expect(seen.filter((name) => name !== 'turn')).toHaveLength(12)
     expect(seen.filter((name, index) => name !== 'turn' && seen[index - 1] !== 'turn')).toEqual([])
-    // The slices of two callers alternate.
+    // The slices of different callers alternate.
     const first = seen.filter((name) => name !== 'turn').slice(0, 3)
     expect(new Set(first).size).toBe(3)
   })
@@ -38,7 +38,7 @@ describe('long work', () => {
     const seen: string[] = []
     const next = yieldToEventLoop().then(() => seen.push('piece'))
     await turn()
-    // Read in the turn in which the slice waited; a request begins in the next one.
+    // The request arrives in the turn in which the slice waits, and begins in the next turn.
     setImmediate(() => seen.push('request'))
     await next
     expect(seen).toEqual(['request', 'piece'])

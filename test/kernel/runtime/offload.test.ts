@@ -1,5 +1,5 @@
-// Work in subprocesses is bounded in number, time and memory; callers take turns; no process is
-// left behind.
+// Offloaded work: the number, time and memory of subprocesses are limited, callers take turns, and
+// no process is left behind.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -13,7 +13,7 @@ const program = programAt<typeof Misbehaving>(import.meta.url, '../../support/mi
 let offload: Offload
 afterEach(() => offload.close())
 const begin = (limits: Partial<OffloadLimits> = {}): void => {
-  // A machine that runs other tests starts processes slowly.
+  // Long limits, because a busy machine starts processes slowly.
   offload = createOffload({ maxRunMs: 60_000, maxWaitMs: 60_000, ...limits })
 }
 
@@ -103,7 +103,7 @@ describe('the queue', { timeout: 60_000 }, () => {
         begun.push(name)
         ends.set(name, leave)
       })
-      // Most still wait when their test ends.
+      // Most jobs still wait when the test ends.
       entered.catch(() => undefined)
       return entered
     }
@@ -121,7 +121,7 @@ describe('the queue', { timeout: 60_000 }, () => {
     await end('')
     expect(begun).toEqual(['a1', 'b1'])
     await end('a1')
-    // This one came before c1; the third of the same caller comes after it.
+    // a2 was queued before c1. The third job of caller a runs after c1.
     expect(begun.slice(2)).toEqual(['a2'])
     await end('a2')
     expect(begun.slice(3)).toEqual(['c1'])

@@ -1,5 +1,5 @@
-// The TTL cache: callers within the period share one value, even before it is computed; no caller
-// gets an expired one.
+// The TTL cache: callers within the period share a value, even while it is computed, and no caller
+// gets an expired value.
 import { expect, it } from 'vitest'
 import { ttlCache } from '../../../src/kernel/runtime/ttl-cache.ts'
 

@@ -1,5 +1,5 @@
-// While the disk refuses writes (DOMAIN 4.2): writes answer 503 and leave nothing, reads are
-// answered, and everything works again once there is space.
+// A full disk (DOMAIN 4.2): writes return 503 and change nothing, reads work, and writes work again
+// when there is space.
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openImage } from '../../../db/store.ts'

@@ -1,6 +1,5 @@
-// Sanitized HTML (DOMAIN 14.5). A separate parser that builds trees as browsers do checks every
-// result, and again the browser's own serialization of it: it contains nothing that runs, fetches
-// or leaves the mail.
+// Sanitized HTML (DOMAIN 14.5) contains no scripts, loads nothing and cannot affect anything
+// outside the mail. parse5, which parses like a browser, checks every result and its serialization.
 import fc from 'fast-check'
 import { type DefaultTreeAdapterTypes, parse, parseFragment, serialize } from 'parse5'
 import { describe, expect, it } from 'vitest'
@@ -17,7 +16,7 @@ const attributes =
     ' ',
   )
 
-/** The forbidden parts of the tree, in words. */
+/** Returns descriptions of the forbidden parts of the HTML. */
 function breaches(html: string): string[] {
   const found: string[] = []
   const look = (node: Node): void => {
@@ -40,7 +39,10 @@ function breaches(html: string): string[] {
   return found
 }
 
-/** The sanitized HTML, after both checks and a check that sanitizing again changes nothing. */
+/**
+ * Returns the sanitized HTML after checking it, its serialization, and that sanitizing it again
+ * does not change it.
+ */
 function cleaned(html: string): string {
   const kept = clean(html)
   if (kept === null) throw new Error('It was too much.')
@@ -180,7 +182,7 @@ describe('a body of a megabyte', () => {
     expect(clean(styled(10_000, 'color:red'))).toBe(styled(10_000, 'color:red'))
     expect(clean(styled(10_001, 'color:red'))).toBeNull()
     expect(clean(styled(76, `${' '.repeat(3990)}color:red`))).toBeNull()
-    // Dropped parts do not count.
+    // Dropped parts do not count toward the limit.
     expect(clean('<body style="color:red"></body>'.repeat(10_001))).toBe('')
   })
 })

@@ -1,4 +1,4 @@
-// Amounts are exact on the way in and out: no float is ever added or multiplied.
+// Amounts are exact in input and output, because no floats are added or multiplied.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isDecimal4 } from '../../../src/contract/input/formats.ts'

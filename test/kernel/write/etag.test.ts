@@ -1,4 +1,4 @@
-// ETags name a version or a page; conditions compare them as RFC 9110 says.
+// ETags identify a version or a page. Conditions compare them according to RFC 9110.
 import { describe, expect, it } from 'vitest'
 import type { Context } from '../../../src/kernel/context.ts'
 import { checkIfMatch, etagOf, matches, versionTag } from '../../../src/kernel/write/etag.ts'

@@ -1,5 +1,5 @@
-// The emitter: names and patterns, order, vetoes, and that one failing listener does not stop the
-// others.
+// The event emitter: names and patterns, order, vetoes, and failing listeners, which must not stop
+// other listeners.
 import { describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/kernel/context.ts'
 import { type AccordEvent, createEmitter, Veto } from '../../../src/kernel/write/events.ts'

@@ -1,5 +1,5 @@
-// Keys of JavaScript's object prototype (`__proto__`, `constructor`): wherever a caller chooses a
-// key, it is an ordinary key or an unknown one, and changes nothing that objects inherit.
+// Prototype pollution: wherever a caller chooses a key, `__proto__` and `constructor` are ordinary
+// or unknown keys and do not change the prototype of objects.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../../support/app.ts'
 import { given } from '../../support/given.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 beforeEach(() => server.rewind())
 afterEach(() => {
-  // The trace that an attack would leave on every object.
+  // A successful attack would change every object.
   expect(Object.keys(Object.prototype)).toEqual([])
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect(Object.prototype.toString.call({})).toBe('[object Object]')
@@ -127,7 +127,7 @@ describe('a key that every object has', () => {
     const refused = await admin.post('/settings/email-templates', { name: 'Hostile', subject, content })
     expect([refused.status, Object.keys(refused.body.errors)]).toEqual([422, ['subject', 'content']])
     const { body } = await admin.post('/settings/email-templates', { name: 'Hostile', subject: 'x', content: 'x' })
-    // Older versions stored it.
+    // Older versions accepted these texts, so a database may contain them.
     const older = server.store.db.updateTable('email_templates').set({ subject, content })
     await older.where('id', '=', body.data.id).execute()
     const preview = await admin.post(`/settings/email-templates/${body.data.id}/preview`, {

@@ -1,5 +1,5 @@
-// Races: concurrent requests of which each is allowed alone, but not all together. In any order
-// they leave exactly the result of running one after the other.
+// Races: concurrent requests that are each allowed alone, but not all together. The result must be
+// the same as if they ran one after another.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Caller, type Reply, startServer, type TestServer } from '../../support/app.ts'
 import { given, seeded, validBody } from '../../support/given.ts'
@@ -15,13 +15,13 @@ beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
 const at = 8
-/** The same call several times at once. */
+/** Runs the same call several times concurrently. */
 const together = (call: (index: number) => Promise<Reply>): Promise<Reply[]> =>
   Promise.all(Array.from({ length: at }, (_, index) => call(index)))
 const statuses = (replies: readonly Reply[]): number[] => replies.map(({ status }) => status).sort()
 const one = (status: number, other: number): number[] => [status, ...Array<number>(at - 1).fill(other)].sort()
 const total = async (path: string): Promise<number> => (await server.admin.get(`${path}?per_page=1`)).body.meta.total
-/** Names of completed events, without the before-events. */
+/** Returns the names of the after-events. */
 const done = (base: string): string[] => server.events().filter((name) => name === `${base}.after`)
 
 describe('at the same moment', () => {

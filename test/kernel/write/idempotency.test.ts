@@ -1,5 +1,5 @@
-// An Idempotency-Key means: carried out once, also when the server dies between the work and the
-// reply, and only for the token that sent it.
+// Idempotency-Key: a request is executed only once, even if the server dies between the commit and
+// the reply. A key applies only to the token that sent it.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { UnconfirmedCommitError } from '../../../db/sqlite/group-commit/wal-sync.ts'
 import { type Context, systemContext } from '../../../src/kernel/context.ts'

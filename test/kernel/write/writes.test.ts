@@ -1,6 +1,5 @@
-// Writes through the kernel, for every resource: listeners cannot change them, dry runs leave
-// nothing, replies show no more than the caller may see, and a locked database is not a server
-// error.
+// Writes through the kernel, for every resource: listeners cannot change them, dry runs change
+// nothing, replies show only what the caller may see, and a locked database causes no 500.
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { Sqlite } from '../../../db/sqlite/driver.ts'

@@ -1,11 +1,11 @@
 // @ts-check
-// Helpers of all modules.
+// DOM helpers and the operation outline, which all modules share.
 
 /** @param {string} id @returns {any} The element with this id, which the page always has. */
 export const byId = (id) => /** @type {any} */ (document.getElementById(id))
 
 /**
- * Makes an element. Text is never read as HTML.
+ * Creates an element. Texts are not parsed as HTML.
  * @param {string} tag
  * @param {Record<string, string>} attributes
  * @param {...(Node | string)} children
@@ -31,16 +31,22 @@ export const addressOf = (tag, id) => `${base}#/${encodeURIComponent(tag)}/${id}
 /** @type {Promise<Outline> | undefined} */
 let outline
 
-/** Loads the list of all operations, once. @returns {Promise<Outline>} */
+/**
+ * Loads the list of all operations. Later calls return the same promise.
+ * @returns {Promise<Outline>}
+ */
 export function loadOutline() {
   outline ??= fetch(`${base}/outline.json`).then((response) => response.json())
   return outline
 }
 
-/** Resolves after the browser has painted the page as it is. */
+/** Resolves after the browser has painted the current page. */
 export const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))
 
-/** @param {string} text @param {HTMLElement} button Copies, and says so on the button for a second. */
+/**
+ * Copies the text, and shows "Copied" on the button for a second.
+ * @param {string} text @param {HTMLElement} button
+ */
 export async function copy(text, button) {
   await navigator.clipboard.writeText(text)
   const label = [...button.childNodes]

@@ -1,5 +1,6 @@
 // @ts-check
-// What every page has: search, sign-in form, theme, menu on small screens, and copy buttons.
+// Starts the parts that every page has: search, sign-in form, theme, menu on small screens, and
+// copy buttons.
 import { byId, copy, element } from './dom.js'
 import { startSearch } from './search.js'
 import { startSession } from './session.js'
@@ -38,7 +39,7 @@ function addCopyButtons() {
   }
 }
 
-/** Prints all that is folded. */
+/** Opens all `details` elements while the page is printed. */
 function startPrinting() {
   /** @type {HTMLDetailsElement[]} */
   let opened = []

@@ -1,5 +1,5 @@
 // @ts-check
-// The entry of the guides.
+// The entry module of the guide pages.
 import { startFrame } from './frame.js'
 
 startFrame()

@@ -1,7 +1,8 @@
 // @ts-check
-// Colors JSON. The highlighter of Swagger UI takes longer than the rest of an operation.
+// Splits JSON into colored pieces. Swagger UI's highlighter takes longer than the rest of an
+// operation.
 
-/** Longer texts stay plain. */
+/** Longer texts are not colored. */
 const maxLength = 30_000
 
 const tokens = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null)\b|-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g

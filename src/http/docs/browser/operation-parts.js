@@ -1,6 +1,6 @@
 // @ts-check
-// Our components of Swagger UI: the list of tags and operations, the facts, samples and errors of an
-// operation, filters grouped by field, and plain code blocks.
+// Own components for Swagger UI: the list of tags and operations, the facts, samples and errors of
+// an operation, filters grouped by field, and code blocks.
 import { addressOf, base, copy } from './dom.js'
 import { piecesOf } from './highlight.js'
 import { readBody, readParameter, readResponse } from './reading.js'
@@ -62,12 +62,12 @@ export const operationParts = (outline) => (/** @type {any} */ system) => {
 /** @typedef {{ system: any, React: any, Im: any, h: any, outline: Outline }} Parts */
 
 /**
- * All tags, closed at first, and the operations of the opened ones. `page.ts` writes the same
- * elements for the time before.
+ * Renders all tags, closed at first, and the operations of opened tags. page.ts renders the same
+ * elements on the server, for the time until Swagger UI is loaded.
  * @param {Parts} parts
  */
 function operationsOf({ system, Im, h, outline }) {
-  /** @type {Map<string, Json[]>} The operations of the tags that have been opened. */
+  /** @type {Map<string, Json[]>} The operations of opened tags, by tag name. */
   const opened = new Map()
   const operationsIn = (/** @type {Outline['tags'][number]} */ tag) => {
     const known = opened.get(tag.name)
@@ -114,7 +114,7 @@ function operationsOf({ system, Im, h, outline }) {
       const list =
         isOpen &&
         operationsIn(tag).map((each) => {
-          // Swagger UI draws an operation again only if one of its properties changes.
+          // Swagger UI re-renders an operation only if one of its properties changes.
           const resolved = specSelectors.specResolvedSubtree(['paths', each.path, each.method])
           return h(Operation, { key: `${each.method} ${each.path}`, tag: name, resolved, ...each })
         })
@@ -125,8 +125,8 @@ function operationsOf({ system, Im, h, outline }) {
 }
 
 /**
- * Whether a description has no Markdown but code in backticks. Nearly all are such, and the general
- * renderer takes a millisecond for each.
+ * Returns whether a description has no Markdown except code in backticks. Most descriptions have
+ * none, and Swagger UI's Markdown renderer takes a millisecond for each.
  * @param {unknown} source
  */
 const isPlain = (source) =>
@@ -136,7 +136,10 @@ const isPlain = (source) =>
 const withCode = (text, h) =>
   text.split('`').map((piece, index) => (index % 2 ? h('code', { key: index }, piece) : piece))
 
-/** Permission, ability, events, and links to operations on the same record. @param {Parts} parts */
+/**
+ * Renders permission, ability, events, and links to operations on the same record.
+ * @param {Parts} parts
+ */
 function factsOf({ h }) {
   return (/** @type {Json} */ { operation }) => {
     const get = (/** @type {string} */ key) => operation.get(key)?.toJS?.() ?? operation.get(key)
@@ -169,10 +172,10 @@ function factsOf({ h }) {
   }
 }
 
-/** @type {string} The language that the reader chose last, on this page. */
+/** @type {string} The language that the reader chose last on this page. */
 let chosenLanguage = 'curl'
 
-/** The samples of an operation, with the exact example of its body. @param {Parts} parts */
+/** Renders the code samples of an operation. @param {Parts} parts */
 function samplesOf({ React, h }) {
   return (/** @type {Json} */ { operation, path, method }) => {
     const [language, choose] = React.useState(chosenLanguage)
@@ -209,7 +212,10 @@ function samplesOf({ React, h }) {
   }
 }
 
-/** Only what samples read; the schemas of responses are the largest part. @param {any} operation */
+/**
+ * Returns the parts that samples need. Omits the schemas of responses, the largest part.
+ * @param {any} operation
+ */
 function withoutSchemas(operation) {
   const content = operation.getIn(['requestBody', 'content'])
   return {
@@ -235,7 +241,10 @@ const copyButton = (h, text) =>
     'Copy',
   )
 
-/** The error replies in one line; opened, each with its codes. @param {Parts} parts */
+/**
+ * Renders the statuses of errors in one line, which opens to a list of their codes.
+ * @param {Parts} parts
+ */
 function errorsOf({ h }) {
   const linkTo = (/** @type {string} */ code) => h('a', { key: code, href: `${base}/errors#${code}` }, code)
   return (/** @type {Json} */ { operation }) => {
@@ -273,7 +282,10 @@ function errorsOf({ h }) {
   }
 }
 
-/** The parameters without those that `groupedRowOf` draws below another. @param {any} parameters */
+/**
+ * Keeps the first parameter of each field. `groupedRowOf` renders the others below it.
+ * @param {any} parameters
+ */
 function firstOfFields(parameters) {
   const fields = new Set()
   return parameters.filter((/** @type {any} */ each) => {
@@ -283,7 +295,7 @@ function firstOfFields(parameters) {
   })
 }
 
-/** Parameters of one field in one row, which opens. @param {Parts} parts */
+/** Renders the parameters of a field as one row that can be opened. @param {Parts} parts */
 const groupedRowOf =
   ({ system, React, h }) =>
   (/** @type {Component} */ Row) => {
@@ -340,7 +352,10 @@ function codeOf({ h }) {
   }
 }
 
-/** The request that "Try it out" sent, as curl. The token is not shown. @param {Parts} parts */
+/**
+ * Renders the request that "Try it out" sent as a curl command, without the token.
+ * @param {Parts} parts
+ */
 function sentRequestOf({ h }) {
   return (/** @type {Json} */ { request }) => {
     const headers = Object.entries(request.get('headers').toJS())
@@ -370,7 +385,10 @@ const lockPaths = {
   open: 'M6 8V5a4 4 0 0 1 7.9-1h-2.1A2 2 0 0 0 8 5v3h7v9H5V8z',
 }
 
-/** The head of an operation: one button, and the lock that opens our sign-in form. @param {Parts} parts */
+/**
+ * Renders the head of an operation: a button, and the lock that opens the sign-in form.
+ * @param {Parts} parts
+ */
 function summaryOf({ h }) {
   return (/** @type {Json} */ { isShown, toggleShown, operationProps }) => {
     const { op, summary, method, path, operationId, security, isAuthorized } = operationProps.toObject()

@@ -1,14 +1,13 @@
 // @ts-check
-// Parameters, body and responses as a reader sees them. The components of Swagger UI also build
-// forms and sample values, which takes most of the time of opening an operation, so they are drawn
-// only when the reader presses "Try it out" or asks for a schema.
+// Read-only views of parameters, body and responses. Swagger UI's own components also build forms
+// and sample values, which is slow, so they are rendered only after "Try it out" or for a schema.
 
 /** @typedef {Record<string, any>} Json */
 /** @typedef {(props: Json) => any} Component */
 /** @typedef {import('./operation-parts.js').Parts} Parts */
 
 /**
- * A row of a parameter, until it becomes a field of the form.
+ * Renders the row of a parameter, until "Try it out" replaces it by a form field.
  * @param {Parts} parts @returns {(Original: Component) => Component}
  */
 export const readParameter =
@@ -58,7 +57,7 @@ function exampleOf(media) {
 }
 
 /**
- * The example and the button for the schema, with the elements of Swagger UI.
+ * Renders the example and the button for the schema, with the same elements as Swagger UI.
  * @param {Parts} parts @param {{ media: any, showSchema: () => void, id: string }} shown
  */
 function exampleBox({ system, h }, { media, showSchema, id }) {
@@ -91,8 +90,8 @@ function exampleBox({ system, h }, { media, showSchema, id }) {
 }
 
 /**
- * Returns whether the reader has asked for the schema, and a function that shows it.
- * @param {Parts} parts @param {any} place The place at which Swagger UI looks for the choice.
+ * Returns whether the schema is shown, and a function that shows it.
+ * @param {Parts} parts @param {any} place The key under which Swagger UI stores the choice.
  * @returns {[boolean, () => void]}
  */
 function useSchema({ system, React }, place) {
@@ -106,7 +105,7 @@ function useSchema({ system, React }, place) {
   ]
 }
 
-/** A body of JSON. @param {Parts} parts @returns {(Original: Component) => Component} */
+/** Renders a JSON body. @param {Parts} parts @returns {(Original: Component) => Component} */
 export const readBody = (parts) => (Original) => (props) => {
   const { requestBody, specPath, isExecute } = props
   const content = requestBody.get('content')
@@ -118,7 +117,10 @@ export const readBody = (parts) => (Original) => (props) => {
   return exampleBox(parts, { media, showSchema, id: idOf(specPath) })
 }
 
-/** A response with one media type. @param {Parts} parts @returns {(Original: Component) => Component} */
+/**
+ * Renders a response with one media type.
+ * @param {Parts} parts @returns {(Original: Component) => Component}
+ */
 export const readResponse = (parts) => (Original) => (props) => {
   const { h, system } = parts
   const { response, code, specPath } = props
@@ -145,5 +147,5 @@ export const readResponse = (parts) => (Original) => (props) => {
   )
 }
 
-/** @param {any} place A place in the document, as an id of an element. */
+/** @param {any} place Returns the element id for a place in the document. */
 const idOf = (place) => place.join('-').replace(/[^\w-]/g, '_')

@@ -1,5 +1,5 @@
 // @ts-check
-// The entry of the reference page.
+// The entry module of the reference page.
 import { base, byId, element, loadOutline, painted } from './dom.js'
 import { startFrame } from './frame.js'
 import { startRoutes } from './routes.js'
@@ -7,14 +7,14 @@ import { startRoutes } from './routes.js'
 startFrame()
 byId('origin').textContent = `${location.origin}/api/admin`
 
-// A tag that a reader presses before Swagger UI has drawn its own is opened then, by its address.
-// Swagger UI removes the element that listens.
+// If the reader clicks a tag before Swagger UI has started, the address stores the tag, and
+// startRoutes opens it later. Swagger UI then removes the element with this listener.
 byId('swagger-ui').firstElementChild.addEventListener('click', (/** @type {MouseEvent} */ { target }) => {
   const heading = target instanceof Element ? target.closest('.opblock-tag') : null
   if (heading) location.hash = `#/${encodeURIComponent(heading.getAttribute('data-tag') ?? '')}`
 })
 
-/** Adds an element that loads a file. @param {HTMLElement} added */
+/** Adds an element that loads a file, and resolves after the load. @param {HTMLElement} added */
 function loaded(added) {
   document.head.append(added)
   return new Promise((resolve, reject) => {
@@ -23,7 +23,7 @@ function loaded(added) {
   })
 }
 
-// Swagger UI occupies the page while it starts, so the reader sees the list of tags before.
+// Swagger UI blocks the page while it starts, so the list of tags is painted first.
 await painted()
 const style = new URL('swagger-ui-layer.css', import.meta.url).pathname
 const [outline, { startSwaggerUi }] = await Promise.all([

@@ -1,16 +1,19 @@
 // @ts-check
-// Deep links: `#/Leads/createLead` opens the operation at the top, and an opened operation changes
-// the address. The sidebar follows the scrolling.
+// Deep links: `#/Leads/createLead` opens the operation and scrolls to it. The sidebar highlights
+// the operation at the current scroll position.
 import { byId } from './dom.js'
 
 /** @typedef {import('./dom.js').Outline} Outline */
 
 const current = () => location.hash.slice(2).split('/').map(decodeURIComponent)
 
-/** @param {string} tag @param {string} id The element id that Swagger UI gives to an operation. */
+/** @param {string} tag @param {string} id The element id that Swagger UI gives an operation. */
 const blockId = (tag, id) => `operations-${tag}-${id}`.replace(/ /g, '_')
 
-/** Waits until the element is on the page and has its content. @param {string} id */
+/**
+ * Waits until the element and its content are rendered, for at most 300 frames.
+ * @param {string} id
+ */
 async function drawn(id) {
   for (let frame = 0; frame < 300; frame++) {
     const found = document.getElementById(id)
@@ -33,7 +36,7 @@ export function startRoutes(outline, ui) {
     mark(id ?? '')
   }
   addEventListener('hashchange', open)
-  // A link to the operation that is in the address already opens it again.
+  // A link to the current address causes no `hashchange` event.
   document.addEventListener('click', (event) => {
     const link = event.target instanceof Element ? event.target.closest('a[href*="#/"]') : null
     if (link instanceof HTMLAnchorElement && link.href === location.href) void open()
@@ -42,7 +45,7 @@ export function startRoutes(outline, ui) {
   void open()
 }
 
-/** @param {string} id Marks the operation in the sidebar, and shows it there. */
+/** Highlights the operation in the sidebar and scrolls the sidebar to it. @param {string} id */
 function mark(id) {
   for (const each of document.querySelectorAll('#sidebar [aria-current=true]')) each.removeAttribute('aria-current')
   const link = document.querySelector(`#sidebar [data-operation="${CSS.escape(id)}"]`)
@@ -52,7 +55,7 @@ function mark(id) {
   if (tag) tag.open = true
   const [sidebar, place] = [byId('sidebar'), link.getBoundingClientRect()]
   const frame = sidebar.getBoundingClientRect()
-  // Not `scrollIntoView`, which would scroll the page as well.
+  // Not `scrollIntoView`, because it would also scroll the page.
   if (place.top < frame.top + 40 || place.bottom > frame.bottom - 40)
     sidebar.scrollTop += place.top - frame.top - frame.height / 3
 }

@@ -1,24 +1,24 @@
 // @ts-check
-// Writes the request of an operation in curl, TypeScript and Python. A sample runs as pasted: it
-// needs no package, and reads the token from the environment variable ACCORD_TOKEN.
+// Writes code samples for an operation in curl, TypeScript and Python. A sample runs unchanged: it
+// needs no packages, and reads the token from the environment variable ACCORD_TOKEN.
 
 /** @typedef {Record<string, any>} Json */
 
 /**
- * @typedef {object} Request What a sample sends.
+ * @typedef {object} Request The request that a sample sends.
  * @property {string} method
  * @property {string} url
  * @property {boolean} isPublic
  * @property {any} json The body, or undefined.
- * @property {Record<string, string> | null} form The fields of a form.
+ * @property {Record<string, string> | null} form The text fields of a form.
  * @property {boolean} isMultipart
- * @property {string | null} fileField The field of the form that has a file.
+ * @property {string | null} fileField The form field for a file.
  * @property {string} accept
  */
 
 const fileName = 'example.txt'
 
-/** @param {Json} parameter A value that the schema accepts. @returns {string} */
+/** Returns a value that the schema accepts. @param {Json} parameter @returns {string} */
 function valueFor({ name, schema = {} }) {
   const values = schema.enum ?? schema.items?.enum
   if (values) return String(values[0])
@@ -29,7 +29,10 @@ function valueFor({ name, schema = {} }) {
   return name === 'q' ? 'acme' : name
 }
 
-/** @param {Json[]} parameters The parameters that a sample shows: the required ones, or one filter. */
+/**
+ * Returns the query of a sample: required parameters, the first range filter and `sort`.
+ * @param {Json[]} parameters
+ */
 function queryOf(parameters) {
   const inQuery = parameters.filter((each) => each.in === 'query')
   const range = inQuery.find(({ name }) => name.endsWith('[gte]'))
@@ -96,7 +99,7 @@ export function curlOf(request) {
   const isImplied = method === (hasBody ? 'POST' : 'GET')
   const lines = [
     `curl -g ${isImplied ? '' : `-X ${method} `}${quoted(url)}`,
-    // The shell replaces the variable, so this header has double quotes.
+    // Double quotes let the shell expand the variable.
     ...headersOf(request).map(([name = '', value = '']) =>
       value.includes('$') ? `-H "${name}: ${value}"` : `-H '${name}: ${value}'`,
     ),
@@ -110,7 +113,7 @@ export function curlOf(request) {
   return file + lines.join(' \\\n  ')
 }
 
-/** @param {string} text @param {string} indent Indents all lines but the first. */
+/** Indents all lines except the first. @param {string} text @param {string} indent */
 const indented = (text, indent) => text.replaceAll('\n', `\n${indent}`)
 
 /** @param {Request} request */
@@ -141,7 +144,7 @@ export function typescriptOf(request) {
 /** @param {string} text */
 const quotedJs = (text) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 
-/** @param {any} value JSON is TypeScript; keys lose their quotes where they can. */
+/** Returns the value as TypeScript: JSON without the quotes of simple keys. @param {any} value */
 const literalJs = (value) => JSON.stringify(value, null, 2).replace(/^(\s*)"(\w+)":/gm, '$1$2:')
 
 /** @param {any} value @param {string} indent @returns {string} A Python literal. */
@@ -158,7 +161,7 @@ export function literalPython(value, indent = '') {
   return items.length === 0 ? `${open}${close}` : `${open}\n${items.join('\n')}\n${indent}${close}`
 }
 
-/** @param {Request} request @returns {string[]} The lines that build the body of a form with a file. */
+/** Returns the lines that build a multipart body. @param {Request} request @returns {string[]} */
 function multipartPython({ form, fileField }) {
   const parts = Object.entries(form ?? {}).map(
     ([key, value]) =>

@@ -1,8 +1,8 @@
 // @ts-check
-// The search over operations, parameters, problem codes and guides.
+// Searches operations, parameters, problem codes and guides.
 import { addressOf, base, byId, element, loadOutline } from './dom.js'
 
-/** The most results that are shown. */
+/** The maximum number of results that are shown. */
 const maxResults = 30
 
 /**
@@ -42,7 +42,7 @@ function loadEntries() {
 }
 
 /**
- * Returns how well an entry matches: every word must occur in some field.
+ * Returns the score of an entry, or null if a word occurs in none of its fields.
  * @param {Entry} entry @param {string[]} words @returns {Hit | null}
  */
 function hitOf(entry, words) {
@@ -81,7 +81,7 @@ const optionOf = ({ entry, reason }, index) =>
     element('span', {}, entry.title, element('small', {}, reason ? `${entry.detail} · ${reason}` : entry.detail)),
   )
 
-/** Connects the search field of the header. */
+/** Adds the event listeners of the search field. */
 export function startSearch() {
   const [input, results] = [byId('search'), byId('results')]
   let selected = -1

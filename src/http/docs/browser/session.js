@@ -1,10 +1,10 @@
 // @ts-check
-// The sign-in form, and who is signed in. The token stays in the storage of the tab, which survives
-// a reload and ends with the tab.
+// The sign-in form and its state. The token is in sessionStorage, which survives a reload and ends
+// with the tab.
 import { byId, copy } from './dom.js'
 
 const tokenKey = 'accord-token'
-/** Set while the token is one that this page has created, and not one that was pasted. */
+/** Set while the token was created by this page and not pasted. */
 const createdKey = 'accord-token-created'
 const cookieKey = 'accord-cookie-of'
 
@@ -18,12 +18,12 @@ const cookie = (name) =>
     .find((each) => each.startsWith(`${name}=`))
     ?.slice(name.length + 1)
 
-/** Returns the value of the CSRF cookie, whose name depends on the protocol. */
+/** Returns the value of the CSRF cookie. Its name depends on the protocol. */
 const csrfToken = () => cookie('__Host-XSRF-TOKEN') ?? cookie('XSRF-TOKEN') ?? ''
 
 /**
- * Completes a request of "Try it out": it asks for JSON, because a refusal would be an HTML page
- * otherwise, and sends the CSRF token with a write in cookie mode.
+ * Completes a request of "Try it out". Requests JSON, because a 401 would otherwise be an HTML
+ * page. Adds the CSRF token to writes without a bearer token.
  * @param {{ method?: string, headers: Record<string, string> }} request
  */
 export function prepareRequest(request) {
@@ -51,7 +51,7 @@ async function call(method, path, body, bearer) {
 /** @type {((token: string | null) => void)[]} */
 const listeners = []
 
-/** @param {(token: string | null) => void} listener Called now and after each change. */
+/** @param {(token: string | null) => void} listener Called immediately and after each change. */
 export function onToken(listener) {
   listeners.push(listener)
   listener(token())
@@ -89,8 +89,8 @@ async function signIn(email, password, kind) {
 }
 
 /**
- * Ends the session, and revokes a token that this page has created. A pasted token stays valid,
- * because another program may use it.
+ * Ends the session, and revokes a token that this page created. A pasted token stays valid, because
+ * other programs may use it.
  */
 async function signOut() {
   const [wasByCookie, ofToken] = [isByCookie(), token()]
@@ -100,7 +100,7 @@ async function signOut() {
   else if (wasCreated && ofToken !== null) await call('POST', '/api/admin/logout', undefined, ofToken)
 }
 
-/** Runs the work of a form, and shows its error. @param {() => unknown} work */
+/** Runs the work of a form and displays its error. @param {() => unknown} work */
 async function attempt(work) {
   byId('sign-in-error').textContent = ''
   try {
@@ -116,7 +116,7 @@ async function attempt(work) {
 
 export const openSignIn = () => byId('sign-in').showModal()
 
-/** Connects the dialog. */
+/** Adds the event listeners of the sign-in dialog. */
 export function startSession() {
   update()
   const dialog = byId('sign-in')

@@ -1,6 +1,6 @@
 // @ts-check
-// Starts Swagger UI with our plug-ins: the list of all operations at first, and the document of a
-// tag when an operation of it is opened.
+// Starts Swagger UI with own plug-ins. It starts with the list of all operations, and loads the
+// document of a tag when one of its operations is opened.
 import { operationParts } from './operation-parts.js'
 import { onToken, prepareRequest } from './session.js'
 import { definitionOf, loadOperation } from './tag-documents.js'
@@ -9,7 +9,7 @@ import { definitionOf, loadOperation } from './tag-documents.js'
 /** @typedef {Record<string, any>} Json */
 
 /**
- * The document that Swagger UI starts with. The operations are not in it: the list is drawn from the
+ * Returns the initial document of Swagger UI, without operations. The list is rendered from the
  * outline, and an operation is added when it is opened.
  * @param {Outline} outline
  */
@@ -22,7 +22,7 @@ const emptyDocument = ({ version }) => ({
 })
 
 /**
- * Resolves an operation from the document of its tag, in place of swagger-client.
+ * The plug-in that resolves an operation from the document of its tag. It replaces swagger-client.
  * @param {Outline} outline
  */
 const resolving = (outline) => () => ({
@@ -48,7 +48,8 @@ const resolving = (outline) => () => ({
           },
       },
       wrapSelectors: {
-        // The original merges the edited values into all parameters to return one of them.
+        // The original is slow: it merges the edited values into all parameters and returns one of
+        // them.
         parameterWithMetaByIdentity:
           (/** @type {any} */ _original, /** @type {any} */ { Im, specSelectors }) =>
           (/** @type {any} */ state, /** @type {string[]} */ place, /** @type {any} */ wanted) => {
@@ -87,7 +88,7 @@ export function startSwaggerUi(outline) {
     validatorUrl: null,
     requestInterceptor: prepareRequest,
   })
-  // As the option `spec`, the document would be written as text and read as YAML.
+  // Not the option `spec`, which serializes the document and parses it as YAML.
   ui.specActions.updateJsonSpec(emptyDocument(outline))
   const schema = { type: 'http', scheme: 'bearer' }
   let isSet = false

@@ -1,6 +1,6 @@
 // @ts-check
-// Loads the document of a tag, and resolves one of its operations. It replaces the resolver of
-// Swagger UI, which walks through the whole document for each operation.
+// Loads the document of a tag and resolves its operations. Replaces the resolver of Swagger UI,
+// which traverses the whole document for each operation.
 import { base } from './dom.js'
 
 /** @typedef {Record<string, any>} Json */
@@ -25,8 +25,9 @@ export function loadTag(slug) {
 const nameOf = (reference) => reference.slice(reference.lastIndexOf('/') + 1)
 
 /**
- * Returns a copy of a schema in which a reference with a description, which OpenAPI 3.0 writes as
- * `allOf`, is a reference with keys beside it. Swagger UI draws these as one schema.
+ * Returns a copy of a schema in which each `allOf` with one entry is merged into its parent.
+ * OpenAPI 3.0 needs such an `allOf` for a `$ref` with a description. Swagger UI renders the merged
+ * form as one schema.
  * @param {any} value @returns {any}
  */
 function flattened(value) {
@@ -41,7 +42,7 @@ function flattened(value) {
 }
 
 /**
- * Returns a copy without references. A schema inside itself stays a reference.
+ * Returns a copy with `$ref`s replaced by their schemas. Recursive `$ref`s stay.
  * @param {any} value @param {Json} schemas @param {readonly string[]} above @returns {any}
  */
 function resolved(value, schemas, above = []) {
@@ -57,15 +58,15 @@ function resolved(value, schemas, above = []) {
   return { ...resolved(flattened(schemas[name]), schemas, [...above, name]), ...copied }
 }
 
-/** @type {Map<string, Json>} Schemas of the loaded tags by name. */
+/** @type {Map<string, Json>} The schemas of the loaded tags by name. */
 const definitions = new Map()
 
-/** @param {string} name The schema that a reference of a loaded tag names. @returns {Json | null} */
+/** Returns a schema of the loaded tags. @param {string} name @returns {Json | null} */
 export const definitionOf = (name) => definitions.get(name) ?? null
 
 /**
- * Returns an operation as Swagger UI draws it. Parameters and forms have no references. Schemas of
- * JSON keep theirs; they are looked up when the reader opens them.
+ * Returns an operation in the form that Swagger UI renders. Parameters and forms have no `$ref`s.
+ * JSON schemas keep their `$ref`s, which are resolved when the reader opens them.
  * @param {string} slug @param {string} path @param {string} method @returns {Promise<Json>}
  */
 export async function loadOperation(slug, path, method) {
@@ -82,7 +83,7 @@ export async function loadOperation(slug, path, method) {
     ...operation,
     parameters: resolved(flattened(parameters), components.schemas),
     ...(requestBody && { requestBody: { ...requestBody, content: Object.fromEntries(content) } }),
-    // A reply without an entry of its own would be called undocumented.
+    // Swagger UI marks a reply as undocumented if `responses` has no entry for it.
     responses: { ...responses, default: { description: 'A problem document.' } },
   }
 }

@@ -1,6 +1,6 @@
 // @ts-check
-// Sets the dark or light theme before the first paint: the reader's choice, or that of the system.
-// Swagger UI styles `html.dark-mode`.
+// Sets the dark or light theme before the first paint: the choice of the reader, or that of the
+// system. Dark is the class `dark-mode`, which Swagger UI also uses.
 ;(() => {
   const system = matchMedia('(prefers-color-scheme: dark)')
   const apply = () => {
