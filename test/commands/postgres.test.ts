@@ -1,6 +1,7 @@
 // The command line on PostgreSQL: installation, checks of the server, backup and restore. The
 // server requires a password, so that tests detect programs that do not get it.
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -91,6 +92,8 @@ async function installed(changes: Partial<Config> = {}): ReturnType<typeof place
   const { database: template, folder: from } = await model
   const made = await place(changes, `template ${template}`)
   cpSync(from, made.folder, { recursive: true })
+  // From Node 22 on, a copied folder does not get the mode of its source.
+  chmodSync(made.folder, 0o700)
   return made
 }
 

@@ -243,7 +243,8 @@ describe('writeWorkbook', () => {
     await written.next()
     const before = read
     await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(read - before).toBeLessThan(5000)
+    // What the buffers of the streams hold, which are four times as large from Node 22 on.
+    expect(read - before).toBeLessThan(20_000)
     await written.return(undefined)
     expect(isClosed).toBe(true)
   })
