@@ -29,7 +29,7 @@ import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
 
 /**
- * The maximum number of rows in `lead_total_changes`. A board adds up this many in about a
+ * The maximum number of rows in `lead_total_changes`. A board sums this many rows in about a
  * millisecond.
  */
 const maxDifferences = 1_000

@@ -23,8 +23,8 @@ export interface Rates {
   limit64: number
   accord1: number
   /**
-   * The rates of the limit server's statements without HTTP: 64 leads per commit, and one lead per
-   * commit.
+   * Leads per second when the SQL of the server `limit` runs without HTTP. `together` commits 64
+   * leads at once, `apart` commits each lead alone.
    */
   together: number
   apart: number

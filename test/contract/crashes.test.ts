@@ -149,7 +149,7 @@ describe('an import that runs while its caller waits, after a crash,', () => {
     const { id } = await imports.record('products', table)
     if (what === 'start') await imports.post(id, 'validate')
     const ask = () => server.admin.post(`${path}/${id}/${what}`, undefined, { headers })
-    // A repeated step increases the version once more.
+    // The comparison ignores `version`, which a repeated step increases once more.
     const count = await survives(server, ask, ['version'])
     expect(count).toBeGreaterThan(4)
   })

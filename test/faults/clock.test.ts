@@ -11,8 +11,8 @@ import { until } from '../support/until.ts'
 
 const tenYearsMs = 3_653 * 24 * 60 * 60 * 1000
 /**
- * The time for the start, the requests and the jump within the minute. On a slower machine, the
- * scheduler runs a minute later.
+ * The time before the end of a minute in which the server starts, the requests run and the clock
+ * jumps. If a machine takes longer, the scheduler runs a minute later.
  */
 const leadMs = 12_000
 const latestMs = 100_000

@@ -37,8 +37,8 @@ export interface WriteTransaction {
   /** Ends the transaction. Resolves after the commit of its group is on the disk. */
   commit(): Promise<void>
   /**
-   * Undoes the changes of the transaction at once. Resolves when the group has committed, because
-   * the transaction may have read changes of other members.
+   * Undoes the changes of the transaction immediately. Resolves after the commit of the group: the
+   * transaction may have read changes of other members, which are uncertain until then.
    */
   rollback(): Promise<void>
 }

@@ -1,6 +1,6 @@
 // The story of the demo: 90 days of sales of an invented company, created through API calls. Each
-// step runs with the clock of the application set to the time of the step. Relative to the present,
-// the story is the same at every start.
+// step runs with the clock of the application set to the time of the step. Every start creates the
+// same story, whose dates end today.
 import type { App } from '../../app.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import type { Body } from '../../contract/types.ts'

@@ -1,5 +1,5 @@
-// Cached totals, tokens and statements in production: a reply never shows data of another caller,
-// outdated data, or data that the caller may no longer see.
+// In production the server caches totals, tokens and statements. A reply still never shows data of
+// another caller, outdated data, or data that the caller may no longer see.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
