@@ -12,7 +12,7 @@ interface Profile {
   timeDeltas: number[]
 }
 
-/** Returns the name of a package, the path of a file of this project, or a label like `(native)`. */
+/** Returns the name of a package, the path of a file of this project, or a label as `(native)`. */
 function placeOf(url: string, name: string): string {
   const [, scoped] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url) ?? []
   if (scoped !== undefined) return scoped
