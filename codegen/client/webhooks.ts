@@ -1,5 +1,5 @@
 // Verifies the signature of a webhook delivery (Standard Webhooks).
-import { Webhook, WebhookVerificationError } from 'standardwebhooks'
+import { Webhook } from 'standardwebhooks'
 import type { webhooks } from '../../src/contract/schema.gen.ts'
 
 type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'application/json': infer Body } } }
@@ -14,6 +14,14 @@ type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'applica
 export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = BodyOf<webhooks[Name]['post']>
 
 /**
+ * A delivery that is not signed with the secret, or is too old. The class is our own, because the
+ * declarations of `standardwebhooks` need those of Node.
+ */
+export class WebhookVerificationError extends Error {
+  override readonly name = 'WebhookVerificationError'
+}
+
+/**
  * Returns the event of a delivery. Throws WebhookVerificationError when the signature is wrong, or
  * when the delivery is more than five minutes old. `body` must be the raw request body, because a
  * parsed and serialized body may differ from the signed text. `secret` is the `whsec_…` of the
@@ -25,7 +33,10 @@ export function verifyWebhook(
 ): WebhookEvent {
   const read = (name: string): string => String((headers instanceof Headers ? headers.get(name) : headers[name]) ?? '')
   const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
-  return new Webhook(secret).verify(body, Object.fromEntries(names.map((name) => [name, read(name)]))) as WebhookEvent
+  const signed = Object.fromEntries(names.map((name) => [name, read(name)]))
+  try {
+    return new Webhook(secret).verify(body, signed) as WebhookEvent
+  } catch (cause) {
+    throw new WebhookVerificationError(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
 }
-
-export { WebhookVerificationError }
