@@ -1,0 +1,38 @@
+// Runs the shell commands of the guide to imports as they stand there, and checks what they leave.
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { issueToken } from '../../src/kernel/auth/tokens.ts'
+import { start } from '../support/app.ts'
+import { type Listening, listeningServer } from '../support/listening.ts'
+
+const hasPrograms = ['curl', 'jq'].every((program) => spawnSync(program, ['--version']).status === 0)
+const guide = readFileSync(new URL('../../src/http/docs/guides/imports.md', import.meta.url), 'utf8')
+const [commands = ''] = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
+
+let server: Listening
+let folder: string
+beforeAll(async () => {
+  server = await listeningServer({ worker: true })
+  folder = mkdtempSync(join(tmpdir(), 'accord-guide-'))
+})
+afterAll(async () => {
+  await server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe.skipIf(!hasPrograms)('the guide to imports (needs curl and jq)', () => {
+  it('imports the person of its file', async () => {
+    const token = { userId: 1, name: 'guide', kind: 'personal', abilities: ['*'], expiresAt: null } as const
+    const { text } = await issueToken(server.store.db, { ...token, allowedIps: [] }, start)
+    const env = { PATH: process.env.PATH, ACCORD_TOKEN: text }
+    const script = commands.replace('http://localhost:8000', server.url)
+    const { stdout } = await promisify(execFile)('sh', ['-ec', script], { env, cwd: folder })
+    // jq prints the last reply with spaces.
+    expect(stdout).toContain('"state": "completed"')
+    expect(stdout).toContain('"processed_rows_count": 1,')
+  })
+})
