@@ -3135,7 +3135,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description Creates a webhook. The signing secret appears only in this response. The webhook gets the events of records that the user who last changed it may see, checked when the event occurs and at every attempt. `silent_reason` says why it gets none. The events of one record arrive in order; after five failed attempts of a delivery, later events of the record no longer wait for it.
+         * @description Creates a webhook. The signing secret appears only in this response. The webhook gets the events of records that the user who last changed it may see, checked when the event occurs and at every attempt. `silent_reason` says why it gets none. `meta.warnings` names an end point that the server will not call, such as a loopback address. The events of one record arrive in order; after five failed attempts of a delivery, later events of the record no longer wait for it.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -12951,12 +12951,14 @@ export interface components {
             data: components["schemas"]["Webhook"];
             /** @description A sentence for people. */
             message: string;
+            meta?: components["schemas"]["WarningsMeta"];
         };
         /** @description The webhook with its secret. */
         WebhookSecretResult: {
             data: components["schemas"]["WebhookWithSecret"];
             /** @description A sentence for people. */
             message: string;
+            meta?: components["schemas"]["WarningsMeta"];
         };
         /**
          * @description State of a delivery.

@@ -37,6 +37,36 @@ describe('createWebhook', () => {
   })
 
   it.each([
+    ['https://127.0.0.1:8443/hook', '127.0.0.1 is at a loopback address'],
+    ['https://localhost/hook', 'localhost is at a loopback address'],
+    ['https://[fd00::1]/hook', 'fd00::1 is at a unique-local address'],
+    ['https://10.1.2.3/{%leads.title%}', '10.1.2.3 is at a private address'],
+    ['https://93.184.216.34/hook', null],
+    ['https://example.com/hook', null],
+  ])('warns of an end point that it will not call: %s', async (end_point, beginning) => {
+    const wanted =
+      beginning === null
+        ? undefined
+        : {
+            warnings: [
+              {
+                field: 'end_point',
+                message: `${beginning}, which this server calls only if the setting ACCORD_WEBHOOK_ALLOW_CIDRS allows it.`,
+              },
+            ],
+          }
+    const created = await server.admin.post(path, { ...hook, end_point })
+    expect([created.status, created.body.meta]).toEqual([201, wanted])
+    const updated = await server.admin.put(`${path}/${created.body.data.id}`, { end_point })
+    expect([updated.status, updated.body.meta]).toEqual([200, wanted])
+  })
+
+  it('names both settings for http to its own machine', async () => {
+    const { body } = await server.admin.post(path, { ...hook, end_point: 'http://127.0.0.1:9000/' })
+    expect(body.errors.end_point.join(' ')).toMatch(/ACCORD_WEBHOOK_ALLOW_HTTP=on .*ACCORD_WEBHOOK_ALLOW_CIDRS /)
+  })
+
+  it.each([
     ['http://example.com', 'Must be an absolute https URL; the setting ACCORD_WEBHOOK_ALLOW_HTTP=on allows http.'],
     ['/hooks', 'Must be an absolute https URL.'],
     ['javascript:alert(1)', 'Must be an absolute https URL.'],

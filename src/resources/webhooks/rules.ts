@@ -1,7 +1,10 @@
 // Rules for the events, request and end point of a webhook (DOMAIN 18.5) that the schema of the
 // contract does not cover.
+import { isIP } from 'node:net'
 import { operations } from '../../contract/operations.gen.ts'
 import type { OperationFact, Schema } from '../../contract/types.ts'
+import { warn } from '../../kernel/context.ts'
+import { addressCheck } from '../../kernel/outbound/address-guard.ts'
 import type { Writing } from '../../kernel/resource/define-resource.ts'
 import { bareEvents, isNeverSent } from '../../kernel/write/event-names.ts'
 import { eventMatcher } from '../system/event-patterns.ts'
@@ -35,6 +38,9 @@ export function checkRules({ ctx, current, errors }: Writing<Current>, body: Bod
   const { end_point: endPoint, headers = [], events = [] } = body
   const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
   if (fault !== null) errors.invalid('end_point', fault)
+  const warning = endPoint === undefined ? null : warningOf(endPoint, ctx.services.config.webhookAllowCidrs)
+  if (warning !== null && fault === null) warn(ctx, 'end_point', warning)
+  if (warning !== null && fault !== null) errors.invalid('end_point', warning)
   for (const [index, { key, value }] of headers.entries()) {
     if (!token.test(key)) errors.invalid(`headers.${index}.key`, 'Must be the name of a header.')
     else if (reserved.test(key)) errors.invalid(`headers.${index}.key`, 'This header is set by the server.')
@@ -67,6 +73,21 @@ function faultOf(endPoint: string, allowsHttp: boolean): string | null {
     return 'Must be an absolute https URL; the setting ACCORD_WEBHOOK_ALLOW_HTTP=on allows http.'
   if (protocol !== 'https:' && protocol !== 'http:') return `Must be an absolute ${schemes} URL.`
   return username || password ? 'Must not carry a name or password; send a header.' : null
+}
+
+/**
+ * Returns a warning for a host that the server will not call. A delivery looks up the name of a
+ * host, so only addresses and `localhost` are known here.
+ */
+function warningOf(endPoint: string, allowCidrs: readonly string[]): string | null {
+  const text = endPoint.replace(placeholders, 'x')
+  if (!URL.canParse(text)) return null
+  const host = new URL(text).hostname.replace(/^\[|\]$/g, '')
+  const address = host === 'localhost' ? '127.0.0.1' : host
+  const fault = isIP(address) > 0 ? addressCheck(allowCidrs)(address) : null
+  return fault === null
+    ? null
+    : `${host} is at ${fault} address, which this server calls only if the setting ACCORD_WEBHOOK_ALLOW_CIDRS allows it.`
 }
 
 function checkPayload({ current, errors }: Pick<Writing<Current>, 'current' | 'errors'>, body: Body): void {
