@@ -32,8 +32,9 @@ export async function differential(options: DifferentialOptions): Promise<Differ
   const byStatus = new Map<number, number>()
   const [requested, succeeded] = [new Set<string>(), new Set<string>()]
   let [differences, index] = [0, from]
-  const began = performance.now()
-  const rate = (): string => `${Math.round(((index - from) * 1_000) / (performance.now() - began))} requests/s`
+  // The stopwatch of the process stands still during a round.
+  const began = Date.now()
+  const rate = (): string => `${Math.round(((index - from) * 1_000) / (Date.now() - began))} requests/s`
   const onAnswer = (operation: string | null, status: number): void => {
     byStatus.set(status, (byStatus.get(status) ?? 0) + 1)
     if (operation === null) return

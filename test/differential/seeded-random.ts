@@ -1,5 +1,6 @@
-// Replaces the random functions of this process by a seeded generator, so that two servers that do
-// the same work generate the same tokens, form ids, nonces and request ids.
+// Replaces the random functions of this process by a seeded generator, and its stopwatch by one that
+// stands still. Two servers that do the same work then generate the same tokens, form ids, nonces
+// and request ids, and take their batches in the same order.
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { type Random, randomOf } from '../fuzz/random.ts'
@@ -7,7 +8,7 @@ import { type Random, randomOf } from '../fuzz/random.ts'
 export interface SeededRandom {
   /** Makes all later random values depend only on these two numbers. */
   restart(seed: number, index: number): void
-  /** Restores the random functions of Node.js. */
+  /** Restores the functions of Node.js. */
   end(): void
 }
 
@@ -43,6 +44,10 @@ export function seedRandomness(): SeededRandom {
   // Constant, because the pauses between the attempts of a PostgreSQL transaction would draw
   // numbers that SQLite does not draw.
   Math.random = () => 0.5
+  // Constant, because batches adapt to the time that the last one took. Event consumers and jobs
+  // would then run in another order on the slower engine.
+  const { now } = performance
+  performance.now = () => 0
   syncBuiltinESMExports()
   return {
     restart: (seed, index) => {
@@ -53,6 +58,7 @@ export function seedRandomness(): SeededRandom {
       Object.assign(crypto, { randomBytes, randomUUID })
       globalThis.crypto.getRandomValues = getRandomValues
       Math.random = mathRandom
+      performance.now = now
       syncBuiltinESMExports()
     },
   }
