@@ -106,6 +106,16 @@ describe('/llms.txt and the Markdown pages', { timeout: 60_000 }, () => {
     expect(faults).toEqual([])
   })
 
+  it('lists the fields of nested objects of a body, and the data of a record once', async () => {
+    const { body } = await inject('/api/admin/documentation/operations/createLead.md')
+    expect(body).toContain('- `products` (list of LeadProductInput)')
+    expect(body).toContain('\n  - `quantity` (integer): ')
+    expect(body).toContain('\n  - `emails` (list of EmailPointInput)')
+    expect(body).toContain('\n    - `value` (string or null, required)')
+    expect(body).toContain('`application/json`, `data` as for 200.')
+    expect(body.match(/`rotten_days` \(/g)).toHaveLength(1)
+  })
+
   it('tell parameters, body and replies of an operation', async () => {
     const { body } = await inject('/api/admin/documentation/operations/updateTag.md')
     expect(body).toContain('# Change a tag\n\n`PUT /api/admin/tags/{id}` · operationId `updateTag` · Tags\n')

@@ -16,6 +16,9 @@ export const markdownPath = (operationId: string): string => `/api/admin/documen
 /** Longer examples, in characters, are omitted. */
 const maxExampleLength = 4000
 
+/** The levels of nested objects in a body. A record in a reply has too many for a page. */
+const nestedLevels = 2
+
 /** Returns a text on one line, because descriptions in the contract contain line breaks. */
 const line = (text = ''): string => text.replace(/\s+/g, ' ').trim()
 
@@ -90,7 +93,7 @@ function bodyOf(document: ServedDocument, { requestBody }: ServedOperation): str
   if (!requestBody) return ''
   const { content = {} } = resolveServed<ServedBody>(document, requestBody)
   const sections = Object.entries(content).map(
-    ([type, { schema }]) => `### ${type}\n\n${describe(document, schema, type.endsWith('json'))}`,
+    ([type, { schema }]) => `### ${type}\n\n${describe(document, schema, type.endsWith('json'), nestedLevels)}`,
   )
   return `## Body\n\n${sections.join('\n\n')}`
 }
@@ -98,10 +101,18 @@ function bodyOf(document: ServedDocument, { requestBody }: ServedOperation): str
 function responsesOf(document: ServedDocument, { responses }: ServedOperation): string {
   const entries = Object.entries(responses).map(([status, reply]) => [status, resolveServed(document, reply)] as const)
   const isSuccess = ([status]: readonly [string, ServedBody]): boolean => status.startsWith('2')
+  const shown = new Map<string, string>()
+  const dataText = (status: string, data: ServedSchema): string => {
+    const key = JSON.stringify(data)
+    const earlier = shown.get(key)
+    if (earlier !== undefined) return `, \`data\` as for ${earlier}.`
+    shown.set(key, status)
+    return `, \`data\` is:\n\n${describe(document, data, true)}`
+  }
   const successes = entries.filter(isSuccess).map(([status, { description, content = {} }]) => {
     const media = Object.entries(content).map(([type, { schema }]) => {
       const data = type.endsWith('json') ? dataOf(document, schema) : undefined
-      return `\`${type}\`${data ? `, \`data\` is:\n\n${describe(document, data, true)}` : ''}`
+      return `\`${type}\`${data ? dataText(status, data) : ''}`
     })
     return `### ${status}\n\n${[line(description), ...media].join('\n\n')}`
   })
@@ -117,18 +128,38 @@ function dataOf(document: ServedDocument, schema: ServedSchema | undefined): Ser
   return data && (data.items ?? data)
 }
 
-/** Describes the properties of a schema, one on each line, and adds its example. */
-function describe(document: ServedDocument, schema: ServedSchema | undefined, hasExample: boolean): string {
+/**
+ * Describes the properties of a schema, one on each line, and adds its example. `levels` is the
+ * number of levels of nested objects whose properties are listed too.
+ */
+function describe(document: ServedDocument, schema: ServedSchema | undefined, hasExample: boolean, levels = 0): string {
   if (!schema) return ''
-  const { properties = {}, required = [], description, examples = [] } = resolveServed(document, schema)
-  const lines = Object.entries(properties).map(([name, each]) => {
-    const { description: text } = resolveServed(document, each)
-    const mark = required.includes(name) ? ', required' : ''
-    return `- \`${name}\` (${typeOf(document, each)}${mark}): ${line(text)}`
-  })
+  const { description, examples = [] } = resolveServed(document, schema)
+  const lines = linesOf(document, schema, levels)
   const example = examples.length > 0 && hasExample ? JSON.stringify(examples[0], null, 2) : ''
   const shown = example !== '' && example.length <= maxExampleLength ? `\n\n\`\`\`json\n${example}\n\`\`\`` : ''
   return `${line(description)}${lines.length > 0 ? `\n\n${lines.join('\n')}` : ''}${shown}`
+}
+
+function linesOf(document: ServedDocument, schema: ServedSchema, levels: number): string[] {
+  const { properties = {}, required = [] } = resolveServed(document, schema)
+  return Object.entries(properties).flatMap(([name, each]) => {
+    const { description: text } = resolveServed(document, each)
+    const mark = required.includes(name) ? ', required' : ''
+    const nested = levels > 0 ? objectIn(document, each) : undefined
+    return [
+      `- \`${name}\` (${typeOf(document, each)}${mark}): ${line(text)}`,
+      ...(nested ? linesOf(document, nested, levels - 1).map((inner) => `  ${inner}`) : []),
+    ]
+  })
+}
+
+/** Returns the object that a value or each item of a list is; undefined for another value. */
+function objectIn(document: ServedDocument, schema: ServedSchema): ServedSchema | undefined {
+  const whole = resolveServed(document, schema)
+  const [only, ...others] = (whole.anyOf ?? whole.oneOf ?? []).filter(({ type }) => type !== 'null')
+  if (only !== undefined) return others.length === 0 ? objectIn(document, only) : undefined
+  return whole.items ? objectIn(document, whole.items) : whole.properties && whole
 }
 
 /** Returns the type of a value in words: `string`, `list of Tag`, `one of "a", "b"`. */
