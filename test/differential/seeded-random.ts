@@ -1,6 +1,6 @@
-// Replaces the random functions of this process by a seeded generator, and its stopwatch by one that
-// stands still. Two servers that do the same work then generate the same tokens, form ids, nonces
-// and request ids, and take their batches in the same order.
+// Replaces the random functions of this process by a seeded generator, and its stopwatch by one
+// that stands still. Two servers that do the same work then generate the same tokens, form ids,
+// nonces and request ids, and take their batches in the same order.
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { type Random, randomOf } from '../fuzz/random.ts'
