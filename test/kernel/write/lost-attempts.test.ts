@@ -24,8 +24,11 @@ const ctx = () => systemContext(server.app.services, 'cli')
 
 class Lost extends Error {}
 
-/** From now on, each transaction is rolled back once before it runs for good. */
-function loseFirstAttempts(): void {
+/**
+ * From now on, each transaction is rolled back once before it runs for good. `between` runs between
+ * the attempts.
+ */
+function loseFirstAttempts(between: () => unknown = () => undefined): void {
   const { store } = server
   const { transaction: run } = store
   vi.spyOn(store, 'transaction').mockImplementation(async (work, options) => {
@@ -35,6 +38,7 @@ function loseFirstAttempts(): void {
     }, options)
     // The work may throw as well, as in a dry run.
     await lost.catch(() => undefined)
+    await between()
     return run(work, options)
   })
 }
@@ -70,6 +74,21 @@ describe('a transaction that runs again', () => {
     server.clock.advanceMs(2 * 86_400_000)
     loseFirstAttempts()
     expect((await cleanFiles(ctx())).files).toBe(1)
+  })
+
+  it('stores no file whose bytes were removed after its lost attempt', async () => {
+    const sent = await form({ file: file('a.txt', 'shared with a file that is deleted') })
+    const upload = () => server.admin.post('/files', sent.body, { headers: sent.headers })
+    const { data } = (await upload()).body
+    await server.store.db.deleteFrom('files').execute()
+    loseFirstAttempts(() => server.app.services.files.remove?.(data.sha256))
+    const refused = await upload()
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1'])
+    vi.restoreAllMocks()
+    const again = await upload()
+    expect(again.status).toBe(201)
+    const { text } = await server.admin.get(`/files/${again.body.data.id}/download`)
+    expect(text).toBe('shared with a file that is deleted')
   })
 
   it('counts each delivery once that is given up', async () => {
