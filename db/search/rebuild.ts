@@ -6,25 +6,34 @@ import { type Kysely, sql } from 'kysely'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
 import type { Db, Store } from '../store.ts'
 
+interface CopyState {
+  steps: number
+  /** Whether rows are left to copy. */
+  isLeft: boolean
+}
+
 /** Builds each full-text index beside the old index and then replaces the old index. */
 export async function renewFullText(store: Pick<Store, 'db' | 'dialect' | 'transaction'>): Promise<void> {
   const { rebuild } = store.dialect.fullText
   const once = (work: (db: Kysely<unknown>) => Promise<void>) =>
-    runInSteps(store, async (db) => {
+    runInSteps(store, null, async (db) => {
       await work(untyped(db))
-      return false
+      return { state: null, isMoreLeft: false }
     })
   await discardRebuild(store)
   for (const index of rebuild.indexes(table)) {
     await once((db) => rebuild.begin(db, table, index))
     for (let isLeft = true; isLeft; ) {
-      let steps = 0
-      await runInSteps(store, async (db, count) => {
-        isLeft = await rebuild.copyRows(untyped(db), table, index, count)
-        return isLeft && ++steps < stepsInTurn
+      const first: CopyState = { steps: 0, isLeft: true }
+      const last = await runInSteps(store, first, async (db, count, { steps }) => {
+        const state = { steps: steps + 1, isLeft: await rebuild.copyRows(untyped(db), table, index, count) }
+        return { state, isMoreLeft: state.isLeft && state.steps < stepsInTurn }
       })
-      steps = 0
-      await runInSteps(store, async (db) => (await mergeSome(db, rebuild.merge(index))) && ++steps < stepsInTurn)
+      isLeft = last.isLeft
+      await runInSteps(store, 0, async (db, _count, steps) => {
+        const isMoreLeft = await mergeSome(db, rebuild.merge(index))
+        return { state: steps + 1, isMoreLeft: isMoreLeft && steps + 1 < stepsInTurn }
+      })
     }
     await once((db) => rebuild.finish(db, table, index))
     await discardRebuild(store)
@@ -71,26 +80,37 @@ const gapMs = 15
 const firstStepRows = 20
 const maxStepRows = 500
 
+interface StepResult<State> {
+  /** The state for the next step, such as the id of the last row. */
+  state: State
+  isMoreLeft: boolean
+}
+
 /**
- * Calls `step` in one transaction after another until it returns false. Adapts the number of rows,
- * so that a step takes about `stepMs`.
+ * Calls `step` in one transaction after another until nothing is left, and returns the last state.
+ * Each step gets the state that the last committed step returned. A step must not keep a state of
+ * its own, because it runs again when its transaction conflicts with another one. The number of
+ * rows adapts, so that a step takes about `stepMs`.
  */
-export async function runInSteps(
+export async function runInSteps<State>(
   store: Pick<Store, 'transaction'>,
-  step: (db: Db, rows: number) => Promise<boolean>,
-): Promise<void> {
+  first: State,
+  step: (db: Db, rows: number, state: State) => Promise<StepResult<State>>,
+): Promise<State> {
+  let state = first
   for (let size = firstStepRows; ; ) {
     let took = 0
-    const isMoreLeft = await store.transaction(
+    const done = await store.transaction(
       async (inside) => {
         const since = performance.now()
-        const answer = await step(inside, size)
+        const result = await step(inside, size, state)
         took = performance.now() - since
-        return answer
+        return result
       },
       { isLong: true },
     )
-    if (!isMoreLeft) return
+    state = done.state
+    if (!done.isMoreLeft) return state
     const fitting = Math.round((size * stepMs) / Math.max(took, 0.1))
     size = Math.max(1, Math.min(maxStepRows, fitting, size * 2))
     await sleep(gapMs)

@@ -224,9 +224,7 @@ async function compareAll(
   { entity, read }: SearchDocumentSource,
 ): Promise<number> {
   const last = await highestId(store.db, entity)
-  let total = 0
-  let after = 0
-  await runInSteps(store, async (db, limit) => {
+  const { total } = await runInSteps(store, { after: 0, total: 0 }, async (db, limit, { after, total }) => {
     const documents = await read(db, { after, limit })
     const indexed = await indexedIds(db, entity, { after, limit })
     // A list with `limit` entries is complete only up to its last id. So this step compares ids up
@@ -238,9 +236,7 @@ async function compareAll(
     const found = documents.filter(({ id }) => id <= until)
     const ids = new Set([...found.map(({ id }) => id), ...indexed.filter((id) => id <= until)])
     for (const some of batches([...ids])) await writeDifference(db, entity, some, found)
-    total += found.length
-    after = until
-    return until < last
+    return { state: { after: until, total: total + found.length }, isMoreLeft: until < last }
   })
   return total
 }
@@ -286,12 +282,10 @@ async function removeUnknownEntities(
       sources.map(({ entity }) => entity),
     )
     .execute()
-  let at = 0
-  await runInSteps(store, async (db, count) => {
+  await runInSteps(store, 0, async (db, count, at) => {
     const ids = unknown.slice(at, at + count).map(({ id }) => id)
     if (ids.length > 0) await db.deleteFrom(table).where('id', 'in', ids).execute()
-    at += count
-    return at < unknown.length
+    return { state: at + count, isMoreLeft: at + count < unknown.length }
   })
 }
 

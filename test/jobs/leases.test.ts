@@ -32,7 +32,7 @@ const note = defineJob<Payload>({
     ran.push(payload.name)
     return behave(payload, job, ctx)
   },
-  onBuried: async (_ctx, { name }, cause) => void buried.push(`${name}: ${cause}`),
+  onBuried: async (ctx, { name }, cause) => void ctx.unit?.onCommit.push(() => buried.push(`${name}: ${cause}`)),
 })
 
 beforeEach(async () => {

@@ -81,7 +81,9 @@ describe('listAccountSessions', () => {
 describe('deleteAccountSession', () => {
   it('ends one, this or another, and tells of it; the others go on', async () => {
     const [first, second] = [await signedInPage(server), await signedInPage(server)]
-    const ids: number[] = (await first.get('/account/sessions')).body.data.map((each: any) => each.id).sort()
+    const ids: number[] = (await first.get('/account/sessions')).body.data
+      .map((each: any) => each.id)
+      .sort((one: number, other: number) => one - other)
     server.events()
     expect((await first.call('DELETE', `/account/sessions/${ids[1]}`)).status).toBe(200)
     expect([(await first.get('/session')).status, (await second.get('/session')).status]).toEqual([200, 401])

@@ -32,6 +32,7 @@ async function define(changes: Record<string, unknown>): Promise<Attribute> {
 }
 
 const industries = { type: 'select', code: 'industry', options: [{ name: 'Automotive' }, { name: 'Logistics' }] }
+const optionIds = ({ options }: Attribute) => options.map(({ id }) => id)
 const organization = (custom_attributes: Record<string, unknown> = {}) =>
   given(server.admin).organization({ custom_attributes })
 const valuesOf = async (id: number) =>
@@ -148,19 +149,20 @@ describe('createAttribute', () => {
 
 describe('values', () => {
   it('are merged by code, cleared by null, and told with a hint when the code is unknown', async () => {
-    await define(industries)
+    const [automotive, logistics] = optionIds(await define(industries))
     await define({ type: 'text', code: 'vat' })
     const { id } = await organization({ vat: ' DE 1 ' })
     server.events()
-    expect((await write(id, { industry: 2 })).body.data.custom_attributes).toEqual({ industry: 2, vat: 'DE 1' })
+    const industry = logistics
+    expect((await write(id, { industry })).body.data.custom_attributes).toEqual({ industry, vat: 'DE 1' })
     expect(server.seen.at(-1)?.changed).toEqual(['custom_attributes.industry'])
-    expect((await write(id, { vat: null })).body.data.custom_attributes).toEqual({ industry: 2, vat: null })
+    expect((await write(id, { vat: null })).body.data.custom_attributes).toEqual({ industry, vat: null })
     const { status, body } = await write(id, { indusrty: 1, industry: 9 })
     expect([status, body.errors]).toEqual([
       422,
       {
         'custom_attributes.indusrty': ['Unknown field. Did you mean `industry`?'],
-        'custom_attributes.industry': ['Must be one of 1, 2.'],
+        'custom_attributes.industry': [`Must be one of ${automotive}, ${logistics}.`],
       },
     ])
   })
@@ -218,7 +220,7 @@ describe('values', () => {
   })
 
   it('that are required are needed on creation, and cannot be emptied later', async () => {
-    await define({ ...industries, is_required: true })
+    const [industry] = optionIds(await define({ ...industries, is_required: true }))
     await define({ type: 'address', code: 'seat', is_required: true })
     await define({ type: 'text', code: 'vat', is_required: true, default_value: 'none' })
     await define({ type: 'boolean', code: 'listed', is_required: true })
@@ -236,7 +238,7 @@ describe('values', () => {
       ],
     ])
     const seat = { address: '1 Way', city: 'London', country: 'GB', postcode: 'W1' }
-    const made = await organization({ industry: 1, seat })
+    const made = await organization({ industry, seat })
     expect(made.custom_attributes).toMatchObject({ vat: 'none', listed: false })
     expect((await write(made.id, {})).status).toBe(200)
     const emptied = await write(made.id, { industry: null, vat: ' ', seat: null })
@@ -424,14 +426,15 @@ describe('lists', () => {
   }
 
   it('are sorted by option order, with cursors too, and put what is unset last in both directions', async () => {
-    await define({
+    const { options } = await define({
       ...industries,
       options: [
         { name: 'B', sort_order: 2 },
         { name: 'A', sort_order: 1 },
       ],
     })
-    for (const [name, industry] of Object.entries({ one: 1, two: 2, three: null, four: 2, five: null }))
+    const [b, a] = ['B', 'A'].map((name) => options.find((each) => each.name === name)?.id)
+    for (const [name, industry] of Object.entries({ one: b, two: a, three: null, four: a, five: null }))
       await server.admin.post('/contacts/organizations', { name, custom_attributes: { industry } })
     expect(await find('sort=custom_attributes.industry,id')).toEqual(['two', 'four', 'one', 'three', 'five'])
     expect(await find('sort=-custom_attributes.industry,id')).toEqual(['one', 'two', 'four', 'three', 'five'])
@@ -516,9 +519,9 @@ describe('lists', () => {
   })
 
   it('show what is chosen by name when asked to', async () => {
-    await define(industries)
+    const [, industry] = optionIds(await define(industries))
     await define({ type: 'checkbox', code: 'ways', lookup_type: 'lead_sources' })
-    const { id } = await organization({ industry: 2, ways: [5, 1] })
+    const { id } = await organization({ industry, ways: [5, 1] })
     await organization()
     const { body } = await server.admin.get('/contacts/organizations?include=custom_labels&sort=id')
     expect(body.data.map((each: { custom_labels: unknown }) => each.custom_labels)).toEqual([
@@ -604,15 +607,17 @@ describe('updateAttribute', () => {
     const { body } = await change(id, {
       options: [{ id: first?.id, name: 'logistics' }, { id: second?.id, name: 'Automotive' }, { name: 'Retail' }],
     })
+    const third = body.data.options[2].id
+    expect([first?.id, second?.id]).not.toContain(third)
     expect(body.data.options).toEqual([
       { id: first?.id, name: 'logistics', sort_order: 1 },
       { id: second?.id, name: 'Automotive', sort_order: 2 },
-      { id: 3, name: 'Retail', sort_order: 3 },
+      { id: third, name: 'Retail', sort_order: 3 },
     ])
     expect(server.events()).toContain('settings.attribute.update.after')
     const again = await change(id, { options: [{ name: 'RETAIL', sort_order: 0 }, { name: 'Logistics' }] })
-    expect(again.body.data.options.map((each: { id: number }) => each.id)).toEqual([3, first?.id])
-    const refused = await change(id, { options: [{ id: 99 }, { sort_order: 1 }, { name: 'Retail' }, { id: 3 }] })
+    expect(again.body.data.options.map((each: { id: number }) => each.id)).toEqual([third, first?.id])
+    const refused = await change(id, { options: [{ id: 99 }, { sort_order: 1 }, { name: 'Retail' }, { id: third }] })
     expect([refused.status, Object.keys(refused.body.errors)]).toEqual([
       422,
       ['options.0.id', 'options.1.name', 'options.3.id'],

@@ -311,6 +311,7 @@ describe('a session', () => {
     for (const ms of [30_000, 31_000, 30_000]) {
       server.clock.advanceMs(ms)
       await who(page)
+      await settle(server)
       seen.push((await sessions())[0]?.last_used_at)
     }
     expect(seen).toEqual(['2026-03-01T09:30:00.000Z', '2026-03-01T09:31:01.000Z', '2026-03-01T09:31:01.000Z'])
@@ -534,12 +535,13 @@ describe('a stream of events that a session follows', () => {
     const headers = { cookie: `accord_session=${jar.get('accord_session')}` }
     const who = await identify(services, { headers, ip: '127.0.0.1', requestOrigin: origin })
     const ctx = { ...systemContext(services, 'session'), ...who, headers, requestOrigin: origin }
-    const { body } = followEvents(ctx, [], 1, { beatMs: 10, lookMs: 10 }).parts
+    const { id } = await server.store.db.selectFrom('events').select('id').executeTakeFirstOrThrow()
+    const { body } = followEvents(ctx, [], id, { beatMs: 10, lookMs: 10 }).parts
     const stream = (body as AsyncIterable<string>)[Symbol.asyncIterator]()
     const next = async () => (await stream.next()).value
-    expect([await next(), await next()]).toEqual(['retry: 2000\nid: 1\n\n', ': still here\nid: 1\n\n'])
+    expect([await next(), await next()]).toEqual([`retry: 2000\nid: ${id}\n\n`, `: still here\nid: ${id}\n\n`])
     server.clock.advanceMs(7 * hourMs)
-    expect(await next()).toBe(': still here\nid: 1\n\n')
+    expect(await next()).toBe(`: still here\nid: ${id}\n\n`)
     server.clock.advanceMs(hourMs)
     expect((await stream.next()).done).toBe(true)
   })

@@ -392,45 +392,47 @@ describe('a cell', () => {
 
 describe('an export', () => {
   it('can be imported as it is, and changes nothing then', async () => {
-    const { post } = server.admin
-    const made = await post('/tags', { name: 'a|b' })
-    if (made.status !== 201) throw new Error(made.text)
-    const tag = made.body.data.id
-    await post('/contacts/organizations', {
+    const add = async (at: string, sent: object): Promise<number> => {
+      const { status, body, text } = await server.admin.post(at, sent)
+      if (status !== 201) throw new Error(text)
+      return body.data.id
+    }
+    const tag = await add('/tags', { name: 'a|b' })
+    const organization = await add('/contacts/organizations', {
       name: '=Acme',
       address: { city: 'Berlin' },
       tag_ids: [tag],
       custom_attributes: { vat: '@1', lines: [{ value: '+49 30', label: 'a|b' }], billing: { city: 'Bonn' } },
     })
-    await post('/contacts/persons', {
+    const person = await add('/contacts/persons', {
       name: '-Ada',
       emails: [
         { value: 'ada@example.com', label: 'work' },
         { value: 'a@b.example', label: 'x:y' },
       ],
       contact_numbers: [{ value: '+44 20 1', label: 'mobile' }],
-      organization_id: 1,
+      organization_id: organization,
       tag_ids: [tag],
     })
-    await post('/products', { sku: 'p1', name: 'Seat', price: 4821, description: '=1\n+2' })
-    await post('/leads', {
+    const product = await add('/products', { sku: 'p1', name: 'Seat', price: 4821, description: '=1\n+2' })
+    const lead = await add('/leads', {
       title: 'Seats',
       lead_value: 4821,
-      person_id: 1,
-      products: [{ product_id: 1, quantity: 2 }],
+      person_id: person,
+      products: [{ product_id: product, quantity: 2 }],
       expected_close_date: '2026-03-05',
     })
-    for (const [type, at] of [
-      ['organizations', '/contacts/organizations'],
-      ['persons', '/contacts/persons'],
-      ['products', '/products'],
-      ['leads', '/leads'],
+    for (const [type, at, id] of [
+      ['organizations', '/contacts/organizations', organization],
+      ['persons', '/contacts/persons', person],
+      ['products', '/products', product],
+      ['leads', '/leads', lead],
     ] as const) {
       const { text } = await server.admin.get(`${at}/export?format=csv`)
-      const before = (await server.admin.get(`${at}/1`)).body.data
+      const before = (await server.admin.get(`${at}/${id}`)).body.data
       const done = await using().run(type, text)
       expect(done).toMatchObject({ state: 'completed', errors: [], summary: { created: 0, updated: 1, skipped: 0 } })
-      expect((await server.admin.get(`${at}/1`)).body.data).toEqual(before)
+      expect((await server.admin.get(`${at}/${id}`)).body.data).toEqual(before)
     }
   })
 })

@@ -15,18 +15,29 @@ import { workbook } from '../support/workbook.ts'
 const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 let server: TestServer
+/** The ids of the options of the attribute `areas`. */
+let areas: number[]
 beforeAll(async () => {
   server = await startServer()
   const options = [{ name: 'North' }, { name: 'South|East' }]
-  await server.admin.post('/settings/attributes', {
+  const { body } = await server.admin.post('/settings/attributes', {
     ...{ code: 'areas', name: 'Areas', type: 'multiselect', entity_type: 'organizations', options },
   })
+  areas = body.data.options.map(({ id }: { id: number }) => id)
   await server.keep()
 })
 beforeEach(() => server.rewind())
 afterAll(() => server.close())
 
 const using = () => importing(server.admin)
+
+/** Creates a record and returns its id. */
+async function add(at: string, body: object): Promise<number> {
+  const reply = await server.admin.post(at, body)
+  if (reply.status !== 201) throw new Error(reply.text)
+  return reply.body.data.id
+}
+
 const sheetOf = (bytes: Buffer, sheet = 1) =>
   readSheet(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer, sheet)
 
@@ -112,7 +123,7 @@ describe('the error report', () => {
 
 describe('an export', () => {
   it('as a workbook has the rows of the CSV file, as texts, numbers and flags', async () => {
-    await server.admin.post('/products', {
+    const made = await server.admin.post('/products', {
       sku: '=cmd()',
       name: "'=kept & <b>",
       price: 1234.5,
@@ -128,35 +139,36 @@ describe('an export', () => {
     expect(names).toEqual((parse(text) as string[][])[0])
     const at = (name: string) => rows[0]?.[(names ?? []).indexOf(name)]
     expect([at('sku'), at('price'), at('description')]).toEqual(['=cmd()', 1234.5, 'two\nlines'])
-    const before = (await server.admin.get('/products/1')).body.data
+    const product = `/products/${made.body.data.id}`
+    const before = (await server.admin.get(product)).body.data
     const done = await using().run('products', new Uint8Array(bytes))
     expect(done).toMatchObject({ errors: [], summary: { updated: 1, skipped: 0 } })
-    expect((await server.admin.get('/products/1')).body.data).toEqual(before)
+    expect((await server.admin.get(product)).body.data).toEqual(before)
     const byAccept = await bytesOf('/products/export', { accept: workbookType })
     expect(byAccept.headers['content-type']).toBe(workbookType)
   })
 
   it('has the names of owners, organizations and options beside their ids', async () => {
-    await server.admin.post('/contacts/organizations', {
+    const organizationId = await add('/contacts/organizations', {
       name: 'Acme',
       user_id: 1,
-      custom_attributes: { areas: [1, 2] },
+      custom_attributes: { areas },
     })
-    await server.admin.post('/contacts/persons', { name: 'Ada', organization_id: 1, user_id: null })
+    const personId = await add('/contacts/persons', { name: 'Ada', organization_id: organizationId, user_id: null })
     const rowsOf = async (at: string) =>
       parse((await server.admin.get(`${at}/export?format=csv`)).text, { columns: true }) as Record<string, string>[]
     const [organization] = await rowsOf('/contacts/organizations')
-    expect(organization).toMatchObject({ user_id: '1', areas: '1|2', 'areas.name': '["North","South|East"]' })
+    expect(organization).toMatchObject({ user_id: '1', areas: areas.join('|'), 'areas.name': '["North","South|East"]' })
     expect(organization?.['user.name']).not.toBe('')
     expect((await rowsOf('/contacts/persons'))[0]).toMatchObject({
-      organization_id: '1',
+      organization_id: String(organizationId),
       'organization.name': 'Acme',
       user_id: '',
       'user.name': '',
     })
-    await server.admin.post('/leads', { title: 'Seats', lead_value: 1, person_id: 1 })
+    const leadId = await add('/leads', { title: 'Seats', lead_value: 1, person_id: personId })
     const [lead] = await rowsOf('/leads')
-    const { data } = (await server.admin.get('/leads/1')).body
+    const { data } = (await server.admin.get(`/leads/${leadId}`)).body
     for (const name of ['person', 'organization', 'source', 'type', 'pipeline', 'stage'])
       expect(lead?.[`${name}.name`]).toBe(data[name].name)
   })
@@ -165,21 +177,21 @@ describe('an export', () => {
     const make = (body: object) => server.admin.post('/settings/attributes', { entity_type: 'leads', ...body })
     await make({ code: 'referrer', name: 'Referrer', type: 'lookup', lookup_type: 'persons' })
     await make({ code: 'places', name: 'Places', type: 'multiselect', lookup_type: 'lead_sources' })
-    await server.admin.post('/contacts/persons', { name: '=Ada' })
-    const values = { referrer: 1, places: [2, 1] }
+    const referrer = await add('/contacts/persons', { name: '=Ada' })
+    const values = { referrer, places: [2, 1] }
     const keys = ['leads', 'leads.view', 'leads.export']
     const { caller, id } = await someone(server, keys, { view_permission: 'individual' })
     const lead = { title: 'Seats', lead_value: 1, user_id: id, custom_attributes: values }
     expect((await server.admin.post('/leads', lead)).status).toBe(201)
     await server.admin.post('/leads', { title: 'None', lead_value: 1, user_id: id })
     // The caller may not see the person. A reference shows its name to everyone (DOMAIN 3.5).
-    expect((await caller.get('/contacts/persons/1')).status).not.toBe(200)
+    expect((await caller.get(`/contacts/persons/${referrer}`)).status).not.toBe(200)
     const [{ custom_labels: labels }] = (await caller.get('/leads?sort=id&include=custom_labels')).body.data
     expect(labels.referrer).toBe('=Ada')
     const { text } = await caller.get('/leads/export?format=csv&sort=id')
     const [first, second] = parse(text, { columns: true }) as Record<string, string>[]
     expect(first).toMatchObject({
-      referrer: '1',
+      referrer: String(referrer),
       'referrer.name': "'=Ada",
       places: '2|1',
       'places.name': labels.places.join('|'),
@@ -196,8 +208,8 @@ describe('an export', () => {
   it('shows the names that the record shows, and no others', async () => {
     const keys = ['leads', 'leads.view', 'leads.export']
     const { caller, id } = await someone(server, keys, { view_permission: 'individual' })
-    await server.admin.post('/contacts/persons', { name: 'Ada' })
-    await server.admin.post('/leads', { title: 'Seats', lead_value: 1, person_id: 1, user_id: id })
+    const person = await add('/contacts/persons', { name: 'Ada' })
+    await add('/leads', { title: 'Seats', lead_value: 1, person_id: person, user_id: id })
     const { text } = await caller.get('/leads/export?format=csv')
     const [lead] = parse(text, { columns: true }) as Record<string, string>[]
     const [record] = (await caller.get('/leads')).body.data

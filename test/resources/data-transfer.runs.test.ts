@@ -10,6 +10,7 @@ import { type Caller, startServer, type TestServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
+import { isHostile } from '../support/hostile.ts'
 import { csvOf, importing, path } from '../support/importing.ts'
 import { someone } from '../support/people.ts'
 
@@ -666,8 +667,9 @@ describe('rows that take long', () => {
       clearImmediate(next)
       slow.mockRestore()
     }
-    expect(at).toHaveLength(24)
-    expect(new Set(at).size).toBe(24)
+    // A batch that conflicts at its commit is imported again; the dry run before has no commit.
+    expect(at).toHaveLength(isHostile ? 36 : 24)
+    expect(new Set(at).size).toBe(at.length)
   })
 })
 

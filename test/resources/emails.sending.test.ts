@@ -92,7 +92,8 @@ describe('a queued mail', () => {
       isAutomatic: false,
     })
     expect(sent?.text?.trim()).toBe('Please see below.')
-    expect(sent?.replyTo).toEqual([expect.stringMatching(/^reply\+1-[0-9a-f]{32}@localhost$/)])
+    expect(sent?.replyTo).toEqual([expect.stringMatching(/^reply\+[0-9]+-[0-9a-f]{32}@localhost$/)])
+    expect(sent?.replyTo?.[0]).toContain(`+${mail.id}-`)
     expect(await jobs()).toEqual([])
   })
 

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemContext } from '../../src/kernel/context.ts'
 import { cleanFiles } from '../../src/resources/files/clean-up.ts'
 import { startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { file, form } from '../support/form.ts'
 import { given } from '../support/given.ts'
 import { bucketSettings, type S3Server, startS3 } from '../support/s3.ts'
@@ -61,7 +62,10 @@ describe('an upload', () => {
 
   it('is sent to the bucket before the transaction begins, which then only asks for it', async () => {
     await upload('plan.txt', 'the plan')
-    expect(s3.requests).toEqual([`PUT ${keyOf('the plan')}`, `HEAD ${keyOf('the plan')}`])
+    // Each attempt of a transaction that conflicts asks again; none sends anything.
+    const requests = isPostgres ? [...new Set(s3.requests)] : s3.requests
+    expect(requests).toEqual([`PUT ${keyOf('the plan')}`, `HEAD ${keyOf('the plan')}`])
+    expect(s3.requests.filter((each) => each.startsWith('PUT'))).toHaveLength(1)
   })
 
   it('leaves nothing but trash when the request is refused, tried, or vetoed', async () => {
@@ -161,9 +165,10 @@ describe('a bucket that fails', () => {
     await s3.stop()
     expect(await server.admin.get(`/files/${id}/download`)).toMatchObject(unavailable)
     expect(await upload('other.txt', 'other')).toMatchObject(unavailable)
-    expect((await server.admin.get('/files/2')).status).toBe(404)
+    expect(await server.store.db.selectFrom('files').select('id').execute()).toEqual([{ id }])
+    expect((await server.admin.get('/files/999')).status).toBe(404)
     expect((await server.admin.get(`/files/${id}`)).status).toBe(200)
-    expect((await given(server.admin).lead()).id).toBe(1)
+    expect((await server.admin.get(`/leads/${(await given(server.admin).lead()).id}`)).status).toBe(200)
     expect(await checks()).toEqual([200, 'failing'])
     expect((await server.admin.delete(`/files/${id}`)).status).toBe(200)
     await s3.start()

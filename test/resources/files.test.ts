@@ -44,22 +44,23 @@ describe('uploadFile', () => {
   it('keeps the bytes, says what they are and where, and fires its pair of events', async () => {
     const { status, body, headers } = await upload(file('Report.csv', report, 'application/x-msdownload'))
     expect(status).toBe(201)
+    const { id } = body.data
     expect(body).toEqual({
       data: {
-        id: 1,
+        id: expect.any(Number),
         name: 'Report.csv',
         size: 21,
         content_type: 'text/csv',
         sha256: hash,
-        url: 'http://localhost:80/api/admin/files/1/download',
+        url: `http://localhost:80/api/admin/files/${id}/download`,
         user_id: 1,
         created_at: '2026-03-01T09:30:00.000Z',
       },
       message: 'File created.',
     })
-    expect(headers.location).toMatch(/\/api\/admin\/files\/1$/)
+    expect(headers.location).toBe(`http://localhost:80/api/admin/files/${id}`)
     expect(server.events()).toEqual(['files.create.before', 'files.create.after'])
-    expect((await server.admin.get('/files/1')).body.data).toEqual(body.data)
+    expect((await server.admin.get(`/files/${id}`)).body.data).toEqual(body.data)
   })
 
   it('keeps the same bytes once, under either name', async () => {
@@ -179,8 +180,8 @@ describe('downloadFile', () => {
     })
 
   it('sends the bytes with their type, name, length and hash', async () => {
-    await upload(file('Jahr "26" é€.csv', report))
-    const { statusCode, headers, body } = await get('/files/1/download')
+    const { id } = (await upload(file('Jahr "26" é€.csv', report))).body.data
+    const { statusCode, headers, body } = await get(`/files/${id}/download`)
     expect([statusCode, body]).toEqual([200, report])
     expect(headers).toMatchObject({
       'content-type': 'text/csv; charset=utf-8',
@@ -218,8 +219,8 @@ describe('downloadFile', () => {
     ['bytes=9-2', '200', report, undefined],
     ['lines=1-2', '200', report, undefined],
   ])('answers Range: %s with %s', async (range, status, text, contentRange) => {
-    await upload(file('r.csv', report))
-    const { statusCode, headers, body } = await get('/files/1/download', { range })
+    const { id } = (await upload(file('r.csv', report))).body.data
+    const { statusCode, headers, body } = await get(`/files/${id}/download`, { range })
     expect([String(statusCode), body, headers['content-range']]).toEqual([status, text, contentRange])
     expect(headers['content-length']).toBe(String(text.length))
   })
@@ -227,25 +228,25 @@ describe('downloadFile', () => {
   it.each(['bytes=21-', 'bytes=500-600', 'bytes=-0'])(
     'refuses Range: %s with 416 and says how much there is',
     async (range) => {
-      await upload(file('r.csv', report))
-      const { statusCode, headers, json } = await get('/files/1/download', { range })
+      const { id } = (await upload(file('r.csv', report))).body.data
+      const { statusCode, headers, json } = await get(`/files/${id}/download`, { range })
       expect([statusCode, json().code, headers['content-range']]).toEqual([416, 'range_not_satisfiable', 'bytes */21'])
       expect(headers['content-disposition']).toBeUndefined()
     },
   )
 
   it('sends all of it when the range is of other bytes, and nothing when they are known', async () => {
-    await upload(file('r.csv', report))
+    const { id } = (await upload(file('r.csv', report))).body.data
     const range = { range: 'bytes=0-6' }
-    expect((await get('/files/1/download', { ...range, 'if-range': '"other"' })).statusCode).toBe(200)
-    expect((await get('/files/1/download', { ...range, 'if-range': `"${hash}"` })).statusCode).toBe(206)
-    const known = await get('/files/1/download', { 'if-none-match': `"${hash}"` })
+    expect((await get(`/files/${id}/download`, { ...range, 'if-range': '"other"' })).statusCode).toBe(200)
+    expect((await get(`/files/${id}/download`, { ...range, 'if-range': `"${hash}"` })).statusCode).toBe(206)
+    const known = await get(`/files/${id}/download`, { 'if-none-match': `"${hash}"` })
     expect([known.statusCode, known.body]).toEqual([304, ''])
   })
 
   it('answers HEAD with the same headers and no bytes', async () => {
-    await upload(file('r.csv', report))
-    const { statusCode, headers, body } = await get('/files/1/download', { range: 'bytes=0-6' }, 'HEAD')
+    const { id } = (await upload(file('r.csv', report))).body.data
+    const { statusCode, headers, body } = await get(`/files/${id}/download`, { range: 'bytes=0-6' }, 'HEAD')
     expect([statusCode, body, headers['content-length']]).toEqual([200, '', '21'])
     expect(headers['content-disposition']).toContain('r.csv')
   })
@@ -253,12 +254,12 @@ describe('downloadFile', () => {
 
 describe('downloadSignedFile', () => {
   it('needs no token, for five minutes and this file alone', async () => {
-    await upload(file('a.txt', 'in a mail'))
-    await upload(file('b.txt', 'another'))
-    const url = signedUrl({ ...system(), baseUrl: '' }, 1)
+    const { id } = (await upload(file('a.txt', 'in a mail'))).body.data
+    const { id: other } = (await upload(file('b.txt', 'another'))).body.data
+    const url = signedUrl({ ...system(), baseUrl: '' }, id)
     const asked = (path: string) => server.anonymous.get(`/${path}`)
     expect((await asked(url)).text).toBe('in a mail')
-    expect((await asked(url.replace('/files/1/', '/files/2/'))).body.code).toBe('forbidden')
+    expect((await asked(url.replace(`/files/${id}/`, `/files/${other}/`))).body.code).toBe('forbidden')
     expect((await asked(url.replace(/expires=\d+/, 'expires=99999999999'))).body.code).toBe('forbidden')
     expect((await asked(url.replace(/signature=..../, 'signature=beef'))).status).toBe(403)
     expect((await asked(url.replace(/&signature=.*/, ''))).status).toBe(422)

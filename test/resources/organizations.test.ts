@@ -107,7 +107,7 @@ describe('createOrganization', () => {
       message: 'Organization created.',
     })
     expect(body.data.address).toEqual({ address: null, country: 'GB', state: null, city: 'London', postcode: null })
-    expect(headers.location).toMatch(/\/api\/admin\/contacts\/organizations\/1$/)
+    expect(headers.location).toBe(`http://localhost:80/api/admin/contacts/organizations/${body.data.id}`)
     expect(server.events()).toEqual(['contacts.organization.create.before', 'contacts.organization.create.after'])
   })
 

@@ -68,7 +68,7 @@ describe('createQuote', () => {
         version: 1,
       },
     })
-    expect(headers.location).toMatch(/\/api\/admin\/quotes\/1$/)
+    expect(headers.location).toBe(`http://localhost:80/api/admin/quotes/${reply.data.id}`)
     expect(server.events()).toEqual(['quote.create.before', 'quote.create.after'])
   })
 

@@ -51,9 +51,10 @@ describe('listTokens', () => {
 describe('getToken', () => {
   it('answers 404 for a token of another user, as if it did not exist', async () => {
     const ann = await someone(server, ['leads'])
-    expect((await ann.caller.get('/tokens/1')).status).toBe(404)
-    const { body, text } = await server.admin.get('/tokens/1')
-    expect(body.data).toMatchObject({ id: 1, user_id: 1, abilities: ['*'] })
+    const [{ id }] = (await server.admin.get('/tokens')).body.data
+    expect((await ann.caller.get(`/tokens/${id}`)).status).toBe(404)
+    const { body, text } = await server.admin.get(`/tokens/${id}`)
+    expect(body.data).toMatchObject({ id, user_id: 1, abilities: ['*'] })
     expect(text).not.toMatch(/secret|hash/)
   })
 })

@@ -374,10 +374,10 @@ describe('users and the view of the caller', () => {
     const ann = await someone(server, 'all', { view_permission: 'group' })
     const bob = await someone(server, 'all', { view_permission: 'individual' })
     await given(server.admin).group({ name: 'Shared', user_ids: [ann.id, bob.id] })
-    await given(server.admin).group({ name: 'Beyond', user_ids: [1, bob.id] })
+    const beyond = await given(server.admin).group({ name: 'Beyond', user_ids: [1, bob.id] })
     const widen = () => ann.caller.put(`/settings/users/${bob.id}`, { view_permission: 'group' })
     expect((await widen()).body).toMatchObject({ status: 403, required: 'view_permission=global' })
-    await server.admin.put('/settings/groups/2', { user_ids: [1] })
+    await server.admin.put(`/settings/groups/${beyond.id}`, { user_ids: [1] })
     expect((await widen()).status).toBe(200)
   })
 

@@ -12,6 +12,7 @@ import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { jobs as sweeps } from '../../src/resources/webhooks/pending-deliveries.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
+import { isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -437,7 +438,13 @@ describe('a receiver that misbehaves', () => {
       is_active: false,
       disabled_reason: 'No delivery succeeded for 5 days. Last error: The receiver answered 500.',
     })
-    expect(server.events()).toEqual(['settings.webhook.update.before', 'settings.webhook.update.after'])
+    // On PostgreSQL the jobs of several deliveries may ask, of which one commits.
+    const heard = server.events()
+    expect(isPostgres ? [...new Set(heard)] : heard).toEqual([
+      'settings.webhook.update.before',
+      'settings.webhook.update.after',
+    ])
+    expect(heard.filter((name) => name.endsWith('.after'))).toHaveLength(1)
   })
 
   it('is counted in /readyz and /metrics, which stay 200', async () => {
@@ -1000,8 +1007,10 @@ describe('replayWebhook', () => {
     // Waiting deliveries are not queued again.
     expect((await server.admin.post(`${path}/${id}/replay`, { after_event_id: 0 })).body.data.queued).toBe(0)
     await server.work()
-    expect(titles()).toEqual(['After', 'Before', 'After'])
-    expect(receiver.received[2]?.headers['webhook-id']).toBe(receiver.received[0]?.headers['webhook-id'])
+    // Deliveries about different leads may overtake each other.
+    expect(titles().toSorted()).toEqual(['After', 'After', 'Before'])
+    const [first, again] = receiver.received.filter((_each, index) => titles()[index] === 'After')
+    expect(again?.headers['webhook-id']).toBe(first?.headers['webhook-id'])
     const nothing = await server.admin.post(`${path}/${id}/replay`, { after_event_id: last?.id })
     expect(nothing.body.data).toEqual({ queued: 0, last_event_id: null })
     const tooFar = await server.admin.post(`${path}/${id}/replay`, { after_event_id: Number(last?.id) + 1 })

@@ -3,7 +3,8 @@
 import { createReadStream } from 'node:fs'
 import { lutimes, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type FileStore, isHash, placeOf, type StoredBytes, trashOf } from './file-store.ts'
+import { Problem } from '../errors.ts'
+import { type FileStore, isHash, placeOf, type StoredBytes, type StoredFile, trashOf } from './file-store.ts'
 import { createSpool, isOlder, makeFolders, namesIn, syncFolder } from './spool.ts'
 
 /**
@@ -14,6 +15,15 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
   const pathOf = (sha256: string): string => placeOf(folder, sha256)
   const spool = createSpool(folder, assertPlace)
   const trash = createTrash(folder, pathOf)
+
+  async function find(sha256: string): Promise<StoredFile | null> {
+    for (const isInTrash of [false, true]) {
+      const path = isInTrash ? join(trashOf(folder), sha256) : pathOf(sha256)
+      const found = await stat(path).catch(() => null)
+      if (found) return { size: found.size, isInTrash, read: (start, end) => createReadStream(path, { start, end }) }
+    }
+    return null
+  }
 
   return {
     place: folder,
@@ -28,7 +38,13 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
 
     async keep(upload) {
       const place = spool.pathOf(upload)
-      if (place === undefined) return
+      if (place === undefined) {
+        // The first `keep` has moved the temporary file. If its transaction was rolled back and
+        // runs again, a sweep may have removed the bytes in between, because no row referred to
+        // them.
+        if ((await find(upload.sha256)) === null) throw removedMeanwhile()
+        return
+      }
       const path = pathOf(upload.sha256)
       await makeFolders(dirname(path))
       // The rename replaces an equal stored file and thereby renews its date. A concurrent clean-up
@@ -38,14 +54,7 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
       await syncFolder(dirname(path))
     },
 
-    async find(sha256) {
-      for (const isInTrash of [false, true]) {
-        const path = isInTrash ? join(trashOf(folder), sha256) : pathOf(sha256)
-        const found = await stat(path).catch(() => null)
-        if (found) return { size: found.size, isInTrash, read: (start, end) => createReadStream(path, { start, end }) }
-      }
-      return null
-    },
+    find,
 
     remove: (sha256) => rm(pathOf(sha256), { force: true }),
 
@@ -66,6 +75,11 @@ export function diskFiles(folder: string, assertPlace = (): void => undefined): 
     findProblem: async () => null,
   }
 }
+
+const removedMeanwhile = (): Problem =>
+  new Problem('unavailable', 'The bytes of the file were removed while it was stored; nothing was written.', {
+    headers: { 'retry-after': '1' },
+  })
 
 type Trash = Pick<FileStore, 'moveToTrash' | 'takeFromTrash' | 'inTrash' | 'emptyTrash'>
 

@@ -48,7 +48,7 @@ export interface FileStore {
   /**
    * Stores the bytes under their hash. Must be the last step of the transaction that writes the
    * row, because a rollback does not remove the bytes. The bytes are durable when the promise
-   * resolves.
+   * resolves. Throws 503 when the bytes were removed after an earlier `keep` of the upload.
    */
   keep(upload: Upload): Promise<void>
   discard(upload: Upload): Promise<void>

@@ -74,7 +74,10 @@ export async function inMass(ctx: Context, work: Work): Promise<MassReply> {
   const plain: Context = { ...ctx, ifMatch: null }
   if (work.atomic) {
     try {
+      const before = [processed.length, failed.length] as const
       await transaction(plain, async (inner) => {
+        // The transaction may run again after a conflict, and then handles the same records again.
+        ;[processed.length, failed.length] = before
         for (const id of ids) await attempt(id, () => work.each(inner, id))
         await ctx.keyed?.save(inner, { processed, failed })
       })

@@ -27,6 +27,8 @@ export interface UnitOfWork {
   readonly stale: RecordRef[]
   /** Whether the transaction enqueued a job, so that the worker must be notified. */
   wakes: boolean
+  /** Called after the commit, for effects outside the database such as counters. */
+  readonly onCommit: (() => void)[]
 }
 
 export interface About {
@@ -102,12 +104,13 @@ export async function transaction<T>(
     if (error instanceof DryRun) return error.result as T
     throw translate(ctx, error)
   }
+  for (const listener of unit.onCommit) listener()
   for (const event of unit.after) ctx.services.events.emit(event)
   if (unit.wakes || unit.after.length > 0) ctx.services.wake()
   return result
 }
 
-const newUnitOfWork = (): UnitOfWork => ({ after: [], archived: [], stale: [], wakes: false })
+const newUnitOfWork = (): UnitOfWork => ({ after: [], archived: [], stale: [], wakes: false, onCommit: [] })
 
 /** The option `inParts` of `transaction` as an object, for calls of `longTransaction`. */
 export const inParts = { inParts: true } as const
@@ -158,7 +161,7 @@ export async function savepoint<T>(
   { db, unit, services }: Context & { unit: UnitOfWork },
   work: () => Promise<T>,
 ): Promise<T> {
-  const waiting = [unit.after, unit.archived, unit.stale] as const
+  const waiting = [unit.after, unit.archived, unit.stale, unit.onCommit] as const
   const lengths = waiting.map(({ length }) => length)
   await db.executeQuery(part.begin)
   try {

@@ -22,12 +22,29 @@ export interface DryRunIndex {
    * of the current batch.
    */
   made: Map<number, number>
+  /** The functions that undo the changes of the current batch, oldest first. */
+  undo: (() => void)[]
 }
 
-export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map() })
+export const createDryRunIndex = (): DryRunIndex => ({ owners: new Map(), gone: new Set(), made: new Map(), undo: [] })
 
 /** Removes the temporary ids of a batch. Must be called after the rollback of the batch. */
-export const endBatch = (memory: DryRunIndex): void => memory.made.clear()
+export function endBatch(memory: DryRunIndex): void {
+  memory.made.clear()
+  memory.undo.length = 0
+}
+
+/** Removes everything that the current batch has added, so that the batch can run again. */
+export function undoBatch(memory: DryRunIndex): void {
+  for (const undo of memory.undo.reverse()) undo()
+  endBatch(memory)
+}
+
+function setOwner({ owners, undo }: DryRunIndex, key: string, owner: Identity): void {
+  const earlier = owners.get(key)
+  undo.push(() => void (earlier === undefined ? owners.delete(key) : owners.set(key, earlier)))
+  owners.set(key, owner)
+}
 
 const matchKey = (key: string): string => `match:${key}`
 
@@ -55,6 +72,7 @@ export async function addResult(
   if (did === 'deleted') {
     if (memory.gone.has(id)) throw rowRefused(draft, null, 'An earlier row deletes this record.', 'not_found')
     memory.gone.add(id)
+    memory.undo.push(() => void memory.gone.delete(id))
     return
   }
   const maker = did === 'created' ? draft.row : memory.made.get(id)
@@ -70,12 +88,12 @@ export async function addResult(
     throw rowRefused(draft, attribute?.code ?? null, `This value is that of ${who}.`, 'unique_violation')
   }
   if (did === 'created') memory.made.set(id, draft.row)
-  for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) memory.owners.set(key, self)
+  for (const key of [...unique.map((each) => each.key), ...keys.map(matchKey)]) setOwner(memory, key, self)
 }
 
 /** Adds the match keys of a row that updates a record from an earlier batch. */
 export function addKeys(memory: DryRunIndex, keys: readonly string[], owner: Identity): void {
-  for (const key of keys) memory.owners.set(matchKey(key), owner)
+  for (const key of keys) setOwner(memory, matchKey(key), owner)
 }
 
 const valuesOf = (ctx: Context, { type }: ImportPlan, id: number) =>

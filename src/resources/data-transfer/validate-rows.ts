@@ -12,6 +12,7 @@ import {
   type DryRunIndex,
   endBatch,
   findEarlierRecord,
+  undoBatch,
 } from './dry-run-index.ts'
 import { readAhead } from './read-ahead.ts'
 import { initialState } from './resource.ts'
@@ -101,6 +102,8 @@ function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<Re
   return longTransaction(
     { ...runContext(run), dryRun: true },
     async (ctx) => {
+      // The transaction may run again after a conflict.
+      undoBatch(memory)
       const row = await findImport(ctx, run.id)
       const plan = planOf(row)
       return applyLines(ctx, row, batch, async (ctx, { draft, reading }, known) => {
@@ -118,8 +121,8 @@ function tryBatch(run: ImportRun, batch: Batch, memory: DryRunIndex): Promise<Re
   )
 }
 
-const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly ReportedRow[]): Promise<void> =>
-  transaction(runContext(run), async (ctx) => {
+async function storeBatch(run: ImportRun, { from, lines }: Batch, failing: readonly ReportedRow[]): Promise<void> {
+  const after = await transaction(runContext(run), async (ctx) => {
     await lockImport(ctx, run)
     const row = await findValidating(ctx, run)
     if (row.processed_rows_count !== from) throw new TakenOver('Another process has continued the import.')
@@ -127,8 +130,10 @@ const storeBatch = (run: ImportRun, { from, lines }: Batch, failing: readonly Re
     const done = from + lines.length
     const changes = { ...addToCounts(row, failing), processed_rows_count: done, progress: progressOf(done, row) }
     await storeState(ctx, row, changes)
-    run.tell?.({ ...row, ...changes })
+    return { ...row, ...changes }
   })
+  run.tell?.(after)
+}
 
 /**
  * Stores the result of the validation. The import is valid when the file itself has no error, at

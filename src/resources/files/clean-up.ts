@@ -69,13 +69,14 @@ export async function cleanFiles(ctx: Context, { all = false } = {}): Promise<Cl
 async function deleteRows(ctx: Context): Promise<string[]> {
   const removed: string[] = []
   for (const row of [...(await expiredUploads(ctx)), ...(await orphanedFiles(ctx))]) {
-    await transaction(ctx, async (ctx) => {
+    const isRemoved = await transaction(ctx, async (ctx) => {
       // The file may have been attached after the query above selected it.
       const [now] = await fileRows(ctx, [row.id])
-      if (now?.owner_type !== row.owner_type) return
+      if (now?.owner_type !== row.owner_type) return false
       await removeFile(ctx, row)
-      removed.push(row.sha256)
+      return true
     })
+    if (isRemoved) removed.push(row.sha256)
   }
   return removed
 }

@@ -90,22 +90,23 @@ const webhookOf = ({ db }: Context, id: number): Promise<Webhook> =>
   db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirstOrThrow()
 
 /** Sets the delivery to failed without an attempt, and records `reason` in its list of attempts. */
-async function giveUp(ctx: Context, row: Delivery, reason: string): Promise<void> {
-  ctx.services.metrics.delivered('given_up')
-  const attempt: Attempt = { at: now(ctx), status: null, duration_ms: 0, error: reason, response_excerpt: null }
-  await ctx.db
-    .updateTable('webhook_deliveries')
-    .set({
-      attempts: JSON.stringify([...attemptsOf(row), attempt]),
-      state: 'failed',
-      next_attempt_at: null,
-      finished_at: now(ctx),
-      updated_at: now(ctx),
-    })
-    .where('id', '=', row.id)
-    .where('state', '=', 'pending')
-    .execute()
-}
+const giveUp = (ctx: Context, row: Delivery, reason: string): Promise<void> =>
+  transaction(ctx, async (ctx) => {
+    const attempt: Attempt = { at: now(ctx), status: null, duration_ms: 0, error: reason, response_excerpt: null }
+    const { numUpdatedRows } = await ctx.db
+      .updateTable('webhook_deliveries')
+      .set({
+        attempts: JSON.stringify([...attemptsOf(row), attempt]),
+        state: 'failed',
+        next_attempt_at: null,
+        finished_at: now(ctx),
+        updated_at: now(ctx),
+      })
+      .where('id', '=', row.id)
+      .where('state', '=', 'pending')
+      .executeTakeFirst()
+    if (numUpdatedRows > 0n) ctx.unit.onCommit.push(() => ctx.services.metrics.delivered('given_up'))
+  })
 
 /**
  * Records an attempt and returns when the job runs again. When another worker has taken over the

@@ -54,9 +54,10 @@ describe('over a connection', () => {
     const { body, headers: own } = await form({ file: file('large.bin', bytes) })
     const posted = await fetch(url, { method: 'POST', headers: { ...headers, ...own }, body: new Uint8Array(body) })
     expect(posted.status).toBe(201)
-    const whole = await fetch(`${url}/1/download`, { headers })
+    const { data } = (await posted.json()) as { data: { id: number } }
+    const whole = await fetch(`${url}/${data.id}/download`, { headers })
     expect(Buffer.from(await whole.arrayBuffer()).equals(bytes)).toBe(true)
-    const part = await fetch(`${url}/1/download`, { headers: { ...headers, range: 'bytes=1000000-2000000' } })
+    const part = await fetch(`${url}/${data.id}/download`, { headers: { ...headers, range: 'bytes=1000000-2000000' } })
     expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(1_000_000, 2_000_001))).toBe(true)
   })
 
@@ -311,18 +312,18 @@ describe('a stream that fails', () => {
   })
 
   it('before its first byte answers a problem that says nothing of a file', async () => {
-    await send({ file: file('a.txt', 'soon gone') })
+    const { id } = (await send({ file: file('a.txt', 'soon gone') })).body.data
     vi.spyOn(server.app.services.files, 'find').mockResolvedValueOnce(broken([]))
-    const { status, body, headers } = await server.admin.get('/files/1/download')
+    const { status, body, headers } = await server.admin.get(`/files/${id}/download`)
     expect([status, body.code]).toEqual([500, 'internal_error'])
     expect(headers['content-disposition']).toBeUndefined()
     expect(Number(headers['content-length'])).toBeGreaterThan(100)
   })
 
   it('after it ends the connection', async () => {
-    await send({ file: file('a.txt', 'soon gone') })
+    const { id } = (await send({ file: file('a.txt', 'soon gone') })).body.data
     vi.spyOn(server.app.services.files, 'find').mockResolvedValueOnce(broken(['half ', 'of it']))
-    await expect(server.admin.get('/files/1/download')).rejects.toThrow()
+    await expect(server.admin.get(`/files/${id}/download`)).rejects.toThrow()
   })
 })
 

@@ -525,12 +525,13 @@ describe('the files of a deleted record', () => {
       type: 'file',
       entity_type: 'leads',
     })
-    const lead = await make.lead({ custom_attributes: { contract: await upload('signed') } } as never)
+    const contract = await upload('signed')
+    const lead = await make.lead({ custom_attributes: { contract } } as never)
     const note = await make.activity({ type: 'file', file_ids: [await upload('read me')] } as never)
     const before = [await shown(`/leads/${lead.id}`), await shown(`/activities/${note.id}`)]
     await drop(`/leads/${lead.id}`)
     await drop(`/activities/${note.id}`)
-    expect((await server.admin.get('/files/1')).status).toBe(404)
+    expect((await server.admin.get(`/files/${contract}`)).status).toBe(404)
     server.clock.advanceMs(29 * 24 * 3_600_000)
     await cleanFiles(systemContext(server.app.services, 'cli'))
     for (const [index, path] of [`/leads/${lead.id}`, `/activities/${note.id}`].entries()) {
@@ -539,7 +540,7 @@ describe('the files of a deleted record', () => {
       const { rotten_days: _now, is_rotten: _then, ...rest } = same(body.data)
       expect(same(before[index] ?? {})).toMatchObject(rest)
     }
-    expect((await server.admin.get('/files/1/download')).text).toBe('signed')
+    expect((await server.admin.get(`/files/${contract}/download`)).text).toBe('signed')
   })
 
   it('go for good with the chance to restore it, and not before', async () => {

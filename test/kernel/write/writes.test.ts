@@ -56,9 +56,7 @@ describe('the event of a write', () => {
   it('holds no secret, whatever the record or the body says, but for fields that users have called so', async () => {
     const heard: unknown[] = []
     server = await startServer({
-      extensions: [
-        (events) => void events.on('settings.source.create.before', (event) => void heard.push(event.input)),
-      ],
+      extensions: [(events) => void events.on('settings.source.create.before', ({ input }) => void heard.push(input))],
     })
     const ctx = systemContext(server.app.services, 'cli')
     const hush = {
@@ -84,7 +82,10 @@ describe('the event of a write', () => {
       deep: [{}],
       custom_attributes: { token: 'of a bus' },
     })
-    expect(heard).toEqual([{ name: 'Fair' }])
+    // A transaction of PostgreSQL that conflicts asks again.
+    expect(heard.length).toBeGreaterThan(0)
+    if (!isPostgres) expect(heard).toHaveLength(1)
+    for (const input of heard) expect(input).toEqual({ name: 'Fair' })
   })
 })
 
