@@ -348,7 +348,10 @@ export interface OperationFact {
   /** Keys of the record that follow from other fields, other records or the clock (x-derived). */
   readonly derivedKeys?: readonly string[]
   readonly query: { readonly [name: string]: 'array' | 'string' | 'integer' | 'boolean' | 'number' | 'object' }
-  /** Keys of the response that the body lacks: refused in a POST, dropped from a PUT. */
+  /**
+   * Keys that the schema of the response has and the schema of the body lacks. The server refuses
+   * them in a POST and drops them from a PUT.
+   */
   readonly ignorable: Ignorable | null
 }
 
