@@ -17,12 +17,16 @@ import {
   verifyWebhook,
   WebhookVerificationError,
 } from '../../codegen/client/index.ts'
+import { listOperations, resolve } from '../../codegen/read.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 import { start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { document, follow, type SchemaObject } from '../support/schema.ts'
 
 const run = promisify(execFile)
+const entry = './client/index.js'
+const tsc = 'node_modules/typescript-native/bin/tsc'
 
 let server: Listening
 let crm: AccordClient
@@ -51,6 +55,52 @@ describe('a call', () => {
     expect(inspect(problem)).not.toContain('Response')
     expect(problem.errors.name).toEqual(['The field is required.'])
     expect(problem.problem.request_id).toBe(problem.response.headers.get('x-request-id'))
+  })
+
+  it('names the wrong fields in the message of the exception, and keeps that of the server', async () => {
+    const messageOf = async (body: { title: string; lead_value: number }): Promise<string[]> => {
+      const cause = await unwrap(crm.POST('/api/admin/leads', { body })).catch((cause: unknown) => cause)
+      const { message, problem } = cause as AccordProblem
+      return [message, problem.message ?? '']
+    }
+    expect(await messageOf({ title: '', lead_value: 1 })).toEqual([
+      'title: The field is required.',
+      'The field is required.',
+    ])
+    const unknown = { a: 1, b: 2, c: 3, title: '', lead_value: 1 }
+    const [message, sent] = await messageOf(unknown)
+    expect(message).toMatch(/^(\w+: [A-Z].*\. ){3}\(and 1 more\)$/)
+    expect(sent).toMatch(/\(and 3 more errors\)$/)
+    const missing = unwrap(crm.GET('/api/admin/leads/{id}', { params: { path: { id: 999 } } }))
+    await expect(missing).rejects.toMatchObject({ message: 'No lead has id 999.' })
+  })
+
+  it('sends a body with a file as a form', async () => {
+    const file = new File(['name,emails\nAda Lovelace,ada@example.com\n'], 'persons.csv')
+    const { data: stored } = await unwrap(crm.POST('/api/admin/files', { body: { file } }))
+    expect(stored).toMatchObject({ name: 'persons.csv', size: file.size })
+    const settings = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' } as const
+    const body = { ...settings, mapping: { name: 'name', emails: 'emails' }, allowed_errors: 2 }
+    const path = '/api/admin/settings/data-transfer/imports'
+    const { data } = await unwrap(crm.POST(path, { body: { ...body, process_in_queue: false, file } }))
+    expect(data).toMatchObject({ ...body, process_in_queue: false, file: { name: 'persons.csv' } })
+    // A Blob has no name.
+    const unnamed = await unwrap(crm.POST(path, { body: { ...body, file: new Blob([await file.text()]) } }))
+    expect(unnamed.data).toMatchObject(body)
+    const { data: activity } = await unwrap(
+      crm.POST('/api/admin/activities', { body: { type: 'file', title: 'Offer', location: null, file, lead_ids: [] } }),
+    )
+    expect(activity).toMatchObject({ location: null, leads: [], files: [{ name: 'persons.csv' }] })
+    const attachments = [new File(['a'], 'a.txt'), new File(['b'], 'b.txt')]
+    const { data: email } = await unwrap(
+      crm.POST('/api/admin/emails', {
+        body: { reply_to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
+      }),
+    )
+    expect([email.reply_to, email.attachments.map(({ name }) => name)]).toEqual([
+      ['ada@example.com', 'b@example.com'],
+      ['a.txt', 'b.txt'],
+    ])
   })
 
   it('returns nothing for a DELETE, and explains a reply without a problem document', async () => {
@@ -203,6 +253,33 @@ describe('subscribeToEvents', () => {
     expect(names).toEqual(['first', 'second', 'third'])
   })
 
+  it('yields nothing after its signal aborts, even if more events have arrived', async () => {
+    for (const name of ['one', 'two', 'three']) await unwrap(crm.POST('/api/admin/types', { body: { name } }))
+    const end = new AbortController()
+    const ids: number[] = []
+    for await (const { id } of subscribeToEvents(crm, { after: 0, signal: end.signal })) {
+      ids.push(id)
+      // The other events arrive meanwhile.
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      end.abort()
+    }
+    expect(ids).toHaveLength(1)
+  })
+
+  it('ends its pause before a reconnect when its signal aborts', async () => {
+    const end = new AbortController()
+    const lost = createAccordClient({
+      url: 'http://a',
+      fetch: async () => {
+        setTimeout(() => end.abort(), 10)
+        throw new TypeError('fetch failed')
+      },
+      retries: 0,
+    })
+    const events = subscribeToEvents(lost, { signal: end.signal, reconnectMs: 60_000 })
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+  })
+
   it('throws when the server refuses the stream', async () => {
     const stranger = createAccordClient({ url: server.url })
     await expect(subscribeToEvents(stranger).next()).rejects.toMatchObject({ code: 'unauthenticated' })
@@ -228,31 +305,103 @@ describe('verifyWebhook', () => {
 })
 
 describe('the package', { timeout: 120_000 }, () => {
-  it('compiles strictly and runs as an integrator uses it', async () => {
+  let folder: string
+  beforeAll(async () => {
     // Inside the repository, so that the package finds its dependencies.
-    const folder = mkdtempSync('codegen/client/.packed-')
-    try {
-      const packed = join(folder, 'client')
-      await run(process.execPath, ['codegen/client/pack.mjs', packed])
-      expect(readdirSync(packed)).toEqual(expect.arrayContaining(['index.js', 'index.d.ts', 'schema.d.ts', 'LICENSE']))
-      const program = join(folder, 'program.mts')
-      writeFileSync(
-        program,
-        `import { createAccordClient, listAll, unwrap } from "${'./client/index.js'}"
-        const crm = createAccordClient({ url: process.argv[2] ?? '', token: process.argv[3] ?? '' })
-        const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
-        const names: string[] = []
-        for await (const tag of listAll(crm, '/api/admin/tags')) names.push(tag.name)
-        // @ts-expect-error a tag has no title
-        data.title
-        console.log(names.includes(data.name))`,
-      )
-      const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
-      await run(process.execPath, ['node_modules/typescript-native/bin/tsc', ...options, program])
-      const { stdout } = await run(process.execPath, [program.replace(/mts$/, 'mjs'), server.url, token])
-      expect(stdout).toBe('true\n')
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    folder = mkdtempSync('codegen/client/.packed-')
+    await run(process.execPath, ['codegen/client/pack.mjs', join(folder, 'client')])
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  /** Compiles a program as an integrator does, and returns the complaints of the compiler. */
+  async function compile(name: string, text: string): Promise<string> {
+    writeFileSync(join(folder, `${name}.mts`), text)
+    const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
+    const compiled = run(process.execPath, [tsc, ...options, join(folder, `${name}.mts`)])
+    return (await compiled.catch((cause: { stdout: string }) => cause)).stdout
+  }
+
+  it('compiles strictly and runs as an integrator uses it', async () => {
+    const files = ['index.js', 'index.d.ts', 'schema.d.ts', 'LICENSE']
+    expect(readdirSync(join(folder, 'client'))).toEqual(expect.arrayContaining(files))
+    const program = `import { createAccordClient, listAll, unwrap } from '${entry}'
+      const crm = createAccordClient({ url: process.argv[2] ?? '', token: process.argv[3] ?? '' })
+      const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
+      const names: string[] = []
+      for await (const tag of listAll(crm, '/api/admin/tags')) names.push(tag.name)
+      // @ts-expect-error a tag has no title
+      data.title
+      console.log(names.includes(data.name))`
+    expect(await compile('program', program)).toBe('')
+    const { stdout } = await run(process.execPath, [join(folder, 'program.mjs'), server.url, token])
+    expect(stdout).toBe('true\n')
+  })
+
+  it('types replies and problems', async () => {
+    const program = `import { type AccordClient, type components } from '${entry}'
+      type Schemas = components['schemas']
+      export async function read(crm: AccordClient) {
+        const params = { path: { id: 7 } }
+        const calls = [
+          await crm.GET('/api/admin/leads/{id}', { params }),
+          await crm.POST('/api/admin/leads', { body: { title: 'A', lead_value: 1 } }),
+          await crm.PUT('/api/admin/leads/{id}', { params, body: { title: 'B' } }),
+        ]
+        for (const { data, error } of calls) {
+          if (error) {
+            const problem: Schemas['Problem'] = error
+            const names: string[] = Object.keys(error.errors ?? {})
+            if (error.code === 'validation_failed') console.log(problem, error.status, names)
+            // @ts-expect-error not a problem code
+            if (error.code === 'not_valid') console.log()
+          } else {
+            const lead: Schemas['Lead'] = data.data
+            console.log(lead)
+            // @ts-expect-error a lead has no color
+            data.data.color
+          }
+        }
+        const removed = await crm.DELETE('/api/admin/leads/{id}', { params })
+        if (removed.error) console.log(removed.error.code)
+        // The reply of a report is JSON or a chart.
+        const report = await crm.GET('/api/admin/reports/over-all')
+        if (report.data) { const whole: Schemas['OverAllReport'] = report.data; console.log(whole) }
+        const headers = { accept: 'image/svg+xml' }
+        const chart: string | undefined = (await crm.GET('/api/admin/reports/over-all', { parseAs: 'text', headers })).data
+        const sheet = await crm.GET('/api/admin/leads/export', { parseAs: 'text' })
+        const csv: string | undefined = sheet.data
+        const bytes: Blob | undefined = (await crm.GET('/api/admin/leads/export', { parseAs: 'blob' })).data
+        const untold: string | undefined = (await crm.GET('/api/admin/leads/export')).data
+        return [chart, csv, bytes, untold, sheet.error?.code]
+      }`
+    expect(await compile('replies', program)).toBe('')
+  })
+
+  it('types files of forms', async () => {
+    const program = `import { type AccordClient } from '${entry}'
+      export async function send(crm: AccordClient, file: File) {
+        const settings = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' } as const
+        await crm.POST('/api/admin/settings/data-transfer/imports', { body: { ...settings, file: new Blob(['name']) } })
+        await crm.POST('/api/admin/settings/data-transfer/imports', { body: { ...settings, file: { id: 6 } } })
+        await crm.POST('/api/admin/files', { body: { file } })
+        await crm.POST('/api/admin/activities/{id}/files', { params: { path: { id: 1 } }, body: { file } })
+        await crm.POST('/api/admin/emails', { body: { attachments: [file] } })
+        // @ts-expect-error a text is not a file
+        await crm.POST('/api/admin/files', { body: { file: 'name' } })
+      }`
+    expect(await compile('files', program)).toBe('')
+  })
+
+  it('has a Blob for every file of a form', () => {
+    const isFile = ({ format, items, anyOf = [] }: SchemaObject): boolean =>
+      format === 'binary' || [...anyOf, ...(items ? [items] : [])].some(isFile)
+    const names = listOperations(document)
+      // Mail services send this form.
+      .filter(({ id }) => id !== 'receiveEmail')
+      .flatMap(({ operation }) => {
+        const form = resolve(document, operation.requestBody)?.content?.['multipart/form-data']?.schema
+        return Object.entries(follow(form).properties ?? {}).filter(([, field]) => isFile(field))
+      })
+    expect([...new Set(names.map(([name]) => name))].sort()).toEqual(['attachments', 'file'])
   })
 })
