@@ -392,6 +392,30 @@ describe('the package', { timeout: 120_000 }, () => {
     expect(await compile('files', program)).toBe('')
   })
 
+  it('types the record of a webhook event', async () => {
+    const program = `import { type components, verifyWebhook, type WebhookEvent } from '${entry}'
+      type Lead = components['schemas']['Lead']
+      type Is<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
+      type EntityOf<Name extends WebhookEvent['type']> = WebhookEvent<Name>['data']['entity']
+      const facts: [Is<EntityOf<'lead.create.after'>, Lead | string | null>, WebhookEvent<'lead.won'>['type']] = [true, 'lead.won']
+      // A link has the ids of both records, which no schema describes.
+      const link: EntityOf<'leads.tag.create.after'> = { lead_id: 7, tag_id: 3 }
+      const event = verifyWebhook({ body: '', headers: {} }, '')
+      if (event.type === 'lead.create.after') {
+        const { entity, entity_id, actor } = event.data
+        const of: 'leads' = event.data.entity_type
+        if (typeof entity === 'object' && entity !== null) {
+          const value: number = entity.lead_value
+          console.log(of, value, 'lead_value' in entity, entity_id, actor.name)
+          // @ts-expect-error a lead has no color
+          entity.color
+        }
+      }
+      // @ts-expect-error not an event
+      if (event.type === 'lead.sung') console.log(facts, link)`
+    expect(await compile('webhook', program)).toBe('')
+  })
+
   it('has a Blob for every file of a form', () => {
     const isFile = ({ format, items, anyOf = [] }: SchemaObject): boolean =>
       format === 'binary' || [...anyOf, ...(items ? [items] : [])].some(isFile)
