@@ -41,6 +41,9 @@ export function createAccordClient<Paths extends object = paths>({
     async onRequest({ request }) {
       const bearer = typeof token === 'function' ? await token() : token
       if (bearer !== undefined) request.headers.set('authorization', `Bearer ${bearer}`)
+      // To a caller that does not accept JSON, the server sends errors as HTML.
+      const accept = request.headers.get('accept') ?? ''
+      if (!/\bjson\b/.test(accept)) request.headers.set('accept', `${accept}, application/json;q=0.5`)
       // PUT and DELETE need no key, because a repeated call has no second effect.
       if (request.method === 'POST' && !request.headers.has('idempotency-key'))
         request.headers.set('idempotency-key', crypto.randomUUID())

@@ -53,8 +53,7 @@ async function* readStream(
 ): AsyncGenerator<Entry, void> {
   const call = client.GET('/api/admin/events', {
     params: { query },
-    // Errors are sent as JSON.
-    headers: { accept: 'text/event-stream, application/json;q=0.5' },
+    headers: { accept: 'text/event-stream' },
     parseAs: 'stream',
     signal,
   })

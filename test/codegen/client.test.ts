@@ -1,9 +1,9 @@
 // The client package against a real server, and the strict compilation of its packed form.
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { resolve as resolvePath } from 'node:path'
 import { inspect, promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -22,11 +22,10 @@ import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 import { start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { type PackedClient, packClient } from '../support/packed-client.ts'
 import { document, follow, type SchemaObject } from '../support/schema.ts'
 
 const run = promisify(execFile)
-const entry = './client/index.js'
-const tsc = 'node_modules/typescript-native/bin/tsc'
 
 let server: Listening
 let crm: AccordClient
@@ -101,6 +100,17 @@ describe('a call', () => {
       ['ada@example.com', 'b@example.com'],
       ['a.txt', 'b.txt'],
     ])
+  })
+
+  it('reads a reply that is not JSON', async () => {
+    const headers = { accept: 'text/csv' }
+    const csv = await unwrap(crm.GET('/api/admin/leads/export', { headers, parseAs: 'text' }))
+    expect(csv).toMatch(/^\uFEFF?id,title,/)
+    const refused = await createAccordClient({ url: server.url }).GET('/api/admin/leads/export', {
+      headers,
+      parseAs: 'text',
+    })
+    expect(refused.error?.code).toBe('unauthenticated')
   })
 
   it('returns nothing for a DELETE, and explains a reply without a problem document', async () => {
@@ -305,40 +315,35 @@ describe('verifyWebhook', () => {
 })
 
 describe('the package', { timeout: 120_000 }, () => {
-  let folder: string
+  const own = './accord.js'
+  let client: PackedClient
   beforeAll(async () => {
-    // Inside the repository, so that the package finds its dependencies.
-    folder = mkdtempSync('codegen/client/.packed-')
-    await run(process.execPath, ['codegen/client/pack.mjs', join(folder, 'client')])
+    client = await packClient()
+    const body = { entity_type: 'leads', code: 'region', name: 'Region', type: 'text' } as const
+    await unwrap(crm.POST('/api/admin/settings/attributes', { body }))
+    const cli = resolvePath('node_modules/openapi-typescript/bin/cli.js')
+    const contract = `${server.url}/api/admin/openapi.json`
+    await run(process.execPath, [cli, contract, '-o', 'accord.d.ts'], { cwd: client.folder })
   })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-  /** Compiles a program as an integrator does, and returns the complaints of the compiler. */
-  async function compile(name: string, text: string): Promise<string> {
-    writeFileSync(join(folder, `${name}.mts`), text)
-    const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
-    const compiled = run(process.execPath, [tsc, ...options, join(folder, `${name}.mts`)])
-    return (await compiled.catch((cause: { stdout: string }) => cause)).stdout
-  }
+  afterAll(() => client.remove())
 
   it('compiles strictly and runs as an integrator uses it', async () => {
     const files = ['index.js', 'index.d.ts', 'schema.d.ts', 'LICENSE']
-    expect(readdirSync(join(folder, 'client'))).toEqual(expect.arrayContaining(files))
-    const program = `import { createAccordClient, listAll, unwrap } from '${entry}'
-      const crm = createAccordClient({ url: process.argv[2] ?? '', token: process.argv[3] ?? '' })
+    expect(readdirSync(client.packed)).toEqual(expect.arrayContaining(files))
+    const program = `import { createAccordClient, listAll, unwrap } from '@accord-crm/client'
+      const crm = createAccordClient({ url: process.env.URL ?? '', token: process.env.TOKEN ?? '' })
       const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
       const names: string[] = []
       for await (const tag of listAll(crm, '/api/admin/tags')) names.push(tag.name)
       // @ts-expect-error a tag has no title
       data.title
       console.log(names.includes(data.name))`
-    expect(await compile('program', program)).toBe('')
-    const { stdout } = await run(process.execPath, [join(folder, 'program.mjs'), server.url, token])
-    expect(stdout).toBe('true\n')
+    expect(await client.compile('program', program)).toBe('')
+    expect(await client.run('program', { URL: server.url, TOKEN: token })).toBe('true\n')
   })
 
   it('types replies and problems', async () => {
-    const program = `import { type AccordClient, type components } from '${entry}'
+    const program = `import { type AccordClient, type components } from '@accord-crm/client'
       type Schemas = components['schemas']
       export async function read(crm: AccordClient) {
         const params = { path: { id: 7 } }
@@ -374,11 +379,11 @@ describe('the package', { timeout: 120_000 }, () => {
         const untold: string | undefined = (await crm.GET('/api/admin/leads/export')).data
         return [chart, csv, bytes, untold, sheet.error?.code]
       }`
-    expect(await compile('replies', program)).toBe('')
+    expect(await client.compile('replies', program)).toBe('')
   })
 
   it('types files of forms', async () => {
-    const program = `import { type AccordClient } from '${entry}'
+    const program = `import { type AccordClient } from '@accord-crm/client'
       export async function send(crm: AccordClient, file: File) {
         const settings = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' } as const
         await crm.POST('/api/admin/settings/data-transfer/imports', { body: { ...settings, file: new Blob(['name']) } })
@@ -389,11 +394,11 @@ describe('the package', { timeout: 120_000 }, () => {
         // @ts-expect-error a text is not a file
         await crm.POST('/api/admin/files', { body: { file: 'name' } })
       }`
-    expect(await compile('files', program)).toBe('')
+    expect(await client.compile('files', program)).toBe('')
   })
 
   it('types the record of a webhook event', async () => {
-    const program = `import { type components, verifyWebhook, type WebhookEvent } from '${entry}'
+    const program = `import { type components, verifyWebhook, type WebhookEvent } from '@accord-crm/client'
       type Lead = components['schemas']['Lead']
       type Is<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
       type EntityOf<Name extends WebhookEvent['type']> = WebhookEvent<Name>['data']['entity']
@@ -413,7 +418,42 @@ describe('the package', { timeout: 120_000 }, () => {
       }
       // @ts-expect-error not an event
       if (event.type === 'lead.sung') console.log(facts, link)`
-    expect(await compile('webhook', program)).toBe('')
+    expect(await client.compile('webhook', program)).toBe('')
+  })
+
+  it('takes the paths of an installation with custom attributes', async () => {
+    const program = `import { type components, createAccordClient, listAll, subscribeToEvents, unwrap } from '@accord-crm/client'
+      import type { paths } from '${own}'
+      const crm = createAccordClient<paths>({ url: process.env.URL ?? '', token: process.env.TOKEN ?? '' })
+      const regions: (string | null | undefined)[] = []
+      const body = { title: 'A', lead_value: 1, custom_attributes: { region: 'North' } }
+      const { data } = await unwrap(crm.POST('/api/admin/leads', { body }))
+      regions.push(data.custom_attributes.region)
+      for await (const lead of listAll(crm, '/api/admin/leads', { sort: ['-custom_attributes.region'] }))
+        regions.push(lead.custom_attributes.region)
+      const params = { path: { id: 0 } }
+      const refused = await crm.GET('/api/admin/leads/{id}', { params })
+      const problem: components['schemas']['Problem'] | undefined = refused.error
+      const { data: file } = await unwrap(crm.POST('/api/admin/files', { body: { file: new Blob(['a']) } }))
+      for await (const { name } of subscribeToEvents(crm, { after: 0 })) {
+        console.log(JSON.stringify([regions.slice(0, 2), problem?.status, file.size, name.length > 0]))
+        break
+      }
+      export async function mistakes() {
+        // @ts-expect-error a region is a text
+        await crm.POST('/api/admin/leads', { body: { title: 'A', lead_value: 1, custom_attributes: { region: 5 } } })
+        // @ts-expect-error not a sort key
+        for await (const _lead of listAll(crm, '/api/admin/leads', { sort: ['custom_attributes.regoin'] })) break
+      }`
+    expect(await client.compile('attributes', program)).toBe('')
+    const printed = JSON.parse(await client.run('attributes', { URL: server.url, TOKEN: token }))
+    expect(printed).toEqual([['North', 'North'], 404, 1, true])
+  })
+
+  it('has a README with samples that form one program', async () => {
+    const readme = readFileSync('codegen/client/README.md', 'utf8')
+    const samples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, sample]) => sample)
+    expect(await client.compile('readme', samples.join('\n'))).toBe('')
   })
 
   it('has a Blob for every file of a form', () => {
