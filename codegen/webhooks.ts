@@ -74,7 +74,7 @@ function webhookOf(name: string, event?: CatalogueEvent): object {
     parameters: Object.keys(headers).map((each) => ({ $ref: `#/components/parameters/${each}` })),
     requestBody: {
       required: true,
-      content: { 'application/json': { schema: schemaRef(event ? messageName(event) : 'EventMessage') } },
+      content: { 'application/json': { schema: schemaRef(event ? messageName(event) : 'WebhookTestMessage') } },
     },
     responses: { '200': { $ref: '#/components/responses/WebhookReceived' } },
   }
@@ -83,29 +83,27 @@ function webhookOf(name: string, event?: CatalogueEvent): object {
 
 /**
  * Returns the schemas that all messages share. `EventFacts` has the keys of an entry of the event
- * feed, with one snapshot in place of `before` and `after`.
+ * feed without `before` and `after`. `EventEnvelope` has no `entity`, so that the messages about a
+ * record type can narrow it: an intersection of two unions would confuse TypeScript.
  */
 function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Record<string, SchemaObject> {
   const { before: _before, after: _after, ...shared } = entry.properties ?? {}
   const [{ before: _old, after: record, ...facts }] = entry.examples as [Record<string, unknown>]
-  const data = { ...facts, entity: record }
+  const message = { id: 'msg_812_2', type: facts.name, timestamp: facts.created_at }
+  const properties: Record<string, SchemaObject> = {
+    ...shared,
+    id: { ...(components?.schemas?.NullableId as SchemaObject), description: 'Id in the feed; null in a test.' },
+  }
+  const envelope: Record<string, SchemaObject> = {
+    id: { description: 'Identifies the message, as the header `webhook-id` does.', type: 'string' },
+    type: { description: 'Name of the event.', type: 'string' },
+    timestamp: schemaRef('Timestamp'),
+  }
   return {
     EventFacts: {
-      description:
-        'An event: the keys of an entry of the event feed, with the record in `entity` in place of `before` and `after`.',
-      type: 'object',
-      required: [...Object.keys(shared), 'entity'],
-      properties: {
-        ...shared,
-        id: { ...(components?.schemas?.NullableId as SchemaObject), description: 'Id in the feed; null in a test.' },
-        entity: {
-          description:
-            'The record after the change, or before it if it was deleted. ' +
-            'A message larger than 20,000 bytes has the URL of the record here, or null if it has none.',
-          anyOf: [schemaRef('EventSnapshot'), { type: 'string', format: 'uri' }, { type: 'null' }],
-        },
-      },
-      examples: [data],
+      description: 'An event: the keys of an entry of the event feed without `before` and `after`.',
+      ...objectOf(properties),
+      examples: [facts],
     },
     EventSnapshot: {
       description:
@@ -115,20 +113,51 @@ function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Reco
       type: 'object',
       additionalProperties: true,
     },
+    EventEnvelope: {
+      description: 'The keys of all messages. `data` also has the record in `entity`.',
+      ...objectOf({ ...envelope, data: schemaRef('EventFacts') }),
+      examples: [{ ...message, data: facts }],
+    },
     EventMessage: {
       description: 'What a webhook sends with the payload type `default` (Standard Webhooks).',
-      type: 'object',
-      required: ['id', 'type', 'timestamp', 'data'],
-      properties: {
-        id: { description: 'Identifies the message, as the header `webhook-id` does.', type: 'string' },
-        type: { description: 'Name of the event.', type: 'string' },
-        timestamp: schemaRef('Timestamp'),
-        data: schemaRef('EventFacts'),
-      },
-      examples: [{ id: 'msg_812_2', type: facts.name, timestamp: facts.created_at, data }],
+      ...objectOf({ ...envelope, data: objectOf({ ...properties, entity: entityOf() }) }),
+      examples: [{ ...message, data: { ...facts, entity: record } }],
+    },
+    WebhookTestMessage: {
+      description: 'Message of a test. Its record is the webhook.',
+      allOf: [
+        schemaRef('EventMessage'),
+        messagePart(
+          { type: { type: 'string', const: testName } },
+          { entity_type: { type: 'string', const: 'webhooks' } },
+        ),
+      ],
     },
   }
 }
+
+/** Returns the schema of `entity` in messages about the records of `schema`. */
+const entityOf = (schema?: string): SchemaObject => ({
+  description:
+    'The record after the change, or before it if it was deleted. ' +
+    'A message larger than 20,000 bytes has the URL of the record here, or null if it has none.',
+  anyOf: [
+    ...(schema === undefined ? [] : [schemaRef(schema)]),
+    schemaRef('EventSnapshot'),
+    { type: 'string', format: 'uri' },
+    { type: 'null' },
+  ],
+})
+
+const objectOf = (properties: Record<string, SchemaObject>): SchemaObject => ({
+  type: 'object',
+  required: Object.keys(properties),
+  properties,
+})
+
+/** Returns a part of a message with properties of the message and of `data`. */
+const messagePart = (properties: Record<string, SchemaObject>, data: Record<string, SchemaObject>): SchemaObject =>
+  objectOf({ ...properties, data: objectOf(data) })
 
 /** Returns the schema of the messages about each type of record, with the names of their events. */
 function messagesOf(events: readonly CatalogueEvent[]): Record<string, SchemaObject> {
@@ -144,24 +173,13 @@ function messagesOf(events: readonly CatalogueEvent[]): Record<string, SchemaObj
 }
 
 function messageOf({ entity, schema }: CatalogueEvent, events: readonly CatalogueEvent[]): SchemaObject {
-  const ofEntity: SchemaObject = { type: 'string', const: entity }
-  const snapshot = {
-    anyOf: [schemaRef(schema ?? ''), schemaRef('EventSnapshot'), { type: 'string' }, { type: 'null' }],
-  }
+  const type: SchemaObject = { type: 'string', enum: events.map(({ name }) => name) }
+  const entityType: SchemaObject = { type: 'string', const: entity }
   return {
     description: `Message about ${schema === undefined ? `links and values of ${entity}` : entity}.`,
     allOf: [
-      schemaRef('EventMessage'),
-      {
-        type: 'object',
-        properties: {
-          type: { type: 'string', enum: events.map(({ name }) => name) },
-          data: {
-            type: 'object',
-            properties: { entity_type: ofEntity, ...(schema !== undefined && { entity: snapshot }) },
-          },
-        },
-      },
+      schemaRef(schema === undefined ? 'EventMessage' : 'EventEnvelope'),
+      messagePart({ type }, { entity_type: entityType, ...(schema !== undefined && { entity: entityOf(schema) }) }),
     ],
   }
 }

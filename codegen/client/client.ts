@@ -2,10 +2,16 @@
 // retries.
 import createClient, { type Client } from 'openapi-fetch'
 import type { paths } from '../../src/contract/schema.gen.ts'
+import type { Calls } from './calls.ts'
+import { serializeBody } from './form.ts'
 import { type RetryOptions, retryingFetch } from './retry.ts'
 
-/** `crm.GET('/api/admin/leads', …)`: paths, parameters, bodies and replies are typed. */
-export type AccordClient = Client<paths, 'application/json'>
+/**
+ * `crm.GET('/api/admin/leads', …)`: paths, parameters, bodies, replies and errors are typed.
+ * `Paths` are those of the contract, or those that openapi-typescript generated for an installation
+ * with custom attributes.
+ */
+export interface AccordClient<Paths extends object = paths> extends Client<Calls<Paths>> {}
 
 export interface ClientOptions extends RetryOptions {
   /** Origin of the server, such as `https://crm.example.com`. */
@@ -18,11 +24,16 @@ export interface ClientOptions extends RetryOptions {
  * Returns a client. A call resolves to `{ data }` or `{ error }` when the server replies, for every
  * status. A call rejects when no reply arrives. `unwrap` turns `error` into an exception.
  */
-export function createAccordClient({ url, token, ...retry }: ClientOptions): AccordClient {
-  const client = createClient<paths, 'application/json'>({
+export function createAccordClient<Paths extends object = paths>({
+  url,
+  token,
+  ...retry
+}: ClientOptions): AccordClient<Paths> {
+  const client = createClient<Calls<Paths>>({
     baseUrl: url.replace(/\/+$/, ''),
     fetch: retryingFetch(retry),
     headers: { accept: 'application/json' },
+    bodySerializer: serializeBody,
     // Lists in the query are `tag_id=1,2`, as the contract says.
     querySerializer: { array: { style: 'form', explode: false } },
   })
@@ -30,6 +41,9 @@ export function createAccordClient({ url, token, ...retry }: ClientOptions): Acc
     async onRequest({ request }) {
       const bearer = typeof token === 'function' ? await token() : token
       if (bearer !== undefined) request.headers.set('authorization', `Bearer ${bearer}`)
+      // To a caller that does not accept JSON, the server sends errors as HTML.
+      const accept = request.headers.get('accept') ?? ''
+      if (!/\bjson\b/.test(accept)) request.headers.set('accept', `${accept}, application/json;q=0.5`)
       // PUT and DELETE need no key, because a repeated call has no second effect.
       if (request.method === 'POST' && !request.headers.has('idempotency-key'))
         request.headers.set('idempotency-key', crypto.randomUUID())

@@ -1,8 +1,9 @@
 // Follows the event feed as server-sent events, and reconnects after the last received event.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import type { components, operations } from '../../src/contract/schema.gen.ts'
+import type { components, operations, paths } from '../../src/contract/schema.gen.ts'
 import type { AccordClient } from './client.ts'
 import { unwrap } from './problem.ts'
+import { pause } from './retry.ts'
 
 type Entry = components['schemas']['EventEntry']
 type Filters = Omit<NonNullable<operations['listEvents']['parameters']['query']>, 'after' | 'per_page'>
@@ -22,15 +23,17 @@ export interface SubscribeOptions {
  * Yields each event once, in order, until `signal` aborts. Store the `id` of the last handled event
  * and pass it as `after` the next time. Throws AccordProblem when the server refuses the stream.
  */
-export async function* subscribeToEvents(
-  client: AccordClient,
+export async function* subscribeToEvents<Paths extends object = paths>(
+  client: AccordClient<Paths>,
   { after, filters, signal = new AbortController().signal, reconnectMs = 1_000 }: SubscribeOptions = {},
 ): AsyncGenerator<Entry, void> {
   let last = after
   while (!signal.aborted) {
     try {
       const query = { ...filters, ...(last !== undefined && { after: last }) }
-      for await (const entry of readStream(client, query, signal)) {
+      for await (const entry of readStream(client as unknown as AccordClient, query, signal)) {
+        // The entries that arrived with an earlier one are still in the buffer.
+        if (signal.aborted) return
         last = entry.id
         yield entry
       }
@@ -38,7 +41,8 @@ export async function* subscribeToEvents(
       // A TypeError means a lost connection. The next request continues after `last`.
       if (!(cause instanceof TypeError) && !signal.aborted) throw cause
     }
-    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs))
+    // An abort ends the pause, and then the loop.
+    await pause(reconnectMs, signal).catch(() => undefined)
   }
 }
 
@@ -49,8 +53,7 @@ async function* readStream(
 ): AsyncGenerator<Entry, void> {
   const call = client.GET('/api/admin/events', {
     params: { query },
-    // Errors are sent as JSON.
-    headers: { accept: 'text/event-stream, application/json;q=0.5' },
+    headers: { accept: 'text/event-stream' },
     parseAs: 'stream',
     signal,
   })

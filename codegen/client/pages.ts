@@ -3,24 +3,24 @@ import type { paths } from '../../src/contract/schema.gen.ts'
 import type { AccordClient } from './client.ts'
 import { unwrap } from './problem.ts'
 
-type QueryOf<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Query } } }
+type QueryOf<Paths, Path extends keyof Paths> = Paths[Path] extends { get: { parameters: { query?: infer Query } } }
   ? NonNullable<Query>
   : never
 
 /** The paths of lists that have a cursor. */
-export type ListPath = {
-  [Path in keyof paths]: 'cursor' extends keyof QueryOf<Path>
+export type ListPath<Paths = paths> = {
+  [Path in keyof Paths & string]: 'cursor' extends keyof QueryOf<Paths, Path>
     ? Path extends `${string}{${string}`
       ? never
       : Path
     : never
-}[keyof paths]
+}[keyof Paths & string]
 
 /** Filters, sort keys and page size of a list. */
-export type ListQuery<Path extends ListPath> = Omit<QueryOf<Path>, 'cursor' | 'page'>
+export type ListQuery<Path extends keyof Paths, Paths = paths> = Omit<QueryOf<Paths, Path>, 'cursor' | 'page'>
 
 /** One record of a list. */
-export type ListedRecord<Path extends ListPath> = paths[Path] extends {
+export type ListedRecord<Path extends keyof Paths, Paths = paths> = Paths[Path] extends {
   get: { responses: { 200: { content: { 'application/json': { data: (infer Each)[] } } } } }
 }
   ? Each
@@ -35,11 +35,11 @@ interface Page {
  * Yields the records of a list, page after page. `per_page` sets the size of a page, 100 unless
  * given. Throws AccordProblem.
  */
-export async function* listAll<Path extends ListPath>(
-  client: AccordClient,
+export async function* listAll<Paths extends object, Path extends ListPath<Paths>>(
+  client: AccordClient<Paths>,
   path: Path,
-  query?: ListQuery<Path>,
-): AsyncGenerator<ListedRecord<Path>, void> {
+  query?: ListQuery<Path, Paths>,
+): AsyncGenerator<ListedRecord<Path, Paths>, void> {
   // The types of openapi-fetch cannot resolve a path that is a type parameter.
   const get = client.GET as unknown as (
     path: string,
@@ -48,7 +48,7 @@ export async function* listAll<Path extends ListPath>(
   let cursor: string | null | undefined = ''
   while (cursor !== null && cursor !== undefined) {
     const page: Page = await unwrap(get(path, { params: { query: { per_page: 100, ...query, cursor } } }))
-    yield* page.data as ListedRecord<Path>[]
+    yield* page.data as ListedRecord<Path, Paths>[]
     cursor = page.meta.next_cursor
   }
 }

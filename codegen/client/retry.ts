@@ -53,9 +53,10 @@ function retryAfterMs({ headers }: Response): number | null {
  */
 const backoffMs = (tries: number): number => firstWaitMs * 2 ** tries * (0.5 + Math.random() / 2)
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
+/** Resolves after `ms`. Rejects when the signal aborts. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
     const timer = setTimeout(end, ms)
     function end(): void {
       clearTimeout(timer)

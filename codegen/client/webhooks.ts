@@ -6,12 +6,31 @@ type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'applica
   ? Body
   : never
 
+/** The members of a union that are records of a schema, and not objects of any keys. */
+type Described<Entity> = Entity extends object ? (string extends keyof Entity ? never : Entity) : never
+
+/**
+ * The record of a message. The contract also allows an object of any keys, because a webhook of a
+ * user with limited permissions sends no counts. A union with that object has no typed keys.
+ */
+type EntityOf<Entity> = [Described<Entity>] extends [never] ? Entity : Described<Entity> | Exclude<Entity, object>
+
+type MessageOf<Name, Body> = Body extends { data: { entity: infer Entity } }
+  ? Omit<Body, 'type' | 'data'> & {
+      type: Name
+      data: Omit<Body['data'], 'entity'> & { entity: EntityOf<Entity> }
+    }
+  : never
+
 /**
  * The default body of a delivery, for any event or for one event such as
- * `WebhookEvent<'lead.create.after'>`. A webhook with its own payload template sends a different
- * body.
+ * `WebhookEvent<'lead.create.after'>`. `type` decides the type of `data.entity`, which is a URL or
+ * null if the message would be larger than 20,000 bytes. A webhook of a user with limited
+ * permissions sends no `…_count`. A webhook with its own payload template sends a different body.
  */
-export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = BodyOf<webhooks[Name]['post']>
+export type WebhookEvent<Name extends keyof webhooks = keyof webhooks> = {
+  [Each in Name]: MessageOf<Each, BodyOf<webhooks[Each]['post']>>
+}[Name]
 
 /**
  * A delivery that is not signed with the secret, or is too old. The class is our own, because the

@@ -15975,7 +15975,7 @@ export interface components {
             message: string;
         };
         /**
-         * @description An event: the keys of an entry of the event feed, with the record in `entity` in place of `before` and `after`.
+         * @description An event: the keys of an entry of the event feed without `before` and `after`.
          * @example {
          *       "id": 812,
          *       "name": "lead.update.after",
@@ -15995,11 +15995,7 @@ export interface components {
          *         "title"
          *       ],
          *       "restored": false,
-         *       "created_at": "2026-03-01T09:30:00.000Z",
-         *       "entity": {
-         *         "id": 7,
-         *         "title": "50 seats"
-         *       }
+         *       "created_at": "2026-03-01T09:30:00.000Z"
          *     }
          */
         EventFacts: {
@@ -16026,12 +16022,47 @@ export interface components {
             /** @description Whether the event restored a deleted record. */
             restored: boolean;
             created_at: components["schemas"]["Timestamp"];
-            /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
-            entity: components["schemas"]["EventSnapshot"] | string | null;
         };
         /** @description A record as its writer saw it. A reader with fewer rights gets related records cut down to references, and no counts. The event of a link has the ids of both records. */
         EventSnapshot: {
             [key: string]: unknown;
+        };
+        /**
+         * @description The keys of all messages. `data` also has the record in `entity`.
+         * @example {
+         *       "id": "msg_812_2",
+         *       "type": "lead.update.after",
+         *       "timestamp": "2026-03-01T09:30:00.000Z",
+         *       "data": {
+         *         "id": 812,
+         *         "name": "lead.update.after",
+         *         "entity_type": "leads",
+         *         "entity_id": 7,
+         *         "related_type": null,
+         *         "related_id": null,
+         *         "actor": {
+         *           "type": "user",
+         *           "id": 1,
+         *           "name": "Example Admin"
+         *         },
+         *         "token_id": 3,
+         *         "request_id": "2f6c",
+         *         "origin": "api",
+         *         "changed": [
+         *           "title"
+         *         ],
+         *         "restored": false,
+         *         "created_at": "2026-03-01T09:30:00.000Z"
+         *       }
+         *     }
+         */
+        EventEnvelope: {
+            /** @description Identifies the message, as the header `webhook-id` does. */
+            id: string;
+            /** @description Name of the event. */
+            type: string;
+            timestamp: components["schemas"]["Timestamp"];
+            data: components["schemas"]["EventFacts"];
         };
         /**
          * @description What a webhook sends with the payload type `default` (Standard Webhooks).
@@ -16072,346 +16103,406 @@ export interface components {
             /** @description Name of the event. */
             type: string;
             timestamp: components["schemas"]["Timestamp"];
-            data: components["schemas"]["EventFacts"];
+            data: {
+                /**
+                 * @description Id in the feed; null in a test.
+                 * @example 7
+                 */
+                id: number | null;
+                /** @description Name of the event. */
+                name: string;
+                entity_type: components["schemas"]["EventEntity"];
+                entity_id: components["schemas"]["NullableId"];
+                /** @description Type of the other record, if two records were linked or unlinked. */
+                related_type: components["schemas"]["EventEntity"] | null;
+                related_id: components["schemas"]["NullableId"];
+                actor: components["schemas"]["EventActor"];
+                token_id: components["schemas"]["NullableId"];
+                /** @description The request that made the change. */
+                request_id: string | null;
+                /** @description The origin of the change, such as api, import or workflow. */
+                origin: string;
+                /** @description The changed keys. */
+                changed: string[];
+                /** @description Whether the event restored a deleted record. */
+                restored: boolean;
+                created_at: components["schemas"]["Timestamp"];
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["EventSnapshot"] | string | null;
+            };
+        };
+        /** @description Message of a test. Its record is the webhook. */
+        WebhookTestMessage: components["schemas"]["EventMessage"] & {
+            /** @constant */
+            type: "webhook.test";
+            data: {
+                /** @constant */
+                entity_type: "webhooks";
+            };
         };
         /** @description Message about leads. */
-        LeadMessage: components["schemas"]["EventMessage"] & {
+        LeadMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "lead.create.after" | "lead.update.after" | "lead.delete.after" | "lead.restore" | "lead.won" | "lead.lost" | "lead.reopened";
-            data?: {
+            type: "lead.create.after" | "lead.update.after" | "lead.delete.after" | "lead.restore" | "lead.won" | "lead.lost" | "lead.reopened";
+            data: {
                 /** @constant */
-                entity_type?: "leads";
-                entity?: components["schemas"]["Lead"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "leads";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Lead"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of leads. */
         LeadsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "leads.quote.create.after" | "leads.quote.delete.after" | "leads.tag.create.after" | "leads.tag.delete.after" | "leads.product.create.after" | "leads.product.update.after" | "leads.product.delete.after";
-            data?: {
+            type: "leads.quote.create.after" | "leads.quote.delete.after" | "leads.tag.create.after" | "leads.tag.delete.after" | "leads.product.create.after" | "leads.product.update.after" | "leads.product.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "leads";
+                entity_type: "leads";
             };
         };
         /** @description Message about persons. */
-        PersonMessage: components["schemas"]["EventMessage"] & {
+        PersonMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.after" | "contacts.person.restore";
-            data?: {
+            type: "contacts.person.create.after" | "contacts.person.update.after" | "contacts.person.delete.after" | "contacts.person.restore";
+            data: {
                 /** @constant */
-                entity_type?: "persons";
-                entity?: components["schemas"]["Person"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "persons";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Person"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of persons. */
         PersonsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "persons.tag.create.after" | "persons.tag.delete.after";
-            data?: {
+            type: "persons.tag.create.after" | "persons.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "persons";
+                entity_type: "persons";
             };
         };
         /** @description Message about organizations. */
-        OrganizationMessage: components["schemas"]["EventMessage"] & {
+        OrganizationMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "contacts.organization.create.after" | "contacts.organization.update.after" | "contacts.organization.delete.after" | "contacts.organization.restore";
-            data?: {
+            type: "contacts.organization.create.after" | "contacts.organization.update.after" | "contacts.organization.delete.after" | "contacts.organization.restore";
+            data: {
                 /** @constant */
-                entity_type?: "organizations";
-                entity?: components["schemas"]["Organization"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "organizations";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Organization"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of organizations. */
         OrganizationsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "organizations.tag.create.after" | "organizations.tag.delete.after";
-            data?: {
+            type: "organizations.tag.create.after" | "organizations.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "organizations";
+                entity_type: "organizations";
             };
         };
         /** @description Message about products. */
-        ProductMessage: components["schemas"]["EventMessage"] & {
+        ProductMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "product.create.after" | "product.update.after" | "product.delete.after" | "product.restore";
-            data?: {
+            type: "product.create.after" | "product.update.after" | "product.delete.after" | "product.restore";
+            data: {
                 /** @constant */
-                entity_type?: "products";
-                entity?: components["schemas"]["Product"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "products";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Product"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of products. */
         ProductsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "product.inventory.update.after" | "products.tag.create.after" | "products.tag.delete.after";
-            data?: {
+            type: "product.inventory.update.after" | "products.tag.create.after" | "products.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "products";
+                entity_type: "products";
             };
         };
         /** @description Message about quotes. */
-        QuoteMessage: components["schemas"]["EventMessage"] & {
+        QuoteMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "quote.create.after" | "quote.update.after" | "quote.delete.after" | "quote.restore";
-            data?: {
+            type: "quote.create.after" | "quote.update.after" | "quote.delete.after" | "quote.restore";
+            data: {
                 /** @constant */
-                entity_type?: "quotes";
-                entity?: components["schemas"]["Quote"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "quotes";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Quote"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of quotes. */
         QuotesLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "quotes.tag.create.after" | "quotes.tag.delete.after";
-            data?: {
+            type: "quotes.tag.create.after" | "quotes.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "quotes";
+                entity_type: "quotes";
             };
         };
         /** @description Message about activities. */
-        ActivityMessage: components["schemas"]["EventMessage"] & {
+        ActivityMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "activity.create.after" | "activity.update.after" | "activity.delete.after" | "activity.restore";
-            data?: {
+            type: "activity.create.after" | "activity.update.after" | "activity.delete.after" | "activity.restore";
+            data: {
                 /** @constant */
-                entity_type?: "activities";
-                entity?: components["schemas"]["Activity"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "activities";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Activity"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of activities. */
         ActivitiesLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "activities.file.create.after" | "activities.file.delete.after";
-            data?: {
+            type: "activities.file.create.after" | "activities.file.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "activities";
+                entity_type: "activities";
             };
         };
         /** @description Message about emails. */
-        EmailMessage: components["schemas"]["EventMessage"] & {
+        EmailMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "email.create.after" | "email.update.after" | "email.delete.after" | "email.restore";
-            data?: {
+            type: "email.create.after" | "email.update.after" | "email.delete.after" | "email.restore";
+            data: {
                 /** @constant */
-                entity_type?: "emails";
-                entity?: components["schemas"]["Email"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "emails";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Email"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of emails. */
         EmailsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "emails.tag.create.after" | "emails.tag.delete.after";
-            data?: {
+            type: "emails.tag.create.after" | "emails.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "emails";
+                entity_type: "emails";
             };
         };
         /** @description Message about attributes. */
-        AttributeDefinitionMessage: components["schemas"]["EventMessage"] & {
+        AttributeDefinitionMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.attribute.create.after" | "settings.attribute.update.after" | "settings.attribute.delete.after";
-            data?: {
+            type: "settings.attribute.create.after" | "settings.attribute.update.after" | "settings.attribute.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "attributes";
-                entity?: components["schemas"]["AttributeDefinition"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "attributes";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["AttributeDefinition"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about email-templates. */
-        EmailTemplateMessage: components["schemas"]["EventMessage"] & {
+        EmailTemplateMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.email_templates.create.after" | "settings.email_templates.update.after" | "settings.email_templates.delete.after";
-            data?: {
+            type: "settings.email_templates.create.after" | "settings.email_templates.update.after" | "settings.email_templates.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "email-templates";
-                entity?: components["schemas"]["EmailTemplate"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "email-templates";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["EmailTemplate"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about groups. */
-        GroupMessage: components["schemas"]["EventMessage"] & {
+        GroupMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.group.create.after" | "settings.group.update.after" | "settings.group.delete.after";
-            data?: {
+            type: "settings.group.create.after" | "settings.group.update.after" | "settings.group.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "groups";
-                entity?: components["schemas"]["Group"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "groups";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Group"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about pipelines. */
-        PipelineMessage: components["schemas"]["EventMessage"] & {
+        PipelineMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.pipeline.create.after" | "settings.pipeline.update.after" | "settings.pipeline.delete.after";
-            data?: {
+            type: "settings.pipeline.create.after" | "settings.pipeline.update.after" | "settings.pipeline.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "pipelines";
-                entity?: components["schemas"]["Pipeline"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "pipelines";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Pipeline"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about roles. */
-        RoleMessage: components["schemas"]["EventMessage"] & {
+        RoleMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.role.create.after" | "settings.role.update.after" | "settings.role.delete.after";
-            data?: {
+            type: "settings.role.create.after" | "settings.role.update.after" | "settings.role.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "roles";
-                entity?: components["schemas"]["Role"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "roles";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Role"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about sources. */
-        SourceMessage: components["schemas"]["EventMessage"] & {
+        SourceMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.source.create.after" | "settings.source.update.after" | "settings.source.delete.after";
-            data?: {
+            type: "settings.source.create.after" | "settings.source.update.after" | "settings.source.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "sources";
-                entity?: components["schemas"]["Source"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "sources";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Source"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about tags. */
-        TagMessage: components["schemas"]["EventMessage"] & {
+        TagMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.tag.create.after" | "settings.tag.update.after" | "settings.tag.delete.after";
-            data?: {
+            type: "settings.tag.create.after" | "settings.tag.update.after" | "settings.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "tags";
-                entity?: components["schemas"]["Tag"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "tags";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Tag"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about types. */
-        LeadTypeMessage: components["schemas"]["EventMessage"] & {
+        LeadTypeMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.type.create.after" | "settings.type.update.after" | "settings.type.delete.after";
-            data?: {
+            type: "settings.type.create.after" | "settings.type.update.after" | "settings.type.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "types";
-                entity?: components["schemas"]["LeadType"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "types";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["LeadType"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about users. */
-        UserMessage: components["schemas"]["EventMessage"] & {
+        UserMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.user.create.after" | "settings.user.update.after" | "settings.user.delete.after" | "user.account.update.after" | "user.account.update-password";
-            data?: {
+            type: "settings.user.create.after" | "settings.user.update.after" | "settings.user.delete.after" | "user.account.update.after" | "user.account.update-password";
+            data: {
                 /** @constant */
-                entity_type?: "users";
-                entity?: components["schemas"]["User"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "users";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["User"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about workflows. */
-        WorkflowMessage: components["schemas"]["EventMessage"] & {
+        WorkflowMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.workflow.create.after" | "settings.workflow.update.after" | "settings.workflow.delete.after";
-            data?: {
+            type: "settings.workflow.create.after" | "settings.workflow.update.after" | "settings.workflow.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "workflows";
-                entity?: components["schemas"]["Workflow"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "workflows";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Workflow"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about web-forms. */
-        WebFormMessage: components["schemas"]["EventMessage"] & {
+        WebFormMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.web_forms.create.after" | "settings.web_forms.update.after" | "settings.web_forms.delete.after";
-            data?: {
+            type: "settings.web_forms.create.after" | "settings.web_forms.update.after" | "settings.web_forms.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "web-forms";
-                entity?: components["schemas"]["WebForm"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "web-forms";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["WebForm"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about warehouses. */
-        WarehouseMessage: components["schemas"]["EventMessage"] & {
+        WarehouseMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.warehouse.create.after" | "settings.warehouse.update.after" | "settings.warehouse.delete.after";
-            data?: {
+            type: "settings.warehouse.create.after" | "settings.warehouse.update.after" | "settings.warehouse.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "warehouses";
-                entity?: components["schemas"]["Warehouse"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "warehouses";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Warehouse"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about locations. */
-        StorageLocationMessage: components["schemas"]["EventMessage"] & {
+        StorageLocationMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.location.create.after" | "settings.location.update.after" | "settings.location.delete.after";
-            data?: {
+            type: "settings.location.create.after" | "settings.location.update.after" | "settings.location.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "locations";
-                entity?: components["schemas"]["StorageLocation"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "locations";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["StorageLocation"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of warehouses. */
         WarehousesLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "warehouses.tag.create.after" | "warehouses.tag.delete.after";
-            data?: {
+            type: "warehouses.tag.create.after" | "warehouses.tag.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "warehouses";
+                entity_type: "warehouses";
             };
         };
         /** @description Message about events. */
-        MarketingEventMessage: components["schemas"]["EventMessage"] & {
+        MarketingEventMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.marketing.events.create.after" | "settings.marketing.events.update.after" | "settings.marketing.events.delete.after";
-            data?: {
+            type: "settings.marketing.events.create.after" | "settings.marketing.events.update.after" | "settings.marketing.events.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "events";
-                entity?: components["schemas"]["MarketingEvent"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "events";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["MarketingEvent"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about campaigns. */
-        CampaignMessage: components["schemas"]["EventMessage"] & {
+        CampaignMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "settings.marketing.campaigns.create.after" | "settings.marketing.campaigns.update.after" | "settings.marketing.campaigns.delete.after" | "marketing.campaign.run.after";
-            data?: {
+            type: "settings.marketing.campaigns.create.after" | "settings.marketing.campaigns.update.after" | "settings.marketing.campaigns.delete.after" | "marketing.campaign.run.after";
+            data: {
                 /** @constant */
-                entity_type?: "campaigns";
-                entity?: components["schemas"]["Campaign"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "campaigns";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Campaign"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of sends. */
         SendsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "marketing.send.create.after" | "marketing.send.resend.after";
-            data?: {
+            type: "marketing.send.create.after" | "marketing.send.resend.after";
+            data: {
                 /** @constant */
-                entity_type?: "sends";
+                entity_type: "sends";
             };
         };
         /** @description Message about suppressions. */
-        SuppressionMessage: components["schemas"]["EventMessage"] & {
+        SuppressionMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "marketing.suppression.create.after" | "marketing.suppression.delete.after";
-            data?: {
+            type: "marketing.suppression.create.after" | "marketing.suppression.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "suppressions";
-                entity?: components["schemas"]["Suppression"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "suppressions";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Suppression"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about links and values of sessions. */
         SessionsLinkMessage: components["schemas"]["EventMessage"] & {
             /** @enum {string} */
-            type?: "user.session.create.after" | "user.session.delete.after" | "user.session.failed";
-            data?: {
+            type: "user.session.create.after" | "user.session.delete.after" | "user.session.failed";
+            data: {
                 /** @constant */
-                entity_type?: "sessions";
+                entity_type: "sessions";
             };
         };
         /** @description Message about imports. */
-        ImportMessage: components["schemas"]["EventMessage"] & {
+        ImportMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "data_transfer.imports.create.after" | "data_transfer.imports.update.after" | "data_transfer.imports.delete.after" | "data_transfer.imports.validate.after" | "data_transfer.imports.started" | "data_transfer.imports.completed";
-            data?: {
+            type: "data_transfer.imports.create.after" | "data_transfer.imports.update.after" | "data_transfer.imports.delete.after" | "data_transfer.imports.validate.after" | "data_transfer.imports.started" | "data_transfer.imports.completed";
+            data: {
                 /** @constant */
-                entity_type?: "imports";
-                entity?: components["schemas"]["Import"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "imports";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["Import"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
         /** @description Message about files. */
-        FileRecordMessage: components["schemas"]["EventMessage"] & {
+        FileRecordMessage: components["schemas"]["EventEnvelope"] & {
             /** @enum {string} */
-            type?: "files.create.after" | "files.delete.after";
-            data?: {
+            type: "files.create.after" | "files.delete.after";
+            data: {
                 /** @constant */
-                entity_type?: "files";
-                entity?: components["schemas"]["FileRecord"] | components["schemas"]["EventSnapshot"] | string | null;
+                entity_type: "files";
+                /** @description The record after the change, or before it if it was deleted. A message larger than 20,000 bytes has the URL of the record here, or null if it has none. */
+                entity: components["schemas"]["FileRecord"] | components["schemas"]["EventSnapshot"] | string | null;
             };
         };
     };
@@ -38175,7 +38266,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EventMessage"];
+                "application/json": components["schemas"]["WebhookTestMessage"];
             };
         };
         responses: {

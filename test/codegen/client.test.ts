@@ -1,9 +1,9 @@
 // The client package against a real server, and the strict compilation of its packed form.
 
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { resolve as resolvePath } from 'node:path'
 import { inspect, promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
@@ -17,10 +17,13 @@ import {
   verifyWebhook,
   WebhookVerificationError,
 } from '../../codegen/client/index.ts'
+import { listOperations, resolve } from '../../codegen/read.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 import { start } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { type PackedClient, packClient } from '../support/packed-client.ts'
+import { document, follow, type SchemaObject } from '../support/schema.ts'
 
 const run = promisify(execFile)
 
@@ -51,6 +54,63 @@ describe('a call', () => {
     expect(inspect(problem)).not.toContain('Response')
     expect(problem.errors.name).toEqual(['The field is required.'])
     expect(problem.problem.request_id).toBe(problem.response.headers.get('x-request-id'))
+  })
+
+  it('names the wrong fields in the message of the exception, and keeps that of the server', async () => {
+    const messageOf = async (body: { title: string; lead_value: number }): Promise<string[]> => {
+      const cause = await unwrap(crm.POST('/api/admin/leads', { body })).catch((cause: unknown) => cause)
+      const { message, problem } = cause as AccordProblem
+      return [message, problem.message ?? '']
+    }
+    expect(await messageOf({ title: '', lead_value: 1 })).toEqual([
+      'title: The field is required.',
+      'The field is required.',
+    ])
+    const unknown = { a: 1, b: 2, c: 3, title: '', lead_value: 1 }
+    const [message, sent] = await messageOf(unknown)
+    expect(message).toMatch(/^(\w+: [A-Z].*\. ){3}\(and 1 more\)$/)
+    expect(sent).toMatch(/\(and 3 more errors\)$/)
+    const missing = unwrap(crm.GET('/api/admin/leads/{id}', { params: { path: { id: 999 } } }))
+    await expect(missing).rejects.toMatchObject({ message: 'No lead has id 999.' })
+  })
+
+  it('sends a body with a file as a form', async () => {
+    const file = new File(['name,emails\nAda Lovelace,ada@example.com\n'], 'persons.csv')
+    const { data: stored } = await unwrap(crm.POST('/api/admin/files', { body: { file } }))
+    expect(stored).toMatchObject({ name: 'persons.csv', size: file.size })
+    const settings = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' } as const
+    const body = { ...settings, mapping: { name: 'name', emails: 'emails' }, allowed_errors: 2 }
+    const path = '/api/admin/settings/data-transfer/imports'
+    const { data } = await unwrap(crm.POST(path, { body: { ...body, process_in_queue: false, file } }))
+    expect(data).toMatchObject({ ...body, process_in_queue: false, file: { name: 'persons.csv' } })
+    // A Blob has no name.
+    const unnamed = await unwrap(crm.POST(path, { body: { ...body, file: new Blob([await file.text()]) } }))
+    expect(unnamed.data).toMatchObject(body)
+    const { data: activity } = await unwrap(
+      crm.POST('/api/admin/activities', { body: { type: 'file', title: 'Offer', location: null, file, lead_ids: [] } }),
+    )
+    expect(activity).toMatchObject({ location: null, leads: [], files: [{ name: 'persons.csv' }] })
+    const attachments = [new File(['a'], 'a.txt'), new File(['b'], 'b.txt')]
+    const { data: email } = await unwrap(
+      crm.POST('/api/admin/emails', {
+        body: { reply_to: ['ada@example.com', 'b@example.com'], is_draft: true, attachments },
+      }),
+    )
+    expect([email.reply_to, email.attachments.map(({ name }) => name)]).toEqual([
+      ['ada@example.com', 'b@example.com'],
+      ['a.txt', 'b.txt'],
+    ])
+  })
+
+  it('reads a reply that is not JSON', async () => {
+    const headers = { accept: 'text/csv' }
+    const csv = await unwrap(crm.GET('/api/admin/leads/export', { headers, parseAs: 'text' }))
+    expect(csv).toMatch(/^\uFEFF?id,title,/)
+    const refused = await createAccordClient({ url: server.url }).GET('/api/admin/leads/export', {
+      headers,
+      parseAs: 'text',
+    })
+    expect(refused.error?.code).toBe('unauthenticated')
   })
 
   it('returns nothing for a DELETE, and explains a reply without a problem document', async () => {
@@ -203,6 +263,33 @@ describe('subscribeToEvents', () => {
     expect(names).toEqual(['first', 'second', 'third'])
   })
 
+  it('yields nothing after its signal aborts, even if more events have arrived', async () => {
+    for (const name of ['one', 'two', 'three']) await unwrap(crm.POST('/api/admin/types', { body: { name } }))
+    const end = new AbortController()
+    const ids: number[] = []
+    for await (const { id } of subscribeToEvents(crm, { after: 0, signal: end.signal })) {
+      ids.push(id)
+      // The other events arrive meanwhile.
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      end.abort()
+    }
+    expect(ids).toHaveLength(1)
+  })
+
+  it('ends its pause before a reconnect when its signal aborts', async () => {
+    const end = new AbortController()
+    const lost = createAccordClient({
+      url: 'http://a',
+      fetch: async () => {
+        setTimeout(() => end.abort(), 10)
+        throw new TypeError('fetch failed')
+      },
+      retries: 0,
+    })
+    const events = subscribeToEvents(lost, { signal: end.signal, reconnectMs: 60_000 })
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+  })
+
   it('throws when the server refuses the stream', async () => {
     const stranger = createAccordClient({ url: server.url })
     await expect(subscribeToEvents(stranger).next()).rejects.toMatchObject({ code: 'unauthenticated' })
@@ -228,31 +315,157 @@ describe('verifyWebhook', () => {
 })
 
 describe('the package', { timeout: 120_000 }, () => {
+  const own = './accord.js'
+  let client: PackedClient
+  beforeAll(async () => {
+    client = await packClient()
+    const body = { entity_type: 'leads', code: 'region', name: 'Region', type: 'text' } as const
+    await unwrap(crm.POST('/api/admin/settings/attributes', { body }))
+    const cli = resolvePath('node_modules/openapi-typescript/bin/cli.js')
+    const contract = `${server.url}/api/admin/openapi.json`
+    await run(process.execPath, [cli, contract, '-o', 'accord.d.ts'], { cwd: client.folder })
+  })
+  afterAll(() => client.remove())
+
   it('compiles strictly and runs as an integrator uses it', async () => {
-    // Inside the repository, so that the package finds its dependencies.
-    const folder = mkdtempSync('codegen/client/.packed-')
-    try {
-      const packed = join(folder, 'client')
-      await run(process.execPath, ['codegen/client/pack.mjs', packed])
-      expect(readdirSync(packed)).toEqual(expect.arrayContaining(['index.js', 'index.d.ts', 'schema.d.ts', 'LICENSE']))
-      const program = join(folder, 'program.mts')
-      writeFileSync(
-        program,
-        `import { createAccordClient, listAll, unwrap } from "${'./client/index.js'}"
-        const crm = createAccordClient({ url: process.argv[2] ?? '', token: process.argv[3] ?? '' })
-        const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
-        const names: string[] = []
-        for await (const tag of listAll(crm, '/api/admin/tags')) names.push(tag.name)
-        // @ts-expect-error a tag has no title
-        data.title
-        console.log(names.includes(data.name))`,
-      )
-      const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
-      await run(process.execPath, ['node_modules/typescript-native/bin/tsc', ...options, program])
-      const { stdout } = await run(process.execPath, [program.replace(/mts$/, 'mjs'), server.url, token])
-      expect(stdout).toBe('true\n')
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const files = ['index.js', 'index.d.ts', 'schema.d.ts', 'LICENSE']
+    expect(readdirSync(client.packed)).toEqual(expect.arrayContaining(files))
+    const program = `import { createAccordClient, listAll, unwrap } from '@accord-crm/client'
+      const crm = createAccordClient({ url: process.env.URL ?? '', token: process.env.TOKEN ?? '' })
+      const { data } = await unwrap(crm.POST('/api/admin/tags', { body: { name: 'From the package' } }))
+      const names: string[] = []
+      for await (const tag of listAll(crm, '/api/admin/tags')) names.push(tag.name)
+      // @ts-expect-error a tag has no title
+      data.title
+      console.log(names.includes(data.name))`
+    expect(await client.compile('program', program)).toBe('')
+    expect(await client.run('program', { URL: server.url, TOKEN: token })).toBe('true\n')
+  })
+
+  it('types replies and problems', async () => {
+    const program = `import { type AccordClient, type components } from '@accord-crm/client'
+      type Schemas = components['schemas']
+      export async function read(crm: AccordClient) {
+        const params = { path: { id: 7 } }
+        const calls = [
+          await crm.GET('/api/admin/leads/{id}', { params }),
+          await crm.POST('/api/admin/leads', { body: { title: 'A', lead_value: 1 } }),
+          await crm.PUT('/api/admin/leads/{id}', { params, body: { title: 'B' } }),
+        ]
+        for (const { data, error } of calls) {
+          if (error) {
+            const problem: Schemas['Problem'] = error
+            const names: string[] = Object.keys(error.errors ?? {})
+            if (error.code === 'validation_failed') console.log(problem, error.status, names)
+            // @ts-expect-error not a problem code
+            if (error.code === 'not_valid') console.log()
+          } else {
+            const lead: Schemas['Lead'] = data.data
+            console.log(lead)
+            // @ts-expect-error a lead has no color
+            data.data.color
+          }
+        }
+        const removed = await crm.DELETE('/api/admin/leads/{id}', { params })
+        if (removed.error) console.log(removed.error.code)
+        // The reply of a report is JSON or a chart.
+        const report = await crm.GET('/api/admin/reports/over-all')
+        if (report.data) { const whole: Schemas['OverAllReport'] = report.data; console.log(whole) }
+        const headers = { accept: 'image/svg+xml' }
+        const chart: string | undefined = (await crm.GET('/api/admin/reports/over-all', { parseAs: 'text', headers })).data
+        const sheet = await crm.GET('/api/admin/leads/export', { parseAs: 'text' })
+        const csv: string | undefined = sheet.data
+        const bytes: Blob | undefined = (await crm.GET('/api/admin/leads/export', { parseAs: 'blob' })).data
+        const untold: string | undefined = (await crm.GET('/api/admin/leads/export')).data
+        return [chart, csv, bytes, untold, sheet.error?.code]
+      }`
+    expect(await client.compile('replies', program)).toBe('')
+  })
+
+  it('types files of forms', async () => {
+    const program = `import { type AccordClient } from '@accord-crm/client'
+      export async function send(crm: AccordClient, file: File) {
+        const settings = { type: 'persons', action: 'append', validation_strategy: 'skip-errors' } as const
+        await crm.POST('/api/admin/settings/data-transfer/imports', { body: { ...settings, file: new Blob(['name']) } })
+        await crm.POST('/api/admin/settings/data-transfer/imports', { body: { ...settings, file: { id: 6 } } })
+        await crm.POST('/api/admin/files', { body: { file } })
+        await crm.POST('/api/admin/activities/{id}/files', { params: { path: { id: 1 } }, body: { file } })
+        await crm.POST('/api/admin/emails', { body: { attachments: [file] } })
+        // @ts-expect-error a text is not a file
+        await crm.POST('/api/admin/files', { body: { file: 'name' } })
+      }`
+    expect(await client.compile('files', program)).toBe('')
+  })
+
+  it('types the record of a webhook event', async () => {
+    const program = `import { type components, verifyWebhook, type WebhookEvent } from '@accord-crm/client'
+      type Lead = components['schemas']['Lead']
+      type Is<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
+      type EntityOf<Name extends WebhookEvent['type']> = WebhookEvent<Name>['data']['entity']
+      const facts: [Is<EntityOf<'lead.create.after'>, Lead | string | null>, WebhookEvent<'lead.won'>['type']] = [true, 'lead.won']
+      // A link has the ids of both records, which no schema describes.
+      const link: EntityOf<'leads.tag.create.after'> = { lead_id: 7, tag_id: 3 }
+      const event = verifyWebhook({ body: '', headers: {} }, '')
+      if (event.type === 'lead.create.after') {
+        const { entity, entity_id, actor } = event.data
+        const of: 'leads' = event.data.entity_type
+        if (typeof entity === 'object' && entity !== null) {
+          const value: number = entity.lead_value
+          console.log(of, value, 'lead_value' in entity, entity_id, actor.name)
+          // @ts-expect-error a lead has no color
+          entity.color
+        }
+      }
+      // @ts-expect-error not an event
+      if (event.type === 'lead.sung') console.log(facts, link)`
+    expect(await client.compile('webhook', program)).toBe('')
+  })
+
+  it('takes the paths of an installation with custom attributes', async () => {
+    const program = `import { type components, createAccordClient, listAll, subscribeToEvents, unwrap } from '@accord-crm/client'
+      import type { paths } from '${own}'
+      const crm = createAccordClient<paths>({ url: process.env.URL ?? '', token: process.env.TOKEN ?? '' })
+      const regions: (string | null | undefined)[] = []
+      const body = { title: 'A', lead_value: 1, custom_attributes: { region: 'North' } }
+      const { data } = await unwrap(crm.POST('/api/admin/leads', { body }))
+      regions.push(data.custom_attributes.region)
+      for await (const lead of listAll(crm, '/api/admin/leads', { sort: ['-custom_attributes.region'] }))
+        regions.push(lead.custom_attributes.region)
+      const params = { path: { id: 0 } }
+      const refused = await crm.GET('/api/admin/leads/{id}', { params })
+      const problem: components['schemas']['Problem'] | undefined = refused.error
+      const { data: file } = await unwrap(crm.POST('/api/admin/files', { body: { file: new Blob(['a']) } }))
+      for await (const { name } of subscribeToEvents(crm, { after: 0 })) {
+        console.log(JSON.stringify([regions.slice(0, 2), problem?.status, file.size, name.length > 0]))
+        break
+      }
+      export async function mistakes() {
+        // @ts-expect-error a region is a text
+        await crm.POST('/api/admin/leads', { body: { title: 'A', lead_value: 1, custom_attributes: { region: 5 } } })
+        // @ts-expect-error not a sort key
+        for await (const _lead of listAll(crm, '/api/admin/leads', { sort: ['custom_attributes.regoin'] })) break
+      }`
+    expect(await client.compile('attributes', program)).toBe('')
+    const printed = JSON.parse(await client.run('attributes', { URL: server.url, TOKEN: token }))
+    expect(printed).toEqual([['North', 'North'], 404, 1, true])
+  })
+
+  it('has a README with samples that form one program', async () => {
+    const readme = readFileSync('codegen/client/README.md', 'utf8')
+    const samples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, sample]) => sample)
+    expect(await client.compile('readme', samples.join('\n'))).toBe('')
+  })
+
+  it('has a Blob for every file of a form', () => {
+    const isFile = ({ format, items, anyOf = [] }: SchemaObject): boolean =>
+      format === 'binary' || [...anyOf, ...(items ? [items] : [])].some(isFile)
+    const names = listOperations(document)
+      // Mail services send this form.
+      .filter(({ id }) => id !== 'receiveEmail')
+      .flatMap(({ operation }) => {
+        const form = resolve(document, operation.requestBody)?.content?.['multipart/form-data']?.schema
+        return Object.entries(follow(form).properties ?? {}).filter(([, field]) => isFile(field))
+      })
+    expect([...new Set(names.map(([name]) => name))].sort()).toEqual(['attachments', 'file'])
   })
 })

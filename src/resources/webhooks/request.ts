@@ -162,7 +162,7 @@ function bodyOf(template: RequestTemplate, message: WebhookMessage): { body: str
  */
 function eventText({ id, type, timestamp, entity, entityUrl, facts }: WebhookMessage): string {
   const { entity_type, entity_id, changed, actor, ...others } = facts
-  const text = (entity: Schema<'EventFacts'>['entity']): string =>
+  const text = (entity: Schema<'EventMessage'>['data']['entity']): string =>
     JSON.stringify({ id, type, timestamp, data: { entity_type, entity_id, entity, changed, actor, ...others } })
   const whole = text(entity)
   return Buffer.byteLength(whole) > maxEventBodyBytes ? text(entityUrl) : whole
