@@ -8,10 +8,7 @@ type Media = 'application/json' | 'application/problem+json'
 type Login = { email: string; password: string }
 type Told = { headers: Record<string, string>; body: string }
 
-/**
- * Runs all steps. `end_point` is the webhook URL of this program, and `told` waits for the first
- * message.
- */
+/** Runs all steps. `end_point` receives the webhooks, and `told` waits for the first message. */
 export async function program(baseUrl: string, who: Login, end_point: string, told: () => Promise<Told>) {
   const api = createClient<paths, Media>({ baseUrl, headers: { accept: 'application/json' } })
   const login = await api.POST('/api/admin/login', { body: { ...who, device_name: 'program' } })
