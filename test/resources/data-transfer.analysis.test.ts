@@ -386,6 +386,12 @@ describe('a mapping', () => {
 })
 
 describe('settings of a file', () => {
+  it('are not set by an empty field of a form, which has no other way to say null', async () => {
+    const table = 'name,since\nAcme,2026-03-01\n'
+    const created = await record('organizations', 'a.csv', table, { date_format: '', decimal_separator: '' })
+    expect([created.date_format, created.decimal_separator]).toEqual([null, null])
+  })
+
   it('leave the spellings of the API as they are, and read no other by default', async () => {
     const table = 'name,since,turnover,partner\nA,2016-03-01,1234.5,true\nB,1.3.2016,"1.234,5",Yes\n'
     const { errors } = await using().validate('organizations', table)
