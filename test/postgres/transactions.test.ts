@@ -4,6 +4,10 @@ import { sql } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openStore, type Store } from '../../db/store.ts'
+import { systemContext } from '../../src/kernel/context.ts'
+import { Problem } from '../../src/kernel/errors.ts'
+import { savepoint, transaction } from '../../src/kernel/write/write.ts'
+import { sources } from '../../src/resources/sources/resource.ts'
 import { seededImage, startServer, type TestServer } from '../support/app.ts'
 import { openImage } from '../support/engine.ts'
 import { failFirstAttempt, SerializationFailure } from '../support/hostile.ts'
@@ -165,6 +169,35 @@ async function query(text: string) {
     await client.end()
   }
 }
+
+describe('a transaction with a part that failed', () => {
+  it('logs its later events in the order of commits', async () => {
+    const other = new pg.Client(database.url)
+    await other.connect()
+    const isFree = async (): Promise<boolean> =>
+      (await other.query('select id from commit_order for update skip locked')).rows.length > 0
+    const ctx = systemContext(server.app.services, 'api')
+    const found: boolean[] = []
+    await transaction(ctx, async (ctx) => {
+      const lost = savepoint(ctx, async () => {
+        await sources.create(ctx, { name: 'Lost' })
+        throw new Problem('state_conflict')
+      })
+      await expect(lost).rejects.toThrow()
+      // PostgreSQL releases the locks of the part.
+      found.push(await isFree())
+      await sources.create(ctx, { name: 'Kept' })
+      found.push(await isFree())
+    }).finally(() => other.end())
+    expect(found).toEqual([true, false])
+    const events = await server.store.db
+      .selectFrom('events')
+      .select('first_event_id')
+      .where('name', '=', 'settings.source.create.after')
+      .execute()
+    expect(events).toEqual([{ first_event_id: null }])
+  })
+})
 
 describe('a table that a migration changes while the server has prepared statements', () => {
   it('is read and written on, with the answers of before', async () => {

@@ -20,7 +20,7 @@ export interface UnitOfWork {
    * The id of the first event that the transaction logged. Later events of the transaction store
    * this id, too.
    */
-  firstEventId?: number
+  firstEventId?: number | undefined
   /** The records that the transaction has archived so far, in order (archive.ts). */
   readonly archived: { entity: string; id: number; event: number }[]
   /** The records whose search documents must be updated before the commit. */
@@ -163,6 +163,7 @@ export async function savepoint<T>(
 ): Promise<T> {
   const waiting = [unit.after, unit.archived, unit.stale, unit.onCommit] as const
   const lengths = waiting.map(({ length }) => length)
+  const { firstEventId } = unit
   await db.executeQuery(part.begin)
   try {
     const result = await work()
@@ -172,6 +173,8 @@ export async function savepoint<T>(
     await db.executeQuery(part.undo)
     await db.executeQuery(part.release)
     for (const [index, list] of waiting.entries()) list.length = lengths[index] ?? 0
+    // PostgreSQL has released a lock that the part took, so the next event must take it again.
+    unit.firstEventId = firstEventId
     throw translate({ services }, error)
   }
 }
