@@ -35,7 +35,7 @@ export type Db = Kysely<DB>
 export type WriteFault = Exclude<StorageFault, 'busy'> | null
 
 export interface RecordRef {
-  /** The table name of the record, such as `persons`, which is also its name in API paths. */
+  /** The type of the record, such as `persons`. */
   readonly entity: string
   readonly id: number
 }

@@ -20,7 +20,7 @@ type FormField<Name, Value> = Name extends 'file'
     ? Blob
     : Value
   : Name extends 'attachments'
-    ? Value extends string[]
+    ? Value extends readonly string[]
       ? Blob[]
       : Value
     : Value

@@ -39,9 +39,11 @@ export class AccordProblem extends Error {
  * Returns the message of the server when no field is wrong.
  */
 function describe({ errors, message }: Partial<Problem>): string | undefined {
-  const fields = Object.entries(errors ?? {})
+  // A proxy may send errors of another form.
+  const isOurs = typeof errors === 'object' && !Array.isArray(errors)
+  const fields = Object.entries(isOurs ? errors : {}).filter(([, sentences]) => Array.isArray(sentences))
   if (fields.length === 0) return message
-  const named = fields.slice(0, maxFields).map(([field, sentences]) => `${field}: ${[sentences].flat().join(' ')}`)
+  const named = fields.slice(0, maxFields).map(([field, sentences]) => `${field}: ${sentences.join(' ')}`)
   const more = fields.length - named.length
   return [...named, ...(more > 0 ? [`(and ${more} more)`] : [])].join(' ')
 }

@@ -53,8 +53,10 @@ export function verifyWebhook(
   const read = (name: string): string => String((headers instanceof Headers ? headers.get(name) : headers[name]) ?? '')
   const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature']
   const signed = Object.fromEntries(names.map((name) => [name, read(name)]))
+  // Throws another error for a missing or unreadable secret: the delivery is not to blame.
+  const webhook = new Webhook(secret)
   try {
-    return new Webhook(secret).verify(body, signed) as WebhookEvent
+    return webhook.verify(body, signed) as WebhookEvent
   } catch (cause) {
     throw new WebhookVerificationError(cause instanceof Error ? cause.message : String(cause), { cause })
   }

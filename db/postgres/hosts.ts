@@ -4,6 +4,7 @@
 /** Splits a URL into the part before its hosts, the hosts, and the path with the parameters. */
 const hostsPattern = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/
 const roleParameter = /([?&])target_session_attrs=([^&]*)(&|$)/
+const sslMode = /([?&]sslmode=)([^&]*)/
 /** The values of `target_session_attrs` that require a server that accepts writes. */
 const writableRoles = ['read-write', 'primary']
 
@@ -22,12 +23,18 @@ export const firstHostUrl = (url: string): string => urlsOf(url)[0] ?? url
 
 /**
  * Returns the URL for programs with libpq. With several hosts it requires a server that accepts
- * writes, as `Hosts` does.
+ * writes, as `Hosts` does. The programs check certificates as pg does: pg knows the mode
+ * `no-verify`, and checks the certificate in every other mode but `disable`.
  */
-export const withRole = (url: string): string =>
-  urlsOf(url).length === 1 || roleParameter.test(url)
-    ? url
-    : `${url}${url.includes('?') ? '&' : '?'}target_session_attrs=read-write`
+export function libpqUrl(url: string): string {
+  const mode = sslMode.exec(url)?.[2] ?? ''
+  const strict = ['prefer', 'require', 'verify-ca'].includes(mode) && /[?&]sslrootcert=/.test(url)
+  const wanted = mode === 'no-verify' ? 'require' : strict ? 'verify-full' : mode
+  const plain = url.replace(sslMode, `$1${wanted}`)
+  return urlsOf(plain).length === 1 || roleParameter.test(plain)
+    ? plain
+    : `${plain}${plain.includes('?') ? '&' : '?'}target_session_attrs=read-write`
+}
 
 /**
  * The hosts of a URL. New connections use the current host until a connection fails. Then the next

@@ -29,8 +29,8 @@ import { openPostgresSnapshot, rememberPools } from './snapshot.ts'
 export const openPostgresStore = (url: string, options: StoreOptions = {}): Store => new PostgresStore(url, options)
 
 /**
- * The maximum number of rows in `lead_total_changes`. A board sums this many rows in about a
- * millisecond.
+ * `maintain` sums up the rows of `lead_total_changes` above this number. A board sums this many
+ * rows in about a millisecond.
  */
 const maxDifferences = 1_000
 

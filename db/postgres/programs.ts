@@ -5,7 +5,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { type Kysely, sql } from 'kysely'
 import { syncPath } from '../disk.ts'
-import { withRole } from './hosts.ts'
+import { libpqUrl } from './hosts.ts'
 import { splitPassword } from './url.ts'
 
 export class MissingProgramError extends Error {
@@ -64,7 +64,7 @@ export async function dumpDatabase(url: string, snapshot: Kysely<unknown>, path:
   const { rows } = await sql<{ id: string; schema: string }>`
     select pg_export_snapshot() as id, current_schema() as schema`.execute(snapshot)
   const { id = '', schema = '' } = rows[0] ?? {}
-  const { url: dbname, password } = splitPassword(withRole(url))
+  const { url: dbname, password } = splitPassword(libpqUrl(url))
   const { done } = start(
     'pg_dump',
     [
@@ -159,7 +159,7 @@ create extension if not exists pg_trgm;
  */
 export async function restoreDump(url: string, schema: string, path: string): Promise<void> {
   await assertSchema(schema, path)
-  const { url: dbname, password } = splitPassword(withRole(url))
+  const { url: dbname, password } = splitPassword(libpqUrl(url))
   const script = start(
     'pg_restore',
     ['--file=-', `--schema=${schema}`, '--no-owner', '--no-privileges', path],

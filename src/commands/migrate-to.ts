@@ -4,6 +4,7 @@ import { displayUrl, engineOf, isServerUrl, openStore, type Store } from '../../
 import { transfer } from '../../db/transfer/transfer.ts'
 import { TransferError } from '../../db/transfer/transfer-error.ts'
 import type { Config } from '../config/config.ts'
+import { presentSecret } from '../installation/data-folder.ts'
 import { openFiles } from '../installation/open-files.ts'
 import { systemClock } from '../kernel/runtime/clock.ts'
 import { createAllIndexes } from '../resources/attributes/indexes.ts'
@@ -34,7 +35,11 @@ export async function migrateToCommand(config: Config, url: string, { json = fal
   )
   console.log(`Set ACCORD_DATABASE_URL to the URL of the new database, then start the servers again.`)
   const { place } = openFiles(config)
-  console.log(`Files stay in ${place}, and the secret in ${config.dataDir}. The old database ${from} is unchanged.`)
+  const secret =
+    presentSecret(config) === null
+      ? `${config.dataDir} has no secret: copy the secret of the installation there.`
+      : `The secret stays in ${config.dataDir}.`
+  console.log(`Files stay in ${place}. ${secret} The old database ${from} is unchanged.`)
 }
 
 async function copyTo(source: Store, url: string) {

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 
 const root = mkdtempSync(join(tmpdir(), 'accord-build-'))
@@ -75,7 +75,17 @@ describe('npm pack', () => {
   it('makes a package of less than 2 MB without maps and copies, and the package runs', { timeout: 60_000 }, () => {
     const source = join(installation, 'source')
     mkdirSync(source, { recursive: true })
-    const texts = ['*.md', '*.mjs', 'deploy', '.github', 'package.json', 'openapi.yaml', 'LICENSE']
+    const texts = [
+      '*.md',
+      '*.mjs',
+      'deploy',
+      '.github',
+      'compose*.yaml',
+      'test/bench/cost.svg',
+      'package.json',
+      'openapi.yaml',
+      'LICENSE',
+    ]
     const tracked = execFileSync('git', ['ls-files', '-z', ...texts], { encoding: 'utf8' })
     for (const name of tracked.split('\0').filter(Boolean)) cpSync(name, join(source, name))
     execFileSync(process.execPath, [resolve('codegen/pack.mjs'), join(source, 'dist')])
@@ -84,8 +94,14 @@ describe('npm pack', () => {
     const [packed] = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts'], options))
     expect(packed.size).toBeLessThan(2_000_000)
     const paths: string[] = packed.files.map(({ path }: { path: string }) => path)
-    const links = [...readFileSync('README.md', 'utf8').matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path]) => path)
-    expect(links.filter((path) => !paths.includes(String(path)))).toEqual([])
+    const linksOf = (page: string): string[] =>
+      [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(([, path]) =>
+        join(dirname(page), path ?? ''),
+      )
+    const pages = ['README.md', ...linksOf('README.md').filter((path) => path.startsWith('deploy/'))]
+    expect(pages.flatMap(linksOf).filter((path) => !paths.some((each) => `${each}/`.startsWith(`${path}/`)))).toEqual(
+      [],
+    )
     // Outside of `dist` the package has only what a person reads.
     const isText = (path: string): boolean => /\/README\.md$|\/extensions\.example\.mjs$/.test(path)
     expect(paths.filter((path) => /\.map$|\.ts$|\/\.|^(src|db|codegen|test)\//.test(path) && !isText(path))).toEqual([])

@@ -1,6 +1,6 @@
 // Database URLs with several hosts, in Accord, in libpq and in the settings.
 import { describe, expect, it } from 'vitest'
-import { Hosts, withRole } from '../../db/postgres/hosts.ts'
+import { Hosts, libpqUrl } from '../../db/postgres/hosts.ts'
 import { displayUrl, isServerUrl } from '../../db/store.ts'
 import { readConfig } from '../../src/config/config.ts'
 
@@ -44,13 +44,25 @@ describe('the hosts of a URL', () => {
     )
   })
 
+  it.each([
+    ['no-verify', '', 'require'],
+    ['no-verify', '&sslrootcert=/etc/ca.pem', 'require'],
+    ['require', '', 'require'],
+    ['require', '&sslrootcert=/etc/ca.pem', 'verify-full'],
+    ['verify-ca', '&sslrootcert=/etc/ca.pem', 'verify-full'],
+    ['verify-full', '&sslrootcert=/etc/ca.pem', 'verify-full'],
+    ['disable', '', 'disable'],
+  ])('checks certificates in the programs of PostgreSQL as in the server: %s%s', (mode, more, wanted) => {
+    expect(libpqUrl(`postgres://one/crm?sslmode=${mode}${more}`)).toBe(`postgres://one/crm?sslmode=${wanted}${more}`)
+  })
+
   it('are left as they are for libpq, which is told to look for a primary', () => {
-    expect(withRole(two)).toBe(two)
-    expect(withRole('postgres://one,two/crm')).toBe('postgres://one,two/crm?target_session_attrs=read-write')
-    expect(withRole('postgres://one,two/crm?sslmode=require')).toBe(
+    expect(libpqUrl(two)).toBe(two)
+    expect(libpqUrl('postgres://one,two/crm')).toBe('postgres://one,two/crm?target_session_attrs=read-write')
+    expect(libpqUrl('postgres://one,two/crm?sslmode=require')).toBe(
       'postgres://one,two/crm?sslmode=require&target_session_attrs=read-write',
     )
-    expect(withRole('postgres://one/crm')).toBe('postgres://one/crm')
+    expect(libpqUrl('postgres://one/crm')).toBe('postgres://one/crm')
   })
 
   it('are shown without the password, and name a database', () => {

@@ -11,7 +11,7 @@ import { type Listening, listeningServer } from '../support/listening.ts'
 
 const hasPrograms = ['curl', 'jq'].every((program) => spawnSync(program, ['--version']).status === 0)
 const guide = readFileSync(new URL('../../src/http/docs/guides/imports.md', import.meta.url), 'utf8')
-const [commands = ''] = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
+const commands = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join('')
 
 let server: Listening
 let folder: string
@@ -34,5 +34,8 @@ describe.skipIf(!hasPrograms)('the guide to imports (needs curl and jq)', () => 
     // jq prints the last reply with spaces.
     expect(stdout).toContain('"state": "completed"')
     expect(stdout).toContain('"processed_rows_count": 1,')
+    // The settings of the second import, as they were confirmed.
+    expect(stdout).toContain('"date_format":"dmy","decimal_separator":","')
+    expect(stdout).not.toContain('"code":')
   })
 })

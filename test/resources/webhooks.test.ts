@@ -39,10 +39,12 @@ describe('createWebhook', () => {
   it.each([
     ['https://127.0.0.1:8443/hook', '127.0.0.1 is at a loopback address'],
     ['https://localhost/hook', 'localhost is at a loopback address'],
+    ['https://crm.localhost./hook', 'crm.localhost. is at a loopback address'],
     ['https://[fd00::1]/hook', 'fd00::1 is at a unique-local address'],
     ['https://10.1.2.3/{%leads.title%}', '10.1.2.3 is at a private address'],
     ['https://93.184.216.34/hook', null],
     ['https://example.com/hook', null],
+    ['https://localhost.example.com/hook', null],
   ])('warns of an end point that it will not call: %s', async (end_point, beginning) => {
     const wanted =
       beginning === null

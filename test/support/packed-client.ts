@@ -35,7 +35,11 @@ export async function packClient(): Promise<PackedClient> {
       const options = ['--ignoreConfig', '--strict', '--target', 'es2022', '--module', 'nodenext', '--types', 'node']
       const compiled = exec(process.execPath, ['node_modules/typescript-native/bin/tsc', ...options, path])
       // The compiler writes its errors to stdout.
-      return (await compiled.catch((cause: { stdout: string }) => cause)).stdout
+      const ended = await compiled.catch((cause: { stdout?: string }) => {
+        if (!cause.stdout) throw cause
+        return { stdout: cause.stdout }
+      })
+      return ended.stdout
     },
     async run(name, env) {
       const options = { env: { PATH: process.env.PATH, ...env } }

@@ -20,8 +20,8 @@ interface Attempt {
 export function findRepetitions(): (event: AccordEvent) => boolean {
   const attempts = new Map<string, Attempt>()
   return ({ name, requestId, entityId, input }) => {
-    if (!isPostgres) return false
-    const request = String(requestId)
+    if (!isPostgres || !requestId) return false
+    const request = requestId
     if (!name.endsWith('.before')) {
       attempts.delete(request)
       return false

@@ -46,7 +46,7 @@ export async function checkReplica(store: Store): Promise<CheckResult> {
   if (state === 'ok')
     return (await store.replicaSendsFeedback()) === false
       ? new Hint(
-          'hot_standby_feedback is off, so the replica cancels long reads, and the primary answers them. Set it to on in the postgresql.conf of the replica.',
+          'hot_standby_feedback is off, so the replica may cancel long reads or fall behind, and the primary then answers them. Set it to on in the postgresql.conf of the replica.',
         )
       : null
   return state === 'behind'

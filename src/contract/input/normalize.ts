@@ -225,6 +225,6 @@ function choose(value: unknown, shape: Shape): Shape {
   const fitting = branches.filter((each) => typesOf(each).includes(kind))
   const sent = isObject(value) && fitting.length > 1 ? fitting.find((each) => hasRequired(value, each)) : undefined
   // An empty text stands for null where null is allowed, as with a type that includes null.
-  const [text] = value === '' && branches.some((each) => typesOf(each).includes('null')) ? fitting : []
+  const [text] = kind === 'string' && branches.some((each) => typesOf(each).includes('null')) ? fitting : []
   return text ? { ...text, type: [...typesOf(text), 'null'] } : (sent ?? fitting[0] ?? shape)
 }

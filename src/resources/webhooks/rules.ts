@@ -83,8 +83,9 @@ function warningOf(endPoint: string, allowCidrs: readonly string[]): string | nu
   const text = endPoint.replace(placeholders, 'x')
   if (!URL.canParse(text)) return null
   const host = new URL(text).hostname.replace(/^\[|\]$/g, '')
-  const address = host === 'localhost' ? '127.0.0.1' : host
-  const fault = isIP(address) > 0 ? addressCheck(allowCidrs)(address) : null
+  // A delivery fails if any address of the host is refused.
+  const addresses = /(?:^|\.)localhost\.?$/.test(host) ? ['127.0.0.1', '::1'] : isIP(host) > 0 ? [host] : []
+  const fault = addresses.map(addressCheck(allowCidrs)).find((each) => each !== null) ?? null
   return fault === null
     ? null
     : `${host} is at ${fault} address, which this server calls only if the setting ACCORD_WEBHOOK_ALLOW_CIDRS allows it.`
