@@ -103,7 +103,7 @@ describe('npm pack', () => {
       [],
     )
     // Outside of `dist` the package has only what a person reads.
-    const isText = (path: string): boolean => /\/README\.md$|\/extensions\.example\.mjs$/.test(path)
+    const isText = (path: string): boolean => /\/README\.md$|\.svg$|\/extensions\.example\.mjs$/.test(path)
     expect(paths.filter((path) => /\.map$|\.ts$|\/\.|^(src|db|codegen|test)\//.test(path) && !isText(path))).toEqual([])
     expect(paths).toEqual(
       expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'openapi.yaml', 'dist/src/cli.js']),
