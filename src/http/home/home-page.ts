@@ -57,9 +57,8 @@ export function homePage({ appName }: Config, base: string): { html: string; hea
 <ul>
 <li><a href="${href(links.documentation)}">Documentation</a><span>Every operation, to try out</span></li>
 <li><a href="${href(links.sign_in)}">Sign in</a><span>A session for this browser</span></li>
-<li><a href="${href(links.openapi_json)}">Contract as JSON</a><span>OpenAPI 3.1, for generators</span></li>
-<li><a href="${href(links.openapi_yaml)}">Contract as YAML</a><span>The same, for readers</span></li>
-<li><a href="${href(links.postman_collection)}">Collection</a><span>For Postman, Bruno, Insomnia, Hoppscotch</span></li>
+<li><a href="${href(links.openapi_json)}">Contract</a><span>OpenAPI 3.1 as JSON, or <a href="${href(links.openapi_yaml)}">as YAML</a></span></li>
+<li><a href="${href(links.postman_collection)}">Collection</a><span>For Postman, Bruno and others</span></li>
 <li><a href="${href(links.problem_codes)}">Problem codes</a><span>Every error and what to do</span></li>
 <li><a href="${href(links.readiness)}">Health</a><span>Database, worker, mail and disk</span></li>
 </ul>
