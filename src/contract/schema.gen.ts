@@ -12970,7 +12970,7 @@ export interface components {
          * @description A message to a webhook, and every attempt to deliver it.
          * @example {
          *       "id": 9,
-         *       "webhook_id": "msg_812_2",
+         *       "webhook_id": "msg_812_2_mm7ju280",
          *       "event_id": 812,
          *       "event": "lead.update.after",
          *       "entity_type": "leads",

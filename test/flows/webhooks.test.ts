@@ -43,7 +43,7 @@ const told = async (): Promise<string[]> =>
   (
     await server.store.db
       .selectFrom('events')
-      .select('id')
+      .select(['id', 'created_at'])
       .where('name', 'in', [
         'lead.create.after',
         'lead.update.after',
@@ -52,7 +52,7 @@ const told = async (): Promise<string[]> =>
       ])
       .orderBy('id')
       .execute()
-  ).map(({ id }) => `msg_${id}_${webhook.id}`)
+  ).map(({ id, created_at }) => `msg_${id}_${webhook.id}_${Date.parse(created_at).toString(36)}`)
 
 /** Groups messages by record. */
 function byRecord(messages: readonly Message[]): Map<string, Message[]> {

@@ -12,7 +12,7 @@ import { deliver, ladder } from '../../src/resources/webhooks/jobs.ts'
 import { jobs as sweeps } from '../../src/resources/webhooks/pending-deliveries.ts'
 import { subscriptions } from '../../src/resources/webhooks/subscriptions.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
-import { isPostgres } from '../support/engine.ts'
+import { imageOf, isPostgres } from '../support/engine.ts'
 import { given } from '../support/given.ts'
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
@@ -268,6 +268,23 @@ describe('an event', () => {
       { title: 'First', app: 'Accord CRM' },
       { title: 'First', app: 'Accord CRM' },
     ])
+  })
+
+  it('has an id of its own, also when its number was that of an event before a restore', async () => {
+    const { id } = await create()
+    const before = await imageOf(server.store)
+    const message = async () => {
+      await lead()
+      await server.work()
+      const [{ webhook_id, event_id }] = await deliveries(id)
+      return { webhook_id, event_id }
+    }
+    const lost = await message()
+    await server.rewind(before)
+    server.clock.advanceMs(minute)
+    const next = await message()
+    expect(next.event_id).toBe(lost.event_id)
+    expect(next.webhook_id).not.toBe(lost.webhook_id)
   })
 
   it('is queued once, whatever is repeated after a crash', async () => {

@@ -26,6 +26,7 @@ export interface DeliveredEvent {
   name: string
   entity_type: string
   entity_id: number | null
+  created_at: string
 }
 
 export const deliveryJobKey = (id: number): string => `webhook-delivery:${id}`
@@ -41,7 +42,12 @@ const sequenceOf = ({
 }: Pick<Delivery, 'webhook_id' | 'entity_type' | 'entity_id'>) =>
   `webhook:${webhook_id}:${entity_type}:${entity_id ?? 0}`
 
-export const messageIdOf = (eventId: number, webhookId: number): string => `msg_${eventId}_${webhookId}`
+/**
+ * Returns the `webhook-id` of an event, the same for each attempt and each replay. It contains the
+ * time of the event, because event ids are used again after a backup has been restored.
+ */
+export const messageIdOf = ({ id, created_at }: Pick<DeliveredEvent, 'id' | 'created_at'>, webhookId: number): string =>
+  `msg_${id}_${webhookId}_${Date.parse(created_at).toString(36)}`
 export const eventDedupeKey = (eventId: number): string => `event:${eventId}`
 
 /** Queues one delivery and returns its id. Returns null when the cause already has a delivery. */
@@ -77,7 +83,7 @@ export async function queueDeliveries(
       wanted.map(({ webhookId, event, dedupeKey, messageId, userId }) => ({
         webhook_id: webhookId,
         dedupe_key: dedupeKey ?? eventDedupeKey(event.id),
-        message_id: messageId ?? messageIdOf(event.id, webhookId),
+        message_id: messageId ?? messageIdOf(event, webhookId),
         acting_user_id: userId ?? null,
         event_id: event.id,
         event: event.name,
@@ -165,14 +171,14 @@ export const triggerWebhook = (
     if (webhook.is_active === 0) throw new Problem('state_conflict', `The webhook ${webhookId} is switched off.`)
     const event = await db
       .selectFrom('events')
-      .select(['id', 'name', 'entity_type', 'entity_id'])
+      .select(['id', 'name', 'entity_type', 'entity_id', 'created_at'])
       .where('id', '=', eventId)
       .executeTakeFirst()
     if (!event) throw new Problem('state_conflict', 'The event is no longer stored.')
     const dedupeKey = `run:${runId}:${index}`
     const made = await queueDelivery(ctx, webhookId, event, {
       dedupeKey,
-      messageId: `${messageIdOf(eventId, webhookId)}_${runId}_${index}`,
+      messageId: `${messageIdOf(event, webhookId)}_${runId}_${index}`,
       userId,
     })
     if (made !== null) return made

@@ -9,7 +9,7 @@ import { eventMatcher } from '../system/event-patterns.ts'
 import { eventDedupeKey, queueDeliveries, queueDelivery, requeueDelivery } from './deliveries.ts'
 import { eventsVisibleTo, hasEvents, loadSubscribers } from './rights.ts'
 
-type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed'>
+type Listed = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'changed' | 'created_at'>
 
 interface Subscription {
   events: string
@@ -80,7 +80,7 @@ async function seen(ctx: Context, asked: readonly Asked[]): Promise<Asked[]> {
 /** The maximum numbers of past events that one replay reads and queues. */
 const maxReplay = { read: 10_000, queued: 200 }
 
-type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id'>
+type PastEvent = Pick<StoredEvent, 'id' | 'name' | 'entity_type' | 'entity_id' | 'created_at'>
 
 export interface PastEvents {
   /** The events that the webhook subscribes to and that its user may see. */
@@ -101,7 +101,7 @@ export async function readPastEvents(
   const isSubscribed = matchesSubscription(webhook)
   const rows = await ctx.db
     .selectFrom('events')
-    .select(['id', 'name', 'entity_type', 'entity_id', 'changed'])
+    .select(['id', 'name', 'entity_type', 'entity_id', 'changed', 'created_at'])
     .where('id', '>', after)
     .orderBy('id')
     .limit(maxReplay.read)
