@@ -2,6 +2,7 @@
 // requirements for the server. Changes nothing.
 
 import type { Client } from 'pg'
+import { progressTable } from '../transfer/progress.ts'
 import { connectAlone, connectTimeoutMs } from './connection.ts'
 
 export interface PostgresProbe {
@@ -83,6 +84,11 @@ export async function probePostgres(
     const applied = tables.find(({ name }) => name === 'migrations')
     if (tables.length > 0 && !applied?.isDated)
       return { ...nothing, problem: 'it contains tables of another program. Create a database for Accord CRM alone' }
+    if (tables.some(({ name }) => name === progressTable))
+      return {
+        ...nothing,
+        problem: 'it contains an unfinished copy. Run accord migrate-to again, from the same source',
+      }
     const isSeeded =
       tables.some(({ name }) => name === 'roles') && (await client.query('select 1 from roles limit 1')).rows.length > 0
     const times =

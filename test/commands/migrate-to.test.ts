@@ -11,6 +11,7 @@ import { openCopy, openStore, type Store } from '../../db/store.ts'
 import { tableChecksums } from '../../db/table-checksums.ts'
 import { transfer } from '../../db/transfer/transfer.ts'
 import { migrateToCommand } from '../../src/commands/migrate-to.ts'
+import { serveCommand } from '../../src/commands/serve.ts'
 import { installedMark } from '../../src/installation/installation.ts'
 import { startWorld, urlOf, type World } from '../contract/support.ts'
 import { accord, accordKilled } from '../support/accord.ts'
@@ -192,6 +193,10 @@ describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
         const place = join(large.dataDir, '..')
         const killed = await accordKilled(place, ['migrate-to', target], /(Copying \d{4,}\/)/, environment)
         expect(killed.code).toBeNull()
+
+        const early = await said(() => serveCommand({ ...large.config, databaseUrl: target }))
+        expect(early.stderr).toContain('it contains an unfinished copy. Run accord migrate-to again')
+        expect(early.code).toBe(1)
 
         const refused = await said(() => migrateToCommand(other.config, target, {}))
         expect(refused.stderr).toContain('The target has an unfinished copy of another installation.')
