@@ -23,7 +23,7 @@ const headers = {
   WebhookId: {
     name: 'webhook-id',
     description: 'Identifies the message. All attempts to deliver it have the same id.',
-    schema: { type: 'string', examples: ['msg_812_2'] },
+    schema: { type: 'string', examples: ['msg_812_2_mm7ju280'] },
   },
   WebhookTimestamp: {
     name: 'webhook-timestamp',
@@ -89,7 +89,7 @@ function webhookOf(name: string, event?: CatalogueEvent): object {
 function envelopeOf(entry: SchemaObject, { components }: ContractDocument): Record<string, SchemaObject> {
   const { before: _before, after: _after, ...shared } = entry.properties ?? {}
   const [{ before: _old, after: record, ...facts }] = entry.examples as [Record<string, unknown>]
-  const message = { id: 'msg_812_2', type: facts.name, timestamp: facts.created_at }
+  const message = { id: 'msg_812_2_mm7ju280', type: facts.name, timestamp: facts.created_at }
   const properties: Record<string, SchemaObject> = {
     ...shared,
     id: { ...(components?.schemas?.NullableId as SchemaObject), description: 'Id in the feed; null in a test.' },

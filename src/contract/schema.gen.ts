@@ -16030,7 +16030,7 @@ export interface components {
         /**
          * @description The keys of all messages. `data` also has the record in `entity`.
          * @example {
-         *       "id": "msg_812_2",
+         *       "id": "msg_812_2_mm7ju280",
          *       "type": "lead.update.after",
          *       "timestamp": "2026-03-01T09:30:00.000Z",
          *       "data": {
@@ -16067,7 +16067,7 @@ export interface components {
         /**
          * @description What a webhook sends with the payload type `default` (Standard Webhooks).
          * @example {
-         *       "id": "msg_812_2",
+         *       "id": "msg_812_2_mm7ju280",
          *       "type": "lead.update.after",
          *       "timestamp": "2026-03-01T09:30:00.000Z",
          *       "data": {

@@ -7,7 +7,7 @@ import { seed } from '../../db/seed.ts'
 import { type Db, openStore, type PostgresOptions, type Store } from '../../db/store.ts'
 import { checkReplica } from '../../src/commands/doctor/records.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
-import { type Cluster, configure, startCluster, startStandby } from '../support/postgres-cluster.ts'
+import { type Cluster, configure, hasReplayed, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -47,14 +47,7 @@ const readyz = async () => {
   const { status, headers, body } = await server.anonymous.get('//readyz')
   return [status, headers['retry-after'], body.database_role ?? body.checks.database_role]
 }
-const hasCaughtUp = async (): Promise<boolean> => {
-  const [position] = await primary.query<{ lsn: string }>('crm', 'select pg_current_wal_insert_lsn()::text as lsn')
-  const [row] = await standby.query<{ ok: boolean }>(
-    'crm',
-    `select pg_last_wal_replay_lsn() >= '${position?.lsn}' as ok`,
-  )
-  return row?.ok === true
-}
+const hasCaughtUp = (): Promise<boolean> => hasReplayed(standby, primary)
 
 describe('a URL with several hosts', () => {
   it('leads to the primary, wherever it stands in the list', async () => {

@@ -9,7 +9,7 @@ import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
-import { type Cluster, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
+import { type Cluster, hasReplayed, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
 import { until } from '../support/until.ts'
 
 let folder: string
@@ -108,14 +108,7 @@ describe('a URL with several hosts and sslmode=verify-full', () => {
     )
     expect(row?.plain).toBe('0')
     expect(Number(row?.encrypted)).toBeGreaterThan(0)
-    await until(async () => {
-      const [position] = await primary.query<{ lsn: string }>('postgres', 'select pg_current_wal_lsn()::text as lsn')
-      const [caught] = await standby.query<{ up: boolean }>(
-        'postgres',
-        `select pg_last_wal_replay_lsn() >= '${position?.lsn}' as up`,
-      )
-      return caught?.up === true
-    })
+    await until(() => hasReplayed(standby, primary))
     primary.kill()
     await standby.promote()
     await expect.poll(async () => (await server.admin.post('/sources', { name: 'After' })).status).toBe(201)

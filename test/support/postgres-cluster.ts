@@ -97,6 +97,16 @@ export async function startStandby(primary: Cluster, name: string): Promise<Clus
   return cluster
 }
 
+/** Returns whether the standby has replayed everything that the primary has written up to now. */
+export async function hasReplayed(standby: Cluster, primary: Cluster): Promise<boolean> {
+  const [position] = await primary.query<{ lsn: string }>('postgres', 'select pg_current_wal_insert_lsn()::text as lsn')
+  const [row] = await standby.query<{ ok: boolean }>(
+    'postgres',
+    `select pg_last_wal_replay_lsn() >= '${position?.lsn}' as ok`,
+  )
+  return row?.ok === true
+}
+
 /** Changes settings of a running server. `settings` are lines of postgresql.conf. */
 export function configure({ folder, run }: Cluster, settings: readonly string[]): void {
   appendFileSync(join(folder, 'data', 'postgresql.conf'), [...settings, ''].join('\n'))
