@@ -1,7 +1,7 @@
 // The client package against a real server, and the strict compilation of its packed form.
 
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { resolve as resolvePath } from 'node:path'
 import { inspect, promisify } from 'node:util'
@@ -21,6 +21,7 @@ import { listOperations, resolve } from '../../codegen/read.ts'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { signatureHeaders } from '../../src/resources/webhooks/signature.ts'
 import { start } from '../support/app.ts'
+import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { type PackedClient, packClient } from '../support/packed-client.ts'
 import { document, follow, type SchemaObject } from '../support/schema.ts'
@@ -451,9 +452,7 @@ describe('the package', { timeout: 120_000 }, () => {
   })
 
   it('has a README with samples that form one program', async () => {
-    const readme = readFileSync('codegen/client/README.md', 'utf8')
-    const samples = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, sample]) => sample)
-    expect(await client.compile('readme', samples.join('\n'))).toBe('')
+    expect(await client.compile('readme', codeBlocks('codegen/client/README.md', 'ts').join('\n'))).toBe('')
   })
 
   it('has a Blob for every file of a form', () => {

@@ -1,17 +1,17 @@
 // Runs the shell commands of the guide to imports as they stand there, and checks what they leave.
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
+import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 
 const hasPrograms = ['curl', 'jq'].every((program) => spawnSync(program, ['--version']).status === 0)
-const guide = readFileSync(new URL('../../src/http/docs/guides/imports.md', import.meta.url), 'utf8')
-const commands = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join('')
+const commands = codeBlocks('src/http/docs/guides/imports.md', 'sh').join('')
 
 let server: Listening
 let folder: string

@@ -1,16 +1,15 @@
 // Runs the Python module from the guide for clients: it signs in, reads a list by cursor, creates a
 // record with an Idempotency-Key, and verifies webhook signatures.
 import { execFile, spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
+import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 
 const hasPython = spawnSync('python3', ['--version']).status === 0
-const guide = readFileSync(new URL('../../src/http/docs/guides/clients.md', import.meta.url), 'utf8')
-const program = [...guide.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, block]) => block).join('\n')
+const program = codeBlocks('src/http/docs/guides/clients.md', 'python').join('\n')
 const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
 
 /** Signs a message like the server. Returns the headers in the form that Python reads. */

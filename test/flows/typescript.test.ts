@@ -1,13 +1,12 @@
 // Compiles the TypeScript program of the guide for clients as its commands say, and runs it.
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { adminPassword, start } from '../support/app.ts'
+import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { type PackedClient, packClient } from '../support/packed-client.ts'
 
-const guide = readFileSync(new URL('../../src/http/docs/guides/clients.md', import.meta.url), 'utf8')
-const [, program = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(guide) ?? []
+const [program = ''] = codeBlocks('src/http/docs/guides/clients.md', 'ts')
 
 describe('the TypeScript program of the guide to clients', { timeout: 120_000 }, () => {
   let server: Listening

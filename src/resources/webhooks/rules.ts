@@ -39,8 +39,9 @@ export function checkRules({ ctx, current, errors }: Writing<Current>, body: Bod
   const fault = endPoint === undefined ? null : faultOf(endPoint, ctx.services.config.webhookAllowHttp)
   if (fault !== null) errors.invalid('end_point', fault)
   const warning = endPoint === undefined ? null : warningOf(endPoint, ctx.services.config.webhookAllowCidrs)
-  if (warning !== null && fault === null) warn(ctx, 'end_point', warning)
-  if (warning !== null && fault !== null) errors.invalid('end_point', warning)
+  if (warning !== null)
+    if (fault === null) warn(ctx, 'end_point', warning)
+    else errors.invalid('end_point', warning)
   for (const [index, { key, value }] of headers.entries()) {
     if (!token.test(key)) errors.invalid(`headers.${index}.key`, 'Must be the name of a header.')
     else if (reserved.test(key)) errors.invalid(`headers.${index}.key`, 'This header is set by the server.')
