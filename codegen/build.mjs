@@ -1,6 +1,7 @@
 // `npm run build` bundles the sources into dist; `npm run types` checks them. `npm start` passes
 // --if-changed: the build is then skipped if dist was built from the same sources. `npm pack`
 // passes --clean, so that the package has no file of an earlier build.
+import '../src/node-version.mjs'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 // `npm run licences`: lists the installed production dependencies by name, version and license.
 // The allowed licenses are listed here, and test/dependencies.test.ts checks every package.
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -15,6 +15,8 @@ export interface Locked {
   integrity?: string
   resolved?: string
   hasInstallScript?: boolean
+  dependencies?: Record<string, string>
+  optionalDependencies?: Record<string, string>
 }
 
 export interface Licence {
@@ -41,14 +43,52 @@ export const exceptions: Readonly<Record<string, { licence: string; why: string 
 export const lockfile = (): Record<string, Locked> =>
   (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, Locked> }).packages
 
-/** Returns the installed production packages. Optional packages may be missing. */
+const nameOf = (path: string): string => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
+
+/** Returns the names of the packages that the program imports. The build bundles most of them. */
+function imported(): string[] {
+  const texts = ['src', 'db'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('.gen.ts'))
+      .map((path) => readFileSync(join(root, folder, path), 'utf8')),
+  )
+  const pattern = /(?:from|import|import\(|resolve\(|[)]\()\s*'((?!node:)[@\w][^']*)'/g
+  return [...new Set(texts.flatMap((text) => [...text.matchAll(pattern)].map(([, path = '']) => nameOf(path))))]
+}
+
+/** Returns the path that Node resolves a name to in the package at `from`. */
+function locate(packages: Readonly<Record<string, Locked>>, from: string, name: string): string | undefined {
+  const path = from === '' ? `node_modules/${name}` : `${from}/node_modules/${name}`
+  if (path in packages) return path
+  return from === ''
+    ? undefined
+    : locate(packages, from.slice(0, Math.max(0, from.lastIndexOf('/node_modules/'))), name)
+}
+
+/** Returns the installed packages that run in production, bundled or beside the bundle. */
 export function production(packages: Readonly<Record<string, Locked>>): Licence[] {
-  return Object.entries(packages)
-    .filter(([path, { dev }]) => path !== '' && dev !== true)
-    .flatMap(([path, { optional, version }]) => {
+  const { '': manifest } = packages
+  const found = new Set<string>()
+  const add = (from: string, name: string): void => {
+    const path = locate(packages, from, name)
+    if (path === undefined || found.has(path)) return
+    found.add(path)
+    const { dependencies, optionalDependencies } = packages[path] ?? {}
+    for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) add(path, next)
+  }
+  const roots = [...Object.keys({ ...manifest?.dependencies, ...manifest?.optionalDependencies }), ...imported()]
+  // The types are compiled in a checkout only.
+  for (const name of roots.filter((each) => each !== 'openapi-typescript')) add('', name)
+  return [...found]
+    .flatMap((path) => {
       const file = join(root, path, 'package.json')
-      if (optional && !existsSync(file)) return []
-      const { name, license } = JSON.parse(readFileSync(file, 'utf8')) as { name: string; license?: string }
+      if (packages[path]?.optional && !existsSync(file)) return []
+      const { name, version, license } = JSON.parse(readFileSync(file, 'utf8')) as Record<
+        'name' | 'version',
+        string
+      > & {
+        license?: string
+      }
       return [{ name, version, licence: license ?? exceptions[name]?.licence ?? 'none' }]
     })
     .sort((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))

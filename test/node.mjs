@@ -21,22 +21,14 @@ function fetchNode(version, folder) {
   return join(folder, 'node_modules', `node-${platform}-${process.arch}`)
 }
 
-/**
- * The only package whose binary depends on the Node version (db/sqlite/driver.ts). It is copied
- * and, for Node 20, rebuilt. All other packages are symlinks.
- */
-const native = 'better-sqlite3-12'
-
+/** Copies the sources. The packages are symlinks, but for the folder that Node 20 fills itself. */
 function copyProject(folder) {
   const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: root, maxBuffer: 64 * 1024 * 1024 })
   for (const file of stdout.toString().split('\0').filter(Boolean)) cpSync(join(root, file), join(folder, file))
   const packages = join(root, 'node_modules')
   mkdirSync(join(folder, 'node_modules'))
-  for (const name of readdirSync(packages)) {
-    const [from, to] = [join(packages, name), join(folder, 'node_modules', name)]
-    if (name === native) cpSync(from, to, { recursive: true })
-    else if (!name.startsWith('.') || name === '.bin') symlinkSync(from, to)
-  }
+  for (const name of readdirSync(packages))
+    if (!name.startsWith('.') || name === '.bin') symlinkSync(join(packages, name), join(folder, 'node_modules', name))
 }
 
 function run(program, args, cwd, env = process.env) {
@@ -56,8 +48,7 @@ function testOn(version) {
       npm_config_nodedir: node,
     }
     const program = join(node, 'bin', 'node')
-    const { stdout } = spawnSync(program, ['-p', 'process.versions.napi'])
-    if (Number(stdout) < 10) run('npm', ['run', 'install'], join(project, 'node_modules', native), env)
+    run(program, ['db/sqlite/node-20/install.mjs'], project, env)
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts']
     run(program, [...vitest, '--project', 'inside', '--project', 'replacing', ...tests], project, env)
     return true

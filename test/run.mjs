@@ -1,12 +1,15 @@
 // `npm test`: runs every check, on SQLite and, for the tests with a database, also on PostgreSQL. A
 // failure does not stop the rest. A CI log may keep only its end, which therefore names the failed
-// tests with their messages and the tests that passed only with a retry (they count as passed). The
-// last line is always `N passed, N failed`, the number of tests and failed checks.
+// tests with their messages, the tests that passed only with a retry (they count as passed), and the
+// programs whose tests were skipped, because they are missing. The last line is always
+// `N passed, N failed`, or `N passed, N failed, N skipped`; a failed check counts as a failed test.
+import '../src/node-version.mjs'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { register } from 'tsx/esm/api'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const scratch = mkdtempSync(join(tmpdir(), 'accord-results-'))
@@ -43,16 +46,29 @@ const checks = [
   run('drift', 'tsx', ['src/cli.ts', 'regenerate', '--check'], 'Run: npm run regenerate'),
   run('contract', 'redocly', ['lint'], 'The linter says where.'),
 ]
-const suites = [runTests('tests', 'sqlite', []), runTests('tests on PostgreSQL', 'postgres', ['--project', 'postgres'])]
+register()
+const { findPostgres, isComplete } = await import('./support/programs.ts')
+const hasPostgres = findPostgres() !== null || isComplete || process.env.ACCORD_TEST_POSTGRES_URL !== undefined
+const suites = [
+  runTests('tests', 'sqlite', []),
+  ...(hasPostgres ? [runTests('tests on PostgreSQL', 'postgres', ['--project', 'postgres'])] : []),
+]
 rmSync(scratch, { recursive: true, force: true })
 const broken = [...checks, ...suites.flatMap((suite) => suite.broken)].filter((finding) => finding !== null)
 for (const finding of broken) console.log(`\nFAILED ${finding}`)
 for (const failure of suites.flatMap(({ failures }) => failures)) console.log(`\nFAILED ${failure}`)
 for (const test of suites.flatMap(({ flaky }) => flaky)) console.log(`\nFLAKY, passed with its retry: ${test}`)
+const skipped = suites.flatMap((suite) => suite.skipped)
+const missing = new Set(skipped.flatMap(({ programs }) => programs))
+for (const program of [...missing].sort()) {
+  const count = skipped.filter(({ programs }) => programs.includes(program)).length
+  console.log(`\nSKIPPED ${count} ${count === 1 ? 'test' : 'tests'}, because ${program} is missing`)
+}
+if (!hasPostgres) console.log('\nSKIPPED the tests on PostgreSQL, because postgres is missing')
 const sum = (key) => suites.reduce((total, suite) => total + suite[key], 0)
 const failed = sum('failed') + broken.length
 process.exitCode = failed > 0 ? 1 : 0
-console.log(`\n${sum('passed')} passed, ${failed} failed`)
+console.log(`\n${sum('passed')} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)
 
 /** Returns the numbers of tests, the failures with file and message, and the retried tests. */
 function countTests(results) {
@@ -65,6 +81,12 @@ function countTests(results) {
     const emptyFailures = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
     )
+    // The name of a test that needs a missing program says so (support/programs.ts). Other skipped
+    // tests are for another engine or another extent.
+    const skipped = tests.flatMap(({ status, fullName }) => {
+      const programs = status === 'passed' ? undefined : /\[missing: ([^\]]+)\]/.exec(fullName)?.[1]
+      return programs === undefined ? [] : [{ programs: programs.split(', ') }]
+    })
     // A passed test has failure messages only if an earlier attempt failed.
     const flaky = tests.filter(({ status, failureMessages }) => status === 'passed' && failureMessages.length > 0)
     return {
@@ -74,10 +96,11 @@ function countTests(results) {
         ...failures.map(({ file, fullName, failureMessages }) => `${file} ${fullName}\n${excerpt(failureMessages)}`),
         ...emptyFailures.map(({ name, message }) => `${relative(root, name)}\n${excerpt([message])}`),
       ],
+      skipped,
       flaky: flaky.map(({ file, fullName, failureMessages }) => `${file} ${fullName}\n${excerpt(failureMessages)}`),
     }
   } catch {
-    return { passed: 0, failed: 0, failures: [], flaky: [] }
+    return { passed: 0, failed: 0, failures: [], flaky: [], skipped: [] }
   }
 }
 

@@ -6,23 +6,21 @@ import { createRequire } from 'node:module'
 import type Database from 'better-sqlite3'
 
 const load = createRequire(import.meta.url)
-const name = Number(process.versions.napi) >= 10 ? 'better-sqlite3' : 'better-sqlite3-12'
+/** The library in the folder that node-20/install.mjs fills. */
+const version12 = '.accord-node-20/node_modules/better-sqlite3'
 
 /** The path of the library, for threads that load it themselves. */
 export const sqliteLibrary = findLibrary()
 
 export const Sqlite = load(sqliteLibrary) as typeof Database
 
-/**
- * Throws if the package is missing. Version 12 is an optional dependency: npm skips it when its
- * binary can be neither downloaded nor compiled.
- */
+/** Throws if the library is not installed. */
 function findLibrary(): string {
   try {
-    return load.resolve(name)
+    return load.resolve(Number(process.versions.napi) >= 10 ? 'better-sqlite3' : version12)
   } catch (cause) {
     throw new Error(
-      `The package ${name} is not installed. Run npm ci with Node 24; Node 20 may need Python and a C++ compiler.`,
+      'better-sqlite3 is not installed for this version of Node. Run npm ci again, or npm rebuild accord-crm where accord-crm is a dependency. Node 20 may need Python, make and g++; newer ones do not.',
       { cause },
     )
   }

@@ -1,10 +1,12 @@
 // The charts of reports in a browser: the SVG is well-formed, all texts are inside the picture, and
 // no texts overlap, in a full and in an empty installation.
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { facts } from '../support/schema.ts'
-import { openBrowser } from './chromium.ts'
+import { browserTests, openBrowser } from './chromium.ts'
+
+const { describe } = browserTests
 
 const reports = facts.filter(([, { produces }]) => produces.includes('image/svg+xml')).map(([, { path }]) => path)
 

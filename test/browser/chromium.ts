@@ -1,7 +1,15 @@
 // Starts headless Chromium with pages that can reach only one server. Requests to other hosts are
 // refused and recorded.
-import { existsSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
+import { findInstalledBrowser, needing } from '../support/programs.ts'
+
+/** `describe` and `it` of the tests that need a browser. */
+export const browserTests = needing('chromium')
 
 /**
  * A long timeout: without a graphics card, rendering takes seconds, and other tests run
@@ -10,15 +18,48 @@ import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 export const patienceMs = 240_000
 
 export async function openBrowser(): Promise<Browser> {
-  const executablePath = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium'
-  if (!existsSync(executablePath)) {
-    throw new Error(
-      `The browser tests need Chromium, and there is none at ${executablePath}. Run: apt-get install chromium, or set CHROMIUM_PATH.`,
-    )
-  }
+  const installed = findInstalledBrowser()
+  const { executablePath, env } = installed === null ? await unpackBrowser() : { executablePath: installed, env: {} }
   const switches = ['no-sandbox', 'disable-gpu', 'disable-quic', 'no-first-run']
   const quiet = ['disable-background-networking', 'disable-component-update', 'disable-sync']
-  return chromium.launch({ executablePath, args: [...switches, ...quiet].map((name) => `--${name}`) })
+  const args = [...switches, ...quiet].map((name) => `--${name}`)
+  return chromium.launch({ executablePath, args, env: { ...(process.env as Record<string, string>), ...env } })
+}
+
+/**
+ * Unpacks the development dependency @sparticuz/chromium with its libraries and fonts once, and
+ * returns the path of the program and the variables that it needs.
+ */
+async function unpackBrowser(): Promise<{ executablePath: string; env: Record<string, string> }> {
+  const cache = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url))
+  const folder = join(cache, 'accord-chromium')
+  if (!existsSync(folder)) {
+    const unpacked = await unpackInto(cache)
+    // The file of the package names another folder, and Chromium ends when it finds no font.
+    writeFileSync(
+      join(unpacked, 'fonts', 'fonts.conf'),
+      `<fontconfig><dir>${join(folder, 'fonts')}</dir><cachedir>${join(folder, 'fonts-cache')}</cachedir></fontconfig>`,
+    )
+    try {
+      renameSync(unpacked, folder)
+    } catch (error) {
+      // Another thread was faster.
+      rmSync(unpacked, { recursive: true, force: true })
+      if (!existsSync(folder)) throw error
+    }
+  }
+  const env = { LD_LIBRARY_PATH: join(folder, 'al2023', 'lib'), FONTCONFIG_PATH: join(folder, 'fonts') }
+  return { executablePath: join(folder, 'chromium'), env }
+}
+
+/** The package unpacks into the folder of TMPDIR, and its libraries only where it sees AWS Lambda. */
+async function unpackInto(parent: string): Promise<string> {
+  mkdirSync(parent, { recursive: true })
+  const folder = mkdtempSync(join(parent, 'accord-chromium-'))
+  const script = `import chromium from '@sparticuz/chromium'; await chromium.executablePath()`
+  const env = { ...process.env, TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs22.x' }
+  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { env, cwd: parent })
+  return folder
 }
 
 export interface Watched {

@@ -8,13 +8,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Browser, Locator, Page, Response } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { problemCodes } from '../../src/contract/output/problem-codes.ts'
 import { guides } from '../../src/http/docs/guides.ts'
 import { adminPassword, contract } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
-import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
+import { browserTests, openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
+
+const { describe } = browserTests
 
 const run = promisify(execFile)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -279,7 +282,7 @@ describe('the samples', { timeout: patienceMs }, () => {
     Python: async (text: string) => ['python3', ['-c', text]] as const,
   }
 
-  it.each([
+  needing('curl', 'python3').it.each([
     ['Leads', 'listLeads', '200'],
     ['Leads', 'createLead', '201'],
     ['Files', 'uploadFile', '201'],

@@ -2,11 +2,13 @@
 // security policy and request nothing from other hosts.
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
 import { linkIn, type Mailbox, openMailbox } from '../support/mailbox.ts'
-import { openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
+import { browserTests, openBrowser, patienceMs, type Watched, watchedContext } from './chromium.ts'
+
+const { describe } = browserTests
 
 const fresh = 'quite another password'
 let browser: Browser

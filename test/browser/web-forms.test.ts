@@ -3,10 +3,12 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
-import { openBrowser, patienceMs, watchedContext } from './chromium.ts'
+import { browserTests, openBrowser, patienceMs, watchedContext } from './chromium.ts'
+
+const { describe } = browserTests
 
 let server: Listening
 let browser: Browser

@@ -18,12 +18,15 @@ import { accord, accordKilled } from '../support/accord.ts'
 import { start, startServer, type TestServer } from '../support/app.ts'
 import { isPostgres } from '../support/engine.ts'
 import { type Folder, installedFolder, said } from '../support/installed.ts'
-import { type Cluster, findPrograms, startCluster } from '../support/postgres-cluster.ts'
+import { type Cluster, startCluster } from '../support/postgres-cluster.ts'
+import { needing } from '../support/programs.ts'
 import { facts, parametersOf } from '../support/schema.ts'
 
 const given = process.env.ACCORD_TEST_POSTGRES_URL
 
-describe.skipIf(isPostgres || (given === undefined && findPrograms() === null))(
+const onBoth = given === undefined ? needing('postgres').describe : describe
+
+onBoth.skipIf(isPostgres)(
   'accord migrate-to',
   {
     timeout: 120_000,

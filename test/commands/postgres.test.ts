@@ -35,6 +35,7 @@ import { startServer } from '../../src/server.ts'
 import { testConfig } from '../support/app.ts'
 import { type Said, said } from '../support/installed.ts'
 import { type Cluster, startCluster } from '../support/postgres-cluster.ts'
+import { needing } from '../support/programs.ts'
 
 const password = 'p@ss:word/100%'
 const shownUrl = (database: string): string => clientUrl(database).replace(/:[^:@]*@/, ':***@')
@@ -110,7 +111,7 @@ async function backUp(config: Config): Promise<string> {
   return /^Backed up to (\S+)$/m.exec(stdout)?.[1] ?? ''
 }
 
-describe.skipIf(process.env.ACCORD_TEST_WITHOUT_POSTGRES === '1')(
+needing('postgres').describe(
   'the command line on PostgreSQL',
   {
     timeout: 60_000,
@@ -300,7 +301,7 @@ describe.skipIf(process.env.ACCORD_TEST_WITHOUT_POSTGRES === '1')(
       })
     })
 
-    describe('a backup', () => {
+    needing('pg_dump').describe('a backup', () => {
       it('brings everything back and keeps what it replaces', async () => {
         const { config, database, folder } = await installed()
         await addUser(config, 'ada')

@@ -173,7 +173,7 @@ const reach: [folder: RegExp, targets: RegExp][] = [
   [/^src\//, /^(src|db)\/|^codegen\//],
   // The client package uses only the generated types of the server.
   [/^codegen\/client\//, /^codegen\/client\/|^src\/contract\/schema\.gen\.ts$/],
-  [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/did-you-mean)\.ts$/],
+  [/^codegen\//, /^(codegen|db)\/|^src\/(contract\/input\/did-you-mean\.ts|node-version\.mjs)$/],
 ]
 
 describe('imports follow one order', () => {

@@ -1,21 +1,20 @@
 // The reverse proxy of compose.cluster.yaml with its configuration, in front of two servers.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { type Running, startServer } from '../../src/server.ts'
 import { start } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { findProgram, needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
 import { isReady, passesEventsAndFiles, sendThrough } from './passing.ts'
-
-const hasCaddy = spawnSync('caddy', ['version']).status === 0
 
 const hostOf = ({ app }: Running): string => `127.0.0.1:${(app.http.server.address() as AddressInfo).port}`
 
@@ -31,7 +30,7 @@ function caddyfile(url: string, one: Running, two: Running): string {
   return `{\n  admin off\n}\n${site}`
 }
 
-describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 120_000 }, () => {
+needing('caddy').describe('behind the proxy of compose.cluster.yaml', { timeout: 120_000 }, () => {
   let folder: string
   let one: Listening
   let two: Running
@@ -48,7 +47,7 @@ describe.runIf(hasCaddy)('behind the proxy of compose.cluster.yaml', { timeout: 
     token = (await issueToken(one.store.db, { userId: 1, name: 't', kind: 'personal', ...terms }, start)).text
     const path = join(folder, 'Caddyfile')
     writeFileSync(path, caddyfile(url, one, two))
-    caddy = spawn('caddy', ['run', '--config', path], {
+    caddy = spawn(findProgram('caddy') ?? '', ['run', '--config', path], {
       env: { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
       stdio: 'ignore',
     })

@@ -1,21 +1,22 @@
 // nginx with the configuration in deploy/nginx, in front of a server.
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { findProgram, needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
 import { isReady, passesEventsAndFiles, sendThrough } from './passing.ts'
 
 const run = promisify(execFile)
-const program = '/usr/sbin/nginx'
+const program = findProgram('nginx') ?? ''
 const site = readFileSync('deploy/nginx/accord.conf', 'utf8')
 
 /** Writes a main configuration that includes the site and keeps all files in the folder. */
@@ -39,7 +40,7 @@ function writeConfiguration(folder: string, text: string): string {
   return path
 }
 
-describe.skipIf(!existsSync(program))('behind nginx', () => {
+needing('nginx', 'openssl').describe('behind nginx', () => {
   let folder: string
   let server: Listening
   let nginx: ChildProcess

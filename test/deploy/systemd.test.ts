@@ -1,16 +1,17 @@
 // The units in deploy/systemd, and the settings in all files of deploy.
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { settings } from '../../src/config/settings.ts'
+import { needing } from '../support/programs.ts'
 
 const folder = 'deploy/systemd'
 const units = readdirSync(folder)
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8')
 
 describe('the systemd units', () => {
-  it.runIf(existsSync('/usr/bin/systemd-analyze'))('are accepted by systemd-analyze', () => {
+  needing('systemd-analyze').it('are accepted by systemd-analyze', () => {
     const paths = units.map((name) => join(folder, name))
     expect(execFileSync('systemd-analyze', ['verify', '--man=no', ...paths], { encoding: 'utf8' })).toBe('')
   })

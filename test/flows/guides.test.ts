@@ -1,16 +1,16 @@
 // Runs the shell commands of the guide to imports as they stand there, and checks what they leave.
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { issueToken } from '../../src/kernel/auth/tokens.ts'
 import { start } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { needing } from '../support/programs.ts'
 
-const hasPrograms = ['curl', 'jq'].every((program) => spawnSync(program, ['--version']).status === 0)
 const commands = codeBlocks('src/http/docs/guides/imports.md', 'sh').join('')
 
 let server: Listening
@@ -24,7 +24,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-describe.skipIf(!hasPrograms)('the guide to imports (needs curl and jq)', () => {
+needing('curl', 'jq').describe('the guide to imports', () => {
   it('imports the person of its file', async () => {
     const token = { userId: 1, name: 'guide', kind: 'personal', abilities: ['*'], expiresAt: null } as const
     const { text } = await issueToken(server.store.db, { ...token, allowedIps: [] }, start)

@@ -1,14 +1,14 @@
 // Runs the Python module from the guide for clients: it signs in, reads a list by cursor, creates a
 // record with an Idempotency-Key, and verifies webhook signatures.
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { adminPassword } from '../support/app.ts'
 import { codeBlocks } from '../support/code-blocks.ts'
 import { type Listening, listeningServer } from '../support/listening.ts'
+import { needing } from '../support/programs.ts'
 
-const hasPython = spawnSync('python3', ['--version']).status === 0
 const program = codeBlocks('src/http/docs/guides/clients.md', 'python').join('\n')
 const secret = `whsec_${Buffer.from('a secret of 24 bytes....').toString('base64')}`
 
@@ -37,7 +37,7 @@ async function run(after: string, input: object = {}): Promise<string[]> {
   return stdout.trim().split('\n')
 }
 
-describe.skipIf(!hasPython)('the Python module of the guide to clients (needs python3)', () => {
+needing('python3').describe('the Python module of the guide to clients', () => {
   it('signs in, creates a lead, and lists it', async () => {
     expect(await run('')).toEqual([expect.stringMatching(/^\d+ 40 seats for Analytical Ltd$/)])
     const again = await run('')

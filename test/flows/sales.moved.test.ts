@@ -2,12 +2,13 @@
 // each page, sort key and quarter. ACCORD_TEST_FULL=1 uses the whole data set if it is beside the
 // repository, and otherwise a small one.
 import { isDeepStrictEqual } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openStore } from '../../db/store.ts'
 import { migrateToCommand } from '../../src/commands/migrate-to.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { type Folder, installedFolder, said } from '../support/installed.ts'
-import { type Cluster, findPrograms, startCluster } from '../support/postgres-cluster.ts'
+import { type Cluster, startCluster } from '../support/postgres-cluster.ts'
+import { needing } from '../support/programs.ts'
 import { facts, parametersOf } from '../support/schema.ts'
 import { signIn } from './sales/api.ts'
 import { besideTheRepository, missingIn, readSales, type Sales, salesOf } from './sales/data.ts'
@@ -27,7 +28,7 @@ const short = (path: string): string => path.replace('/api/admin', '')
 const sortKeysOf = (id: string): string[] =>
   (parametersOf(id, 'query').find(({ name }) => name === 'sort')?.schema.items?.enum ?? []) as string[]
 
-describe.skipIf(findPrograms() === null)('the sales data set on PostgreSQL', { timeout: 1_200_000 }, () => {
+needing('postgres').describe('the sales data set on PostgreSQL', { timeout: 1_200_000 }, () => {
   let cluster: Cluster
   let folder: Folder
   let sales: Sales

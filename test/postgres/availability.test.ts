@@ -1,15 +1,18 @@
 // Availability with a primary and a hot standby: Accord finds the server that accepts writes,
 // replies 503 while there is none, and reads from a replica only when it is up to date.
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { type Db, openStore, type PostgresOptions, type Store } from '../../db/store.ts'
 import { checkReplica } from '../../src/commands/doctor/records.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
 import { type Cluster, configure, hasReplayed, startCluster, startStandby } from '../support/postgres-cluster.ts'
+import { needing } from '../support/programs.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
 import { until } from '../support/until.ts'
+
+const { describe } = needing('pg_basebackup')
 
 let primary: Cluster
 let standby: Cluster

@@ -7,20 +7,22 @@ import { claim } from '../../src/jobs/leases.ts'
 import { acquireLock, releaseLock } from '../../src/jobs/locks.ts'
 import { systemContext } from '../../src/kernel/context.ts'
 import { administrate, databaseUrl } from '../support/engine.ts'
-import { hasPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
+import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { startTwoServers, type TwoServers } from '../support/processes.ts'
+import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
 
 /**
  * The number of server connections of the pooler, fewer than the two processes open to the pooler.
  */
 const connections = 5
-const ways = [
-  { way: 'directly', isPooled: false },
-  ...(hasPgBouncer ? [{ way: 'through PgBouncer in transaction mode', isPooled: true }] : []),
-]
 
-describe.each(ways)('two processes that connect $way', ({ isPooled }) => {
+describe('two processes that connect directly', () => testProcesses(false))
+needing('pgbouncer').describe('two processes that connect through PgBouncer in transaction mode', () =>
+  testProcesses(true),
+)
+
+function testProcesses(isPooled: boolean): void {
   let both: TwoServers
   let pooler: PgBouncer | undefined
   beforeAll(async () => {
@@ -187,4 +189,4 @@ describe.each(ways)('two processes that connect $way', ({ isPooled }) => {
       await until(async () => (await both.two.admin.get('/leads')).body.meta.total === made.length)
     })
   })
-})
+}

@@ -4,13 +4,16 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { migrate } from '../../db/migrate.ts'
 import { seed } from '../../db/seed.ts'
 import { openStore } from '../../db/store.ts'
 import { startServer, start as startTime, type TestServer } from '../support/app.ts'
 import { type Cluster, hasReplayed, serverUser, startCluster, startStandby } from '../support/postgres-cluster.ts'
+import { needing } from '../support/programs.ts'
 import { until } from '../support/until.ts'
+
+const { describe } = needing('pg_basebackup', 'openssl')
 
 let folder: string
 let primary: Cluster

@@ -1,18 +1,14 @@
 // Starts PgBouncer in transaction mode on loopback, in front of a PostgreSQL server.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { freePort } from './free-port.ts'
 import { serverUser } from './postgres-cluster.ts'
+import { findProgram } from './programs.ts'
 import { until } from './until.ts'
-
-const program = '/usr/sbin/pgbouncer'
-
-/** Tests that need PgBouncer are skipped where it is not installed. CI installs it. */
-export const hasPgBouncer = existsSync(program)
 
 export interface PgBouncer {
   /** Returns the URL of a database through the pooler. */
@@ -36,7 +32,7 @@ export async function startPgBouncer(server: URL, connections: number): Promise<
   writeFileSync(file, settings.join('\n'))
   // PgBouncer refuses to run as root.
   chmodSync(folder, 0o755)
-  const child = spawn(program, ['-q', file], { cwd: folder, stdio: 'ignore', ...serverUser() })
+  const child = spawn(findProgram('pgbouncer') ?? '', ['-q', file], { cwd: folder, stdio: 'ignore', ...serverUser() })
   const ended = once(child, 'close')
   const through = (url: string): string => {
     const changed = new URL(url)

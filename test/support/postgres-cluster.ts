@@ -2,22 +2,26 @@
 // syncs. If this process is root, the server runs as another user, because PostgreSQL refuses to
 // run as root.
 
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   appendFileSync,
   chmodSync,
   chownSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  statSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import pg from 'pg'
 import { freePort } from './free-port.ts'
+import { findPostgres } from './programs.ts'
 
 export interface Cluster {
   /** Returns the URL of a database. The database `postgres` always exists. */
@@ -44,24 +48,50 @@ export interface ClusterOptions {
   within?: string
 }
 
-const debianFolder = '/usr/lib/postgresql'
-
-/** Returns the program folder of the newest installed server, or null. */
-export function findPrograms(): string | null {
-  const given = process.env.ACCORD_TEST_POSTGRES_BIN
-  if (given) return given
-  if (!existsSync(debianFolder)) return null
-  const versions = readdirSync(debianFolder).sort((one, other) => Number(other) - Number(one))
-  return (
-    versions.map((version) => join(debianFolder, version, 'bin')).find((bin) => existsSync(join(bin, 'initdb'))) ?? null
-  )
+/** The user that runs the server if this process is root, or else null. */
+interface ServerUser {
+  uid: number
+  gid: number
 }
 
 /** Returns the user that must run the server if this process is root, or else null. */
-export function serverUser(): { uid: number; gid: number } | null {
+export function serverUser(): ServerUser | null {
   if (process.getuid?.() !== 0) return null
-  const idOf = (option: string): number => Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
-  return { uid: idOf('-u'), gid: idOf('-g') }
+  const idOf = (option: string, name: string): number | null => {
+    const { status, stdout } = spawnSync('id', [option, name], { encoding: 'utf8' })
+    return status === 0 ? Number(stdout) : null
+  }
+  // `nobody` exists on every system.
+  const name = idOf('-u', 'postgres') === null ? 'nobody' : 'postgres'
+  return { uid: idOf('-u', name) ?? 65_534, gid: idOf('-g', name) ?? 65_534 }
+}
+
+/**
+ * Returns the program folder for this user. A folder that the user cannot read, such as a checkout
+ * below /root, is copied once into the folder of temporary files.
+ */
+function readablePrograms(programs: string, user: ServerUser | null): string {
+  if (user === null) return programs
+  const canRun = (folder: string): boolean =>
+    spawnSync(join(folder, 'postgres'), ['--version'], { cwd: '/', stdio: 'ignore', ...user }).status === 0
+  if (canRun(programs)) return programs
+  const { mtimeMs } = statSync(join(programs, 'postgres'))
+  const copy = join(
+    tmpdir(),
+    `accord-test-postgres-${createHash('sha256').update(`${programs} ${mtimeMs}`).digest('hex').slice(0, 12)}`,
+  )
+  if (!existsSync(copy)) {
+    const partial = mkdtempSync(`${copy}-`)
+    chmodSync(partial, 0o755)
+    cpSync(dirname(programs), partial, { recursive: true, verbatimSymlinks: true })
+    try {
+      renameSync(partial, copy)
+    } catch {
+      // Another process was faster.
+      rmSync(partial, { recursive: true, force: true })
+    }
+  }
+  return join(copy, basename(programs))
 }
 
 /** Settings for a server whose data may be lost after the run. */
@@ -119,10 +149,11 @@ function startServer({ folder, run }: Cluster, settings: readonly string[]): voi
 }
 
 async function newCluster(within = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()): Promise<Cluster> {
-  const programs = findPrograms()
-  if (programs === null) throw new Error('Install a PostgreSQL server first: apt-get install postgresql')
-  const folder = mkdtempSync(join(within, 'accord-postgres-'))
+  const found = findPostgres()
+  if (found === null) throw new Error('Install a PostgreSQL server first: apt-get install postgresql')
   const user = serverUser()
+  const programs = readablePrograms(found, user)
+  const folder = mkdtempSync(join(within, 'accord-postgres-'))
   const data = join(folder, 'data')
   mkdirSync(data, { mode: 0o700 })
   if (user !== null) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)

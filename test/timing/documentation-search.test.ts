@@ -1,14 +1,14 @@
 // The response time of the search in the documentation. test/browser/documentation.test.ts tests
 // its results.
-import { expect, it } from 'vitest'
-import { openBrowser } from '../browser/chromium.ts'
+import { expect } from 'vitest'
+import { browserTests, openBrowser } from '../browser/chromium.ts'
 import { searchTimes } from '../browser/search-times.ts'
 import { listeningServer } from '../support/listening.ts'
 
 const limitMs = 50
 const rounds = 5
 
-it('answers a query within 50 milliseconds', async () => {
+browserTests.it('answers a query within 50 milliseconds', async () => {
   const server = await listeningServer()
   const browser = await openBrowser()
   try {
