@@ -4,6 +4,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY db/sqlite/node-20 db/sqlite/node-20
 RUN npm ci
 COPY tsconfig.json openapi.yaml ./
 COPY codegen codegen

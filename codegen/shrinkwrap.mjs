@@ -2,6 +2,7 @@
 // of its dependencies (npm-shrinkwrap.json), so an installation has the versions that were tested.
 // --remove deletes the file again, because npm would prefer it to package-lock.json.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
 const path = 'npm-shrinkwrap.json'
 
@@ -13,6 +14,8 @@ export function shrinkwrap(lockfile) {
   return { ...lockfile, packages: { '': published, ...Object.fromEntries(needed) } }
 }
 
-if (process.argv.includes('--remove')) rmSync(path, { force: true })
+if (process.argv[1] !== fileURLToPath(import.meta.url)) {
+  // A test imports the function.
+} else if (process.argv.includes('--remove')) rmSync(path, { force: true })
 else
   writeFileSync(path, `${JSON.stringify(shrinkwrap(JSON.parse(readFileSync('package-lock.json', 'utf8'))), null, 2)}\n`)

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { exceptions, isAllowed, lockfile, production } from './licences.ts'
+import { exceptions, importedPackages, isAllowed, lockfile, production } from './licences.ts'
 
 const read = (name: string): string => readFileSync(fileURLToPath(new URL(`../${name}`, import.meta.url)), 'utf8')
 const packages = lockfile()
@@ -32,6 +32,39 @@ describe('the lock file', () => {
       ...manifest.optionalDependencies,
     })
     expect(ranges.filter(([, range]) => !/^(npm:[\w@/-]+@)?[\^~]?\d+(\.\d+){0,2}(-[\w.]+)?$/.test(range))).toEqual([])
+  })
+})
+
+describe('codegen/README.md', () => {
+  const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+  const readme = read('codegen/README.md')
+  /** The packages in the first column of a table. */
+  const listed = (table: string): string[] => {
+    const [, rows = ''] = readme.split(`\n| ${table} |`)
+    const lines = (rows.split('\n\n')[0] ?? '').split('\n').slice(2)
+    return lines.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+  }
+  const matches = (names: string[], name: string): boolean =>
+    names.some((each) => each === name || (each.endsWith('*') && name.startsWith(each.slice(0, -1))))
+
+  it('says of every package that the program imports what it is for, and where it is', () => {
+    // What only a checkout uses.
+    const tools = ['esbuild', 'openapi-typescript', 'tsx']
+    const beside = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
+    const bundled = importedPackages().filter((name) => !beside.includes(name) && !tools.includes(name))
+    expect(beside.filter((name) => !matches(listed('Beside the bundle'), name))).toEqual([])
+    expect(listed('Bundled').sort()).toEqual(bundled.filter((name) => name in (manifest.devDependencies ?? {})).sort())
+  })
+})
+
+describe('the package', () => {
+  it('has the locked versions of its dependencies, and none of the development', async () => {
+    const { shrinkwrap } = await import('../codegen/shrinkwrap.mjs')
+    const made = shrinkwrap({ packages }).packages as typeof packages
+    expect(made['']).toHaveProperty('dependencies')
+    expect(made['']).not.toHaveProperty('devDependencies')
+    expect(Object.entries(made).filter(([, { dev }]) => dev)).toEqual([])
+    expect(made['node_modules/argon2']).toEqual(packages['node_modules/argon2'])
   })
 })
 

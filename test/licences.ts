@@ -46,7 +46,7 @@ export const lockfile = (): Record<string, Locked> =>
 const nameOf = (path: string): string => path.split('/', path.startsWith('@') ? 2 : 1).join('/')
 
 /** Returns the names of the packages that the program imports. The build bundles most of them. */
-function imported(): string[] {
+export function importedPackages(): string[] {
   const texts = ['src', 'db'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.ts') && !path.endsWith('.gen.ts'))
@@ -76,7 +76,10 @@ export function production(packages: Readonly<Record<string, Locked>>): Licence[
     const { dependencies, optionalDependencies } = packages[path] ?? {}
     for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) add(path, next)
   }
-  const roots = [...Object.keys({ ...manifest?.dependencies, ...manifest?.optionalDependencies }), ...imported()]
+  const roots = [
+    ...Object.keys({ ...manifest?.dependencies, ...manifest?.optionalDependencies }),
+    ...importedPackages(),
+  ]
   // The types are compiled in a checkout only.
   for (const name of roots.filter((each) => each !== 'openapi-typescript')) add('', name)
   return [...found]

@@ -9,7 +9,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { register } from 'tsx/esm/api'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const scratch = mkdtempSync(join(tmpdir(), 'accord-results-'))
@@ -46,6 +45,7 @@ const checks = [
   run('drift', 'tsx', ['src/cli.ts', 'regenerate', '--check'], 'Run: npm run regenerate'),
   run('contract', 'redocly', ['lint'], 'The linter says where.'),
 ]
+const { register } = await import('tsx/esm/api')
 register()
 const { findPostgres, isComplete } = await import('./support/programs.ts')
 const hasPostgres = findPostgres() !== null || isComplete || process.env.ACCORD_TEST_POSTGRES_URL !== undefined

@@ -52,7 +52,7 @@ function loadedBy(entries: readonly string[]): { modules: Set<string>; packages:
 }
 
 describe('a start', () => {
-  const { modules, packages } = loadedBy(['src/cli.ts', 'src/commands/serve.ts'])
+  const { modules, packages } = loadedBy(['src/command-line.ts', 'src/commands/serve.ts'])
 
   it('waits for the packages that every request needs, and for no other', () => {
     expect([...packages].sort()).toEqual(needed)

@@ -3,7 +3,7 @@
 // where ../driver.ts finds it. npm downloads its binary or compiles it. It is not a dependency in
 // package.json, because npm would then compile it on every Node.
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -11,8 +11,17 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 // npm ignores and keeps a folder whose name begins with a dot.
 const folder = join(here, '..', '..', '..', 'node_modules', '.accord-node-20')
 const [major] = process.versions.node.split('.').map(Number)
+
+/** Whether an earlier installation, such as that of the last `npm install`, is still right. */
+function isInstalled() {
+  const [wanted, found] = [here, folder].map((each) => join(each, 'npm-shrinkwrap.json'))
+  if (!existsSync(found) || !readFileSync(wanted).equals(readFileSync(found))) return false
+  const program = `new (require('./node_modules/better-sqlite3'))(':memory:')`
+  return spawnSync(process.execPath, ['-e', program], { cwd: folder, stdio: 'ignore' }).status === 0
+}
+
 // src/node-version.mjs refuses a Node that is older than 20.
-if (major >= 20 && Number(process.versions.napi) < 10) {
+if (major >= 20 && Number(process.versions.napi) < 10 && !isInstalled()) {
   mkdirSync(folder, { recursive: true })
   for (const name of ['package.json', 'npm-shrinkwrap.json']) cpSync(join(here, name), join(folder, name))
   const npm = process.env.npm_execpath
