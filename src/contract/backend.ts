@@ -27,6 +27,11 @@ export interface RateCounter {
   authenticated(caller: string, isWrite: boolean): void
   /** Called after failed authentication. */
   authenticationFailed(): void
+  /**
+   * Counts received bytes of the body toward the limit of the address, unless the credential was
+   * accepted before. Throws 429 like a request.
+   */
+  received(bytes: number): void
 }
 
 /** A request in the pipeline. */
@@ -108,6 +113,11 @@ export interface Pipeline {
 export interface Backend {
   handle(call: Call): Promise<unknown>
   finish(call: Call, hasFailed: boolean): Promise<void>
+  /**
+   * Authenticates the caller and checks the rights for the operation, before the body is read and
+   * without counting the call. Throws like `handle`.
+   */
+  admit(call: Call): Promise<void>
   /** Compiles every validator, so that the first request of an operation does not wait for it. */
   warmUp(): Promise<void>
 }
@@ -155,6 +165,20 @@ export async function createBackend(document: object, pipeline: Pipeline, readin
       return api.handleRequest(request as never, exchange)
     },
     finish: (call, hasFailed) => pipeline.finish(call, hasFailed),
+    async admit(call) {
+      if (call.fact.public) return
+      const { rateAccount } = call.request
+      const counter = rateAccount && {
+        authenticated: () => undefined,
+        authenticationFailed: () => rateAccount.authenticationFailed(),
+        received: () => undefined,
+      }
+      const request = Object.create(call.request, { rateAccount: { value: counter } }) as Call['request']
+      const admitted = { ...call, request }
+      await pipeline.authenticate(admitted)
+      call.request.caller = request.caller
+      pipeline.authorize(admitted)
+    },
     async warmUp() {
       for (const id of shapes.keys()) {
         api.validator.getRequestValidatorsForOperation(id)

@@ -40,7 +40,7 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
       method: fact.method.toUpperCase(),
       url: routeOf(fact),
       // Fastify reads forms that are not multipart, so it needs their limit.
-      ...(fact.maxFormBytes !== null && fact.maxFormBytes < maxBodyLength && { bodyLimit: fact.maxFormBytes }),
+      bodyLimit: bodyLimitOf(fact),
       config: {
         operation: id,
         isPublic: fact.public,
@@ -59,8 +59,13 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
     app.route({ method: [...method], url, config, exposeHeadRoute: false, handler })
 }
 
-/** The limit in bytes for a body that is not a form, as in app.ts. */
+/** The limits in bytes for a body that is not a form. `maxBodyLength` is also in app.ts. */
 const maxBodyLength = 1024 * 1024
+const maxPublicBodyLength = 128 * 1024
+
+/** An operation that needs no credential takes small bodies, unless the contract allows larger forms. */
+export const bodyLimitOf = ({ public: isPublic, maxFormBytes }: OperationFact): number =>
+  Math.min(maxFormBytes ?? (isPublic ? maxPublicBodyLength : maxBodyLength), maxBodyLength)
 
 const form = 'multipart/form-data'
 const plainForm = 'application/x-www-form-urlencoded'

@@ -16678,7 +16678,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description `payload_too_large`: the body is larger than 1 MiB, or a file in it is larger than 25 MiB. */
+        /** @description `payload_too_large`: the body is larger than 1 MiB or has more than 10,000 values, or a file in it is larger than 25 MiB. An operation that needs no credential takes 128 KiB and 1,000 values. */
         TooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -36,6 +36,9 @@ const usual = {
   address: { name: 'address', perSecond: 20, burst: 100 },
 } satisfies Record<string, Rate>
 
+/** So many bytes of a body from an unknown caller count as one more request of the address. */
+const bytesPerRequest = 16 * 1024
+
 export interface RatedCall {
   ip: string
   /**
@@ -76,9 +79,10 @@ export function createRates(factor: number): Rates {
     check({ ip, credential, at }) {
       const address = clientNetwork(ip)
       let standings: BucketState[] = []
+      let received = 0
       const take = (buckets: Buckets, key: string): void => {
         const { isOver, ...standing } = buckets.take(key, at)
-        standings.push(standing)
+        standings = [...standings.filter(({ rate }) => rate !== standing.rate), standing]
         if (isOver) throw refusal(standing, standings)
       }
       if (credential === undefined) take(addresses, address)
@@ -99,6 +103,11 @@ export function createRates(factor: number): Rates {
           accepted.drop(credential)
           const { isOver, ...standing } = addresses.take(address, at)
           standings = [standing]
+        },
+        received(bytes) {
+          if (credential !== undefined && accepted.has(credential)) return
+          received += bytes
+          for (; received > bytesPerRequest; received -= bytesPerRequest) take(addresses, address)
         },
         headers: () => headersOf(standings),
       }

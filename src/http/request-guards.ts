@@ -115,13 +115,25 @@ function boundBodies(http: FastifyInstance, services: Services): void {
     const loan = reserve(services, request.address)
     onRequestEnd(request, () => loan.release())
     payload.on('data', function count(chunk: Buffer) {
-      if (loan.grow(chunk.length)) return
+      const refusal = loan.grow(chunk.length) ? rateRefusal(request, chunk.length) : budgetExceeded()
+      if (refusal === undefined) return
       payload.off('data', count)
       // Without an error listener, the request was already refused and its body is not read.
       if (payload.listenerCount('error') === 0) return
       reply.header('connection', 'close')
-      payload.emit('error', budgetExceeded())
+      payload.emit('error', refusal)
     })
     done()
   })
+}
+
+/** Counts bytes toward the rate limit of the address. Returns 429 above it. */
+function rateRefusal({ rateAccount }: FastifyRequest, bytes: number): Problem | undefined {
+  try {
+    rateAccount?.received(bytes)
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
 }

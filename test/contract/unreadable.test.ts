@@ -14,11 +14,12 @@ afterAll(() => world.server.close())
 
 const ids = facts.filter(([, each]) => each.servedBy === 'handler').map(([id]) => id)
 const tooLarge = JSON.stringify({ a: 'x'.repeat(1024 * 1024) })
+const tooMany = `{"a":[${'[],'.repeat(10_001)}[]]}`
 
 const ofJson = (id: string): boolean => bodySchema(id) !== undefined && !takesFormOnly(id)
 
 describe.each(ids.filter(ofJson))('%s', (id) => {
-  it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte', async () => {
+  it('answers 400 to a body that is no JSON object, 415 to another media type, 413 to more than a mebibyte or 10,000 values', async () => {
     const valid = { ...request(world, id) }
     const answer = async (body: unknown, headers: Record<string, string> = {}): Promise<string> => {
       const { status, body: problem } = await send(world, id, { ...valid, body, headers })
@@ -37,8 +38,9 @@ describe.each(ids.filter(ofJson))('%s', (id) => {
       ]) {
         expect.soft(await answer(text), short(String(text))).toBe('400 malformed_json')
       }
-      for (const levels of [40, 20_000])
-        expect.soft(await answer(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`)).toBe('400 malformed_json')
+      const nested = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+      for (const levels of [40, 900]) expect.soft(await answer(nested(levels))).toBe('400 malformed_json')
+      expect.soft(await answer(nested(20_000))).toBe('413 payload_too_large')
       for (const type of [
         'text/plain',
         'application/xml',
@@ -49,6 +51,7 @@ describe.each(ids.filter(ofJson))('%s', (id) => {
         expect.soft(await answer('{}', { 'content-type': type }), type).toBe('415 unsupported_media_type')
       }
       expect.soft(await answer(tooLarge)).toBe('413 payload_too_large')
+      expect.soft(await answer(tooMany)).toBe('413 payload_too_large')
       if (fact(id).bodyRequired) expect.soft(await answer('')).toBe('400 malformed_json')
     })
     expect(findings).toEqual([])

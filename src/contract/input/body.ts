@@ -7,6 +7,7 @@ import { readNested } from './form-fields.ts'
 import { findTexts } from './text-rules.ts'
 import { inexactNumbers } from './unsafe-numbers.ts'
 import { type Finding, maxFields } from './validation-errors.ts'
+import { maxPublicValues, maxValues, refuseManyValues } from './value-count.ts'
 
 export interface ParsedBody {
   value: unknown
@@ -35,16 +36,17 @@ export function readBody({ body, headers, fact }: Call): ParsedBody | undefined 
   if (!type || !fact.consumes.includes(type)) throw new Problem('unsupported_media_type', mediaTypes(fact))
   const text = decode(body)
   if (type === 'application/x-www-form-urlencoded') return { ...readNested(text), inexact: [] }
-  const read = parseJson(text)
+  const read = parseJson(text, fact.public ? maxPublicValues : maxValues)
   if (Array.isArray(read.value)) throw new Problem('malformed_json')
   return read
 }
 
 /**
  * Parses a JSON object or list. Throws 400 for any other text, and for nesting deeper than
- * `maxDepth`.
+ * `maxDepth`; 413 for more values than `most`.
  */
-export function parseJson(text: string): ParsedBody {
+export function parseJson(text: string, most: number): ParsedBody {
+  refuseManyValues(text, most)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -3,8 +3,8 @@
 
 import { Problem } from '../output/problems.ts'
 import type { Finding } from './validation-errors.ts'
+import { manyFields, maxFormFields, refuseManyFields } from './value-count.ts'
 
-const maxFields = 200
 const deepest = 5
 
 type Node = Map<string, Node | string>
@@ -14,7 +14,13 @@ type Node = Map<string, Node | string>
  * a list.
  */
 export function readNested(text: string): { value: Record<string, unknown>; found: Finding[] } {
-  return nestFields([...new URLSearchParams(text)], false)
+  return nestFields(formPairs(text), false)
+}
+
+/** Returns the names and values of a form. Throws 400 for too many fields. */
+export function formPairs(text: string): [name: string, value: string][] {
+  refuseManyFields(text)
+  return [...new URLSearchParams(text)]
 }
 
 /**
@@ -25,7 +31,7 @@ export function nestFields(
   fields: readonly (readonly [name: string, value: string])[],
   keepsGaps: boolean,
 ): { value: Record<string, unknown>; found: Finding[] } {
-  if (fields.length > maxFields) throw new Problem('malformed_request', `A form can have ${maxFields} fields at most.`)
+  if (fields.length > maxFormFields) throw manyFields()
   const root: Node = new Map()
   const found: Finding[] = []
   for (const [name, value] of fields) put(root, pathOf(name), value, found)

@@ -6,6 +6,7 @@ import { Problem } from '../output/problems.ts'
 import { parseJson } from './body.ts'
 import { type Shape, typesOf } from './normalize.ts'
 import type { Finding } from './validation-errors.ts'
+import { maxValues } from './value-count.ts'
 
 /**
  * The values of a form field, in the order of arrival. `files` contains the storage keys of
@@ -91,7 +92,7 @@ function readText(text: string, shape: Shape, name: string, form: ParsedForm): u
   if (allowed.includes('integer') && /^-?(0|[1-9]\d{0,15})$/.test(trimmed)) return Number(trimmed)
   if ((allowed.includes('object') || allowed.includes('array')) && /^[[{]/.test(trimmed)) {
     try {
-      const { value, inexact } = parseJson(trimmed)
+      const { value, inexact } = parseJson(trimmed, maxValues)
       form.inexact.push(...inexact.map((path) => [name, ...path]))
       return value
     } catch (error) {

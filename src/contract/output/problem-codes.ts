@@ -48,7 +48,11 @@ export const problemCodes = {
     'The record has changed since you read it.',
     'Read it again and repeat the change with its new ETag.',
   ],
-  payload_too_large: [413, 'The body is too large.', 'Send at most 1 MiB; of files at most 25 MiB each.'],
+  payload_too_large: [
+    413,
+    'The body is too large.',
+    'Send at most 1 MiB and 10,000 values; without a credential 128 KiB and 1,000; of files at most 25 MiB each.',
+  ],
   unsupported_media_type: [415, 'The body has a media type this operation does not take.', 'Send application/json.'],
   range_not_satisfiable: [
     416,

@@ -2,7 +2,7 @@
 // canonical request, runs it through the normal pipeline and converts the reply.
 import type { FastifyInstance } from 'fastify'
 import type { RouteFacts } from '../../contract/allowed-methods.ts'
-import { sendAnswer } from '../../contract/routes.ts'
+import { bodyLimitOf, sendAnswer } from '../../contract/routes.ts'
 import { createErrorHandler, problemText, refuseUnknownPath } from '../error-handler.ts'
 import { answerVersion1, type CompatParts, factOf, type RowsByMethod } from './exchange.ts'
 import { version1Error, version1Status } from './replies.ts'
@@ -67,6 +67,7 @@ function registerUrl(
       method,
       url,
       exposeHeadRoute: method === 'GET' && hasHead,
+      bodyLimit: bodyLimitOf(fact),
       config: {
         operation: row.operation,
         isPublic: fact.public,

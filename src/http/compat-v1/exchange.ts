@@ -80,6 +80,7 @@ const withoutTerms = {
 
 async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Answered> {
   const { request, query, vocabulary } = exchange
+  await admit(exchange, byMethod)
   const { fields, fault } = await sentFields(exchange)
   const sent: JsonFields = { ...queryFields(query), ...fields, ...(request.params as JsonFields) }
   const row = byMethod.get(methodOf(request, sent))
@@ -95,6 +96,27 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
   } catch (error) {
     throw error instanceof Problem ? withVersion1Names(error, row) : error
   }
+}
+
+/**
+ * Throws 401 or 403 before the body is read, which costs more. A POST may stand for a PUT or DELETE,
+ * which only its body says, so the caller needs the rights for one of these operations.
+ */
+async function admit(exchange: Exchange, byMethod: RowsByMethod): Promise<void> {
+  const { request, backend } = exchange
+  if (request.body === undefined && !isForm(request)) return
+  const rows = request.method === 'POST' ? [...byMethod.values()] : [byMethod.get(request.method)]
+  let refusal: unknown
+  for (const row of rows) {
+    if (row === undefined || row.method === 'GET') continue
+    try {
+      return await backend.admit(callOf(exchange, row.operation))
+    } catch (error) {
+      refusal ??= error
+      if (!(error instanceof Problem) || error.status !== 403) throw error
+    }
+  }
+  if (refusal !== undefined) throw refusal
 }
 
 /**
@@ -190,13 +212,17 @@ interface Sending {
 }
 
 /** Runs a canonical request through the pipeline. */
-function run(
-  { backend, request, ageMs }: Exchange,
+function run(exchange: Exchange, operation: OperationId, sending: Sending): Promise<Answered> {
+  return answerOf(exchange.backend, callOf(exchange, operation, sending))
+}
+
+function callOf(
+  { request, ageMs }: Exchange,
   operation: OperationId,
-  { params = {}, query = '', body, stream, headers }: Sending,
-): Promise<Answered> {
+  { params = {}, query = '', body, stream, headers }: Sending = {},
+): Call {
   const fact = factOf(operation)
-  const call: Call = {
+  return {
     operation,
     fact,
     method: request.method === 'HEAD' ? 'HEAD' : fact.method.toUpperCase(),
@@ -209,7 +235,6 @@ function run(
     stream,
     request,
   }
-  return answerOf(backend, call)
 }
 
 const canonicalPath = ({ path }: OperationFact, params: Record<string, string>): string =>

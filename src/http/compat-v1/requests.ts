@@ -1,7 +1,8 @@
 // Converts a request of version 1 to the parts of a canonical request: path parameters, query and
 // body. uploads.ts reads multipart forms.
 import { parseJson } from '../../contract/input/body.ts'
-import { nestFields } from '../../contract/input/form-fields.ts'
+import { formPairs, nestFields } from '../../contract/input/form-fields.ts'
+import { maxValues } from '../../contract/input/value-count.ts'
 import type { OperationFact } from '../../contract/operations.gen.ts'
 import { Problem } from '../../contract/output/problems.ts'
 import { listQuery } from './lists.ts'
@@ -29,8 +30,8 @@ export function bodyFields(body: Buffer | undefined, mediaType: string): JsonFie
   if (!isJson && mediaType !== 'application/x-www-form-urlencoded')
     throw new Problem('unsupported_media_type', 'Send the body as JSON or as a form.')
   const text = textOf(body)
-  if (!isJson) return nestFields([...new URLSearchParams(text)], true).value
-  const { value, inexact } = parseJson(text)
+  if (!isJson) return nestFields(formPairs(text), true).value
+  const { value, inexact } = parseJson(text, maxValues)
   if (!isFields(value)) throw new Problem('malformed_json')
   if (inexact.length === 0) return value
   const errors = inexact.map((path) => [path.join('.'), ['Must be a number with at most 15 significant digits.']])

@@ -1,0 +1,34 @@
+// A stranger sends bodies that cost much to read. Each is refused for little CPU time, on both APIs.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startServer, type TestServer } from '../support/app.ts'
+import { dearBodies } from '../support/dear-bodies.ts'
+
+/** The milliseconds of CPU time that a refusal may take, with room for a slow machine. */
+const mostMs = 30
+const repeats = 5
+const paths = ['/api/admin/login', '/api/admin/leads', '/api/v1/login', '/api/v1/leads', '/web-forms/forms/none']
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.close())
+
+describe.each(paths)('a dear body to %s without a credential', (url) => {
+  it.each(dearBodies())('is refused cheaply: $name', async ({ type, body }) => {
+    const ask = () =>
+      server.inject({
+        method: 'POST',
+        url,
+        headers: { 'content-type': type, accept: 'application/json' },
+        payload: body,
+      })
+    const { statusCode } = await ask()
+    expect(statusCode).toBeGreaterThanOrEqual(400)
+    expect(statusCode).toBeLessThan(500)
+    const before = process.cpuUsage()
+    for (let at = 0; at < repeats; at++) await ask()
+    const { user, system } = process.cpuUsage(before)
+    expect((user + system) / 1000 / repeats).toBeLessThan(mostMs)
+  })
+})
