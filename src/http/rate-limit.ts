@@ -64,7 +64,7 @@ export interface Rates {
   check(call: RatedCall): RateAccount
 }
 
-export function createRates(factor: number): Rates {
+export function createRates(factor: number, accepted: AcceptedCredentials): Rates {
   const of = (rate: Rate): Rate => ({
     ...rate,
     perSecond: rate.perSecond * factor,
@@ -73,7 +73,6 @@ export function createRates(factor: number): Rates {
   const tokens = createBuckets(of(usual.token))
   const writes = createBuckets(of(usual.write))
   const addresses = createBuckets(of(usual.address))
-  const accepted = createAccepted()
 
   return {
     check({ ip, credential, at }) {
@@ -164,16 +163,23 @@ function createBuckets(rate: Rate): Buckets {
   }
 }
 
+/** The credentials that were accepted before. */
+export interface AcceptedCredentials {
+  has(credential: string): boolean
+  add(credential: string): void
+  drop(credential: string): void
+}
+
 /**
  * Returns a set of digests of accepted credentials. It only decides whether a credential is checked
  * at all. It does not authenticate the caller.
  */
-function createAccepted() {
+export function createAccepted(): AcceptedCredentials {
   const known = new LRUCache<string, true>({ max: maxKnown })
   const digest = (credential: string): string => createHash('sha256').update(credential).digest('base64')
   return {
-    has: (credential: string): boolean => known.has(digest(credential)),
-    add: (credential: string): void => void known.set(digest(credential), true),
-    drop: (credential: string): void => void known.delete(digest(credential)),
+    has: (credential) => known.has(digest(credential)),
+    add: (credential) => void known.set(digest(credential), true),
+    drop: (credential) => void known.delete(digest(credential)),
   }
 }

@@ -10,7 +10,7 @@ import { budgetExceeded, reserve } from '../kernel/files/body-memory-budget.ts'
 import { onRequestEnd } from './access-log.ts'
 import { isValidHost } from './host-header.ts'
 import { registerLoadShedding, retryAfterOneSecond } from './load-shedding/load-shedding.ts'
-import { createRates, type RateAccount } from './rate-limit.ts'
+import { type AcceptedCredentials, createAccepted, createRates, type RateAccount } from './rate-limit.ts'
 import { registerSecurityHeaders } from './security-headers.ts'
 
 declare module 'fastify' {
@@ -26,10 +26,11 @@ declare module 'fastify' {
 export async function registerRequestGuards(http: FastifyInstance, services: Services, serves: boolean): Promise<void> {
   http.decorateRequest('rateAccount', null)
   http.decorateRequest('address', { getter: addressOf })
-  if (serves) await registerLoadShedding(http, services)
+  const accepted = createAccepted()
+  if (serves) await registerLoadShedding(http, services, accepted)
   registerSecurityHeaders(http, services.config)
   rejectBadRequests(http, services)
-  limitRates(http, services)
+  limitRates(http, services, accepted)
   boundBodies(http, services)
 }
 
@@ -81,9 +82,9 @@ function headerFault(request: FastifyRequest): string | undefined {
 
 const isHostHeader = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host'
 
-function limitRates(http: FastifyInstance, { config, clock }: Services): void {
+function limitRates(http: FastifyInstance, { config, clock }: Services, accepted: AcceptedCredentials): void {
   if (config.rateFactor === null) return
-  const rates = createRates(config.rateFactor)
+  const rates = createRates(config.rateFactor, accepted)
   // This hook must be synchronous: a request without a body must be queued or refused before the
   // event loop handles the next request (load-shedding.ts).
   http.addHook('onRequest', (request, _reply, done) => {

@@ -6,16 +6,18 @@ import { fineStopwatch } from '../../kernel/runtime/clock.ts'
 
 export interface AdmissionQueue {
   /**
-   * Returns whether the queue is too full for another request. Called before the body is read, so
-   * that a refusal is cheap.
+   * Returns whether the queue is too full for another request of the client. Called before the body
+   * is read, so that a refusal is cheap.
    */
-  isFull(): boolean
+  isFull(client?: string): boolean
+  /** Returns whether a request of the client is queued. */
+  hasQueued(client: string): boolean
   /**
    * Queues a request and calls `begin` when its handler may start. Returns false when the queue is
    * full. Otherwise returns a function that releases the place. Repeated calls of this function do
    * nothing.
    */
-  admit(begin: () => void, isWrite?: boolean): (() => void) | false
+  admit(begin: () => void, isWrite?: boolean, client?: string): (() => void) | false
   /** Returns whether a request that writes is queued. */
   hasQueuedWrites(): boolean
 }
@@ -36,6 +38,8 @@ export interface Limits {
    * The number of requests that may always queue, so that a slow request does not cause refusals.
    */
   alwaysQueued: number
+  /** The same for each client, so that one client with many requests causes no refusals of others. */
+  alwaysQueuedOfOne: number
   /** The maximum number of queued requests, to limit memory. */
   queued: number
   /** The maximum number of started requests. They may wait for a commit or a password hash. */
@@ -49,6 +53,7 @@ export const defaultLimits: Limits = {
   waitMs: 12,
   overloadMs: 1_000,
   alwaysQueued: 8,
+  alwaysQueuedOfOne: 2,
   queued: 200,
   inFlight: 200,
   writes: 150,
@@ -81,6 +86,32 @@ function createStartEstimate({ waitMs }: Limits, stopwatch: typeof fineStopwatch
   }
 }
 
+/** Knows the maximum expected wait, which is shorter under overload. */
+function createOverload({ overloadMs, burstWaitMs, waitMs }: Limits, stopwatch: typeof fineStopwatch) {
+  // The time since the last refusal in milliseconds. It determines the end of an overload, because
+  // the queue can be empty for a moment during an overload.
+  let sinceRefusal = (): number => Number.POSITIVE_INFINITY
+  return {
+    maxWaitMs: () => (sinceRefusal() > overloadMs ? burstWaitMs : waitMs),
+    refused(): void {
+      sinceRefusal = stopwatch()
+    },
+  }
+}
+
+/** Returns counters by key. A counter at 0 takes no memory. */
+function createCounts() {
+  const counts = new Map<string, number>()
+  return {
+    get: (key: string): number => counts.get(key) ?? 0,
+    add(key: string, change: number): void {
+      const count = (counts.get(key) ?? 0) + change
+      if (count > 0) counts.set(key, count)
+      else counts.delete(key)
+    },
+  }
+}
+
 export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineStopwatch } = {}): AdmissionQueue {
   // Not a Set, because V8 keeps the old tables of a Set and their contents in memory until a full
   // garbage collection.
@@ -90,39 +121,36 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
   let writes = 0
   let isScheduled = false
   let starts = 0
-  // The time since the last refusal in milliseconds. It determines the end of an overload, because
-  // the queue can be empty for a moment during an overload.
-  let sinceRefusal = (): number => Number.POSITIVE_INFINITY
+  const overload = createOverload(limits, stopwatch)
   let elapsedInTurn = stopwatch()
   const estimate = createStartEstimate(limits, stopwatch)
 
-  const isBeyondBounds = (): boolean => {
+  const queuedOf = createCounts()
+
+  const isBeyondBounds = (client: string | undefined): boolean => {
     if (queue.length >= limits.queued) return true
     if (queue.length < limits.alwaysQueued) return false
-    return (
-      queue.length * estimate.msPerStart() > (sinceRefusal() > limits.overloadMs ? limits.burstWaitMs : limits.waitMs)
-    )
+    if (client !== undefined && queuedOf.get(client) < limits.alwaysQueuedOfOne) return false
+    return queue.length * estimate.msPerStart() > overload.maxWaitMs()
   }
 
-  const isFull = (): boolean => {
-    if (!isBeyondBounds()) return false
-    sinceRefusal = stopwatch()
+  const isFull = (client?: string): boolean => {
+    if (!isBeyondBounds(client)) return false
+    overload.refused()
     return true
   }
 
   function schedule(): void {
     if (isScheduled || inFlight >= limits.inFlight || queue.length === 0) return
     isScheduled = true
-    setImmediate(openTurn)
+    setImmediate(() => {
+      starts = 0
+      elapsedInTurn = stopwatch()
+    })
     // Each start has its own `setImmediate`, so that the promises of a request settle before the
     // next request starts.
     for (let left = Math.min(queue.length, maxStartsPerTurn); left > 0; left--) setImmediate(startNext)
     setImmediate(closeTurn)
-  }
-
-  function openTurn(): void {
-    starts = 0
-    elapsedInTurn = stopwatch()
   }
 
   function startNext(): void {
@@ -140,15 +168,17 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
 
   return {
     isFull,
+    hasQueued: (client) => queuedOf.get(client) > 0,
     hasQueuedWrites: () => queuedWrites > 0,
-    admit(begin, isWrite = false) {
-      if (isFull() || (isWrite && writes >= limits.writes)) return false
+    admit(begin, isWrite = false, client = '') {
+      if (isFull(client === '' ? undefined : client) || (isWrite && writes >= limits.writes)) return false
       let hasStarted = false
       let isReleased = false
       const leaveQueue = (): void => {
         const place = queue.indexOf(start)
         if (place < 0) return
         queue.splice(place, 1)
+        queuedOf.add(client, -1)
         if (isWrite) queuedWrites--
       }
       const start = (): void => {
@@ -158,6 +188,7 @@ export function createAdmissionQueue({ limits = defaultLimits, stopwatch = fineS
         begin()
       }
       queue.push(start)
+      queuedOf.add(client, 1)
       if (isWrite) {
         queuedWrites++
         writes++

@@ -6,9 +6,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { routeFactsOf } from '../../contract/allowed-methods.ts'
 import { Problem } from '../../contract/output/problems.ts'
 import { isForm } from '../../contract/routes.ts'
+import { clientNetwork } from '../../kernel/auth/ip-ranges.ts'
 import type { Services } from '../../kernel/context.ts'
 import { onRequestEnd } from '../access-log.ts'
 import { problemText, problemType } from '../error-handler.ts'
+import type { AcceptedCredentials } from '../rate-limit.ts'
 import { headersFor, originHeadersFor } from '../security-headers.ts'
 import { createAdmissionQueue } from './admission-queue.ts'
 
@@ -29,7 +31,11 @@ const isMonitoring = (request: FastifyRequest): boolean => monitoring.has(routeF
 const startupGraceMs = 5_000
 
 /** Adds the hooks of load shedding. Must be called right after `trackRequests` (access-log.ts). */
-export async function registerLoadShedding(http: FastifyInstance, { config, metrics, store }: Services): Promise<void> {
+export async function registerLoadShedding(
+  http: FastifyInstance,
+  { config, metrics, store }: Services,
+  accepted: AcceptedCredentials,
+): Promise<void> {
   const queue = createAdmissionQueue()
   store.onGroupCommit(() => queue.hasQueuedWrites())
   // All refusals share one Problem, because a new stack trace costs as much as the rest of a
@@ -59,11 +65,23 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
       .end(body)
   }
   const isEventLoopOverloaded = watchEventLoop(http)
+  /** An unknown credential counts for its address, because a stranger can invent many. */
+  const credentialOf = ({ raw: { headers } }: FastifyRequest): string | undefined => {
+    const credential = headers.authorization ?? headers.cookie
+    return credential !== undefined && accepted.has(credential) ? credential : undefined
+  }
+  const clientOf = (request: FastifyRequest): string => credentialOf(request) ?? clientNetwork(request.address)
+  // A known client with one request is not the reason for a late event loop.
+  const isRefusedByDelay = (request: FastifyRequest): boolean => {
+    if (!isEventLoopOverloaded()) return false
+    const credential = credentialOf(request)
+    return credential === undefined || queue.hasQueued(credential)
+  }
   http.decorateRequest('releasePlace', null)
   http.addHook('onRequest', (request, reply, done) => {
     if (isMonitoring(request)) return done()
     // While the server is closing, request-guards.ts refuses all requests.
-    if ((queue.isFull() || isEventLoopOverloaded()) && !isClosing) refuse(request, reply)
+    if ((queue.isFull(clientOf(request)) || isRefusedByDelay(request)) && !isClosing) refuse(request, reply)
     else done()
   })
   http.addHook('preHandler', (request, reply, done) => {
@@ -74,7 +92,7 @@ export async function registerLoadShedding(http: FastifyInstance, { config, metr
       if (request.raw.socket.destroyed) request.releasePlace?.()
       else done()
     }
-    const release = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD')
+    const release = queue.admit(begin, request.method !== 'GET' && request.method !== 'HEAD', clientOf(request))
     if (release === false) return refuse(request, reply)
     request.releasePlace = release
     onRequestEnd(request, release)

@@ -88,6 +88,22 @@ describe('the admission queue', () => {
     expect(queue.admit(() => undefined, true)).not.toBe(false)
   })
 
+  it('refuses a client that fills the queue, and none of the others', async () => {
+    const { queue, admit, drain } = queueOf({ burstWaitMs: 25, waitMs: 25, alwaysQueued: 4, queued: 40 })
+    for (let round = 0; round < 100; round++) {
+      for (let count = 0; count < 4; count++) admit(20)
+      await drain()
+    }
+    const ask = (client: string): boolean => queue.admit(() => undefined, false, client) !== false
+    let admitted = 0
+    while (admitted < 1000 && ask('one')) admitted++
+    expect(admitted).toBeLessThan(10)
+    expect([queue.isFull('one'), queue.isFull('other'), queue.hasQueued('one')]).toEqual([true, false, true])
+    expect([ask('other'), ask('other'), ask('other'), ask('third')]).toEqual([true, true, false, true])
+    // The bound of memory is for all clients together.
+    expect(Array.from({ length: 100 }, (_, at) => ask(`client ${at}`)).filter(Boolean).length).toBeLessThan(40)
+  })
+
   it('admits as many as it can start within the wait: many quick ones, few slow ones', async () => {
     for (const [tookMs, fewest, most] of [
       [0.2, 120, 130],
