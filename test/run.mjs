@@ -1,8 +1,8 @@
 // `npm test`: runs every check, on SQLite and, for the tests with a database, also on PostgreSQL. A
 // failure does not stop the rest. A CI log may keep only its end, which therefore names the failed
-// tests with their messages, the tests that passed only with a retry (they count as passed), and the
-// programs whose tests were skipped, because they are missing. The last line is always
-// `N passed, N failed`, or `N passed, N failed, N skipped`; a failed check counts as a failed test.
+// tests with their messages, the tests that passed only with a retry (they count as passed), and
+// the programs whose tests were skipped, because they are missing. The last line is always `N
+// passed, N failed`, or `N passed, N failed, N skipped`; a failed check counts as a failed test.
 import '../src/node-version.mjs'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'

@@ -63,7 +63,10 @@ export function registerRoutes(app: FastifyInstance, backend: Backend): void {
 const maxBodyLength = 1024 * 1024
 const maxPublicBodyLength = 128 * 1024
 
-/** An operation that needs no credential takes small bodies, unless the contract allows larger forms. */
+/**
+ * An operation that needs no credential takes small bodies, unless the contract allows larger
+ * forms.
+ */
 export const bodyLimitOf = ({ public: isPublic, maxFormBytes }: OperationFact): number =>
   Math.min(maxFormBytes ?? (isPublic ? maxPublicBodyLength : maxBodyLength), maxBodyLength)
 

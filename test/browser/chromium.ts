@@ -52,7 +52,9 @@ async function unpackBrowser(): Promise<{ executablePath: string; env: Record<st
   return { executablePath: join(folder, 'chromium'), env }
 }
 
-/** The package unpacks into the folder of TMPDIR, and its libraries only where it sees AWS Lambda. */
+/**
+ * The package unpacks into the folder of TMPDIR, and its libraries only where it sees AWS Lambda.
+ */
 async function unpackInto(parent: string): Promise<string> {
   mkdirSync(parent, { recursive: true })
   const folder = mkdtempSync(join(parent, 'accord-chromium-'))

@@ -61,8 +61,7 @@ export function serverUser(): ServerUser | null {
     const { status, stdout } = spawnSync('id', [option, name], { encoding: 'utf8' })
     return status === 0 ? Number(stdout) : null
   }
-  // `nobody` exists on every system.
-  const name = idOf('-u', 'postgres') === null ? 'nobody' : 'postgres'
+  const name = ['postgres', 'nobody'].find((each) => idOf('-u', each) !== null) ?? ''
   return { uid: idOf('-u', name) ?? 65_534, gid: idOf('-g', name) ?? 65_534 }
 }
 

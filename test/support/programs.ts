@@ -1,6 +1,6 @@
-// Finds the programs that tests start and that are not packages of npm. A program is looked for in
-// an environment variable, in the PATH, in the usual folders, and, for Chromium and PostgreSQL, in
-// the development dependencies.
+// Finds the programs that tests start and that are not packages of npm. Looks in an
+// environment variable, in the PATH, in the usual folders, and, for Chromium and PostgreSQL, in the
+// development dependencies.
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -118,7 +118,9 @@ function versioned(): string[] {
     .map(({ bin }) => bin)
 }
 
-/** Returns the folder of the development dependency for this machine. It lacks `pg_dump` and others. */
+/**
+ * Returns the folder of the development dependency for this machine. It lacks `pg_dump` and others.
+ */
 function packaged(): string[] {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   try {
@@ -129,7 +131,9 @@ function packaged(): string[] {
   }
 }
 
-/** Returns the path of a program, or null if it is missing. For `postgres`, the path of its server. */
+/**
+ * Returns the path of a program, or null if it is missing. For `postgres`, the path of its server.
+ */
 export function findProgram(name: ProgramName): string | null {
   if (name === 'chromium') return findInstalledBrowser() ?? (hasPackagedBrowser ? name : null)
   if (name === 'postgres' || name === 'pg_basebackup' || name === 'pg_dump') {
@@ -144,8 +148,9 @@ export function findProgram(name: ProgramName): string | null {
 export const isComplete = !['', '0', 'false'].includes(process.env.CI ?? '')
 
 /**
- * Returns `describe` and `it` for tests that need programs. If one is missing, the tests are skipped
- * and their names say so, from which `npm test` makes its list. With the variable CI they fail.
+ * Returns `describe` and `it` for tests that need programs. If one is missing, the tests are
+ * skipped and their names say so, from which `npm test` makes its list. With the variable CI they
+ * fail.
  */
 export function needing(...names: ProgramName[]): { describe: typeof describe; it: typeof it } {
   const missing = names.filter((name) => findProgram(name) === null)

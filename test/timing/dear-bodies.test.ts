@@ -1,4 +1,5 @@
-// A stranger sends bodies that cost much to read. Each is refused for little CPU time, on both APIs.
+// A stranger sends bodies that cost much to read. Each is refused for little CPU time, on both
+// APIs.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startServer, type TestServer } from '../support/app.ts'
 import { dearBodies } from '../support/dear-bodies.ts'

@@ -1,7 +1,7 @@
-// npm runs this after it has installed the packages, in a checkout and in an installation. Version 13
-// of better-sqlite3 needs Node-API 10. On an older Node, such as Node 20, this installs version 12,
-// where ../driver.ts finds it. npm downloads its binary or compiles it. It is not a dependency in
-// package.json, because npm would then compile it on every Node.
+// npm runs this after it has installed the packages, in a checkout and in an installation. Version
+// 13 of better-sqlite3 needs Node-API 10. On an older Node, such as Node 20, this installs version
+// 12, where ../driver.ts finds it. npm downloads its binary or compiles it. It is not a dependency
+// in package.json, because npm would then compile it on every Node.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Counts the values of a JSON text or a form before it is parsed. Small values cost far more to parse
-// and check than their bytes: a megabyte of empty lists would block the event loop for 0.4 s.
+// Counts the values of a JSON text or a form before it is parsed. Small values cost far more to
+// parse and check than their bytes: a megabyte of empty lists would block the event loop for 0.4 s.
 import { Problem } from '../output/problems.ts'
 
 /** The most values of a JSON body: fields, list entries, objects and lists. */

@@ -99,8 +99,8 @@ async function answered(exchange: Exchange, byMethod: RowsByMethod): Promise<Ans
 }
 
 /**
- * Throws 401 or 403 before the body is read, which costs more. A POST may stand for a PUT or DELETE,
- * which only its body says, so the caller needs the rights for one of these operations.
+ * Throws 401 or 403 before the body is read, which costs more. A POST may stand for a PUT or
+ * DELETE, which only its body says, so the caller needs the rights for one of these operations.
  */
 async function admit(exchange: Exchange, byMethod: RowsByMethod): Promise<void> {
   const { request, backend } = exchange

@@ -38,7 +38,9 @@ export interface Limits {
    * The number of requests that may always queue, so that a slow request does not cause refusals.
    */
   alwaysQueued: number
-  /** The same for each client, so that one client with many requests causes no refusals of others. */
+  /**
+   * The same for each client, so that one client with many requests causes no refusals of others.
+   */
   alwaysQueuedOfOne: number
   /** The maximum number of queued requests, to limit memory. */
   queued: number
