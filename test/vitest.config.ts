@@ -52,6 +52,7 @@ const onPostgres =
         'test/{differential,jobs,postgres}/**/*.test.ts',
         'test/properties/unstorable-texts.test.ts',
         'test/http/compat-v1/routes.test.ts',
+        'test/kernel/query/long-lists.test.ts',
         `test/resources/{${[
           ...[
             'activities',

@@ -12,13 +12,13 @@ import {
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
-  PostgresQueryCompiler,
   type QueryResult,
   sql,
   type TableMetadata,
 } from 'kysely'
 import type { QueryResult as PgResult, PoolClient } from 'pg'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
+import { PostgresCompiler } from '../long-lists.ts'
 import { type Pools, roleQuery, statementName } from './connection.ts'
 import {
   asLost,
@@ -310,7 +310,7 @@ const dialect: Dialect = {
     throw new Error('A database is opened by db/store.ts.')
   },
   createIntrospector: (db) => new OwnIntrospector(db),
-  createQueryCompiler: () => new PostgresQueryCompiler(),
+  createQueryCompiler: () => new PostgresCompiler(),
 }
 
 /** Lists only the tables of the current schema, because unqualified table names refer to it. */
@@ -330,7 +330,7 @@ class OwnIntrospector extends PostgresIntrospector {
   }
 }
 
-const parts: EngineParts = { compiler: new PostgresQueryCompiler(), adapter: new PostgresAdapter() }
+const parts: EngineParts = { compiler: new PostgresCompiler(), adapter: new PostgresAdapter() }
 
 /**
  * The connection of Kysely's `transaction()`. It does not retry after a serialization failure.

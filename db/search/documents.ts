@@ -4,6 +4,7 @@
 import { type Compilable, type Expression, type SqlBool, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
 import { truncationMark } from '../dialect.ts'
+import { isIn } from '../long-lists.ts'
 import { digitsOf } from '../schema/case-folding.ts'
 import type { Db } from '../store.ts'
 
@@ -91,5 +92,5 @@ export function readRange<Row>(db: Db, entity: string, range: IdRange, query: ()
   if (!('ids' in range))
     return query().where(sql<SqlBool>`${id} > ${range.after}`).orderBy(id).limit(range.limit).execute()
   const ids = padToBucket(range.ids)
-  return runCompiled(db, `documents: ${entity}`, ids, () => query().where(sql<SqlBool>`${id} in (${sql.join(ids)})`))
+  return runCompiled(db, `documents: ${entity}`, ids, () => query().where(isIn(id, ids)))
 }

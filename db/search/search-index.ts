@@ -6,6 +6,7 @@ import { type Kysely, sql } from 'kysely'
 import { padToBucket, runCompiled } from '../compiled-queries.ts'
 import type { Dialect } from '../dialect.ts'
 import { searchIndexTable as table } from '../housekeeping-tables.ts'
+import { isIn } from '../long-lists.ts'
 import type { Db, RecordRef, Store } from '../store.ts'
 import type { SearchDocument, SearchDocumentSource } from './documents.ts'
 import { renewFullText, runInSteps } from './rebuild.ts'
@@ -95,7 +96,7 @@ async function quotersOf(
     if (column === undefined) continue
     const query = sql<{
       id: number
-    }>`select id from ${sql.table(entity)} where ${sql.ref(column)} in (${sql.join(ids)})`
+    }>`select id from ${sql.table(entity)} where ${isIn(sql.ref(column), ids)}`
     for (const { id } of (await query.execute(db)).rows) found.push({ entity, id })
   }
   return found

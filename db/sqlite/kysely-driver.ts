@@ -10,9 +10,9 @@ import {
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
-  SqliteQueryCompiler,
 } from 'kysely'
 import { DirectExecutor, type EngineParts, type Execute } from '../direct-executor.ts'
+import { SqliteCompiler } from '../long-lists.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import type { Membership } from './group-commit/group.ts'
 import type { ExclusiveConnection, WriteQueue, WriteTransaction } from './group-commit/types.ts'
@@ -113,10 +113,10 @@ const dialect: Dialect = {
     throw new Error('A database is opened by db/store.ts.')
   },
   createIntrospector: (db) => new SqliteIntrospector(db),
-  createQueryCompiler: () => new SqliteQueryCompiler(),
+  createQueryCompiler: () => new SqliteCompiler(),
 }
 
-const parts: EngineParts = { compiler: new SqliteQueryCompiler(), adapter: new SqliteAdapter() }
+const parts: EngineParts = { compiler: new SqliteCompiler(), adapter: new SqliteAdapter() }
 
 /**
  * The connection of Kysely's `transaction()` and `connection()`. A transaction enters the write

@@ -205,8 +205,8 @@ async function connection(
   timeoutMs: number,
 ): Promise<ImapFlow> {
   // imapflow is imported by the first poll, because few installations read a mailbox.
-  const { ImapFlow } = await import('imapflow')
-  const client = new ImapFlow({
+  const { default: imapflow } = await import('imapflow')
+  const client = new imapflow.ImapFlow({
     host,
     port,
     secure: encryption === 'ssl',

@@ -1,7 +1,18 @@
 // Building: codegen/build.mjs, which `npm start` runs, builds only after a change and prints it.
 // Tested in a temporary project with one module. `npm pack` creates a small package that runs.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -94,5 +105,26 @@ describe('npm pack', () => {
     const program = join(folder, manifest.bin.accord)
     expect(readFileSync(program, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
     expect(execFileSync(process.execPath, [program, '--version'], { encoding: 'utf8' }).trim()).toBe(manifest.version)
+  })
+})
+
+describe('a package that is imported on demand', () => {
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'))
+  const imports = sources.flatMap((path) =>
+    [
+      ...readFileSync(join('src', path), 'utf8').matchAll(/const (\{[^}]*\}|\w+) = await import\('([^./][^']*)'\)/g),
+    ].map(([, names = '', name = '']) => ({ path, names, name })),
+  )
+
+  it('is imported by its default export if it is CommonJS, because a bundle has no names of it', async () => {
+    const load = createRequire(import.meta.url)
+    const broken: string[] = []
+    for (const { path, names, name } of imports) {
+      const { default: whole } = (await import(name)) as { default?: unknown }
+      const isCommonJs = whole !== undefined && load(name) === whole
+      if (isCommonJs && !/^\{ default: \w+ \}$/.test(names)) broken.push(`${path}: ${name}`)
+    }
+    expect(imports.length).toBeGreaterThan(8)
+    expect(broken).toEqual([])
   })
 })

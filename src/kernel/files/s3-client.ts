@@ -248,7 +248,7 @@ async function open({
   credentials,
   isPathStyle,
 }: S3Location): Promise<{ client: S3Client; sdk: Sdk }> {
-  const sdk = await import('@aws-sdk/client-s3')
+  const { default: sdk } = await import('@aws-sdk/client-s3')
   const silent = (): void => undefined
   const client = new sdk.S3Client({
     ...(endpoint !== null && { endpoint }),

@@ -29,8 +29,8 @@ export async function* writeWorkbook(
   rows: AsyncIterable<readonly WorkbookRow[]>,
   { maxRows = maxSheetRows }: { maxRows?: number } = {},
 ): AsyncGenerator<Buffer> {
-  const { ZipFile } = await import('yazl')
-  const zip = new ZipFile()
+  const { default: yazl } = await import('yazl')
+  const zip = new yazl.ZipFile()
   const output = zip.outputStream as Readable
   zip.on('error', (error) => output.destroy(error))
   const source = rowReader(rows)

@@ -2,6 +2,7 @@
 // Foreign keys tell which tables refer to the record. The contract tells whether replies show the
 // reference. Referring records get no event: the event of the deletion or restore covers them.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import { componentOf } from '../../contract/input/open-schema.ts'
 import { type Context, now } from '../context.ts'
 import { chunks, type Pointer, relationsOf } from './archive.ts'
@@ -39,7 +40,7 @@ export async function bumpReferrers(
   }
   for (const [other, conditions] of found) {
     const unchanged = [{ table, id }, ...except].flatMap((each) => (each.table === other ? [each.id] : []))
-    const others = unchanged.length === 0 ? sql`` : sql` and id not in (${sql.join(unchanged)})`
+    const others = unchanged.length === 0 ? sql`` : sql` and not ${isIn(sql.ref('id'), unchanged)}`
     await sql`update ${sql.table(other)} set version = version + 1, updated_at = ${now(ctx)}
       where (${sql.join(conditions, sql` or `)})${others}`.execute(ctx.db)
   }

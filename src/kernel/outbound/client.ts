@@ -60,7 +60,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   return {
     async request(request, signal) {
       // Loads undici with the first call, so that the server starts fast.
-      const { Client } = await import('undici')
+      const { default: undici } = await import('undici')
       const elapsed = stopwatch()
       const url = readUrl(request.url, options.allowHttp)
       const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -70,7 +70,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
       try {
         const connecting = limit(options.connectMs, total.signal)
         const addresses = await checked(host, lookup, check, connecting.signal).finally(connecting.clear)
-        client = new Client(url.origin, {
+        client = new undici.Client(url.origin, {
           // Each connection serves one request, because its address was checked only for this
           // request.
           pipelining: 0,

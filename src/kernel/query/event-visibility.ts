@@ -3,6 +3,7 @@
 // could list until their deletion. The event feed, streams, histories, webhook deliveries and
 // workflow runs use this rule.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import type { EventBase, OperationFact, Schema } from '../../contract/types.ts'
 import type { Context } from '../context.ts'
@@ -87,7 +88,7 @@ export async function seenOf(ctx: Context, records: Records, ids: readonly numbe
   if (wanted.length === 0) return new Set()
   if (records.seen) return records.seen(ctx, wanted)
   const id = sql.ref(`${records.table}.id`)
-  const rows = await (await records.inSight(ctx)).where(sql<SqlBool>`${id} in (${sql.join(wanted)})`).execute()
+  const rows = await (await records.inSight(ctx)).where(isIn(id, wanted)).execute()
   return new Set(rows.map((row) => row.id))
 }
 

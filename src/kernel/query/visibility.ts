@@ -2,6 +2,7 @@
 // `rows` query of a resource, so that all operations and references apply it. A hidden row counts
 // as missing.
 import { type RawBuilder, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import type { Context } from '../context.ts'
 
 /**
@@ -11,7 +12,7 @@ import type { Context } from '../context.ts'
 export function visible(ctx: Context, ownerColumn: string): RawBuilder<SqlBool> {
   const owners = ctx.user?.visibleOwners
   if (!owners) return sql<SqlBool>`1 = 1`
-  const within = sql<SqlBool>`${sql.ref(ownerColumn)} in (${sql.join(owners)})`
+  const within = isIn(sql.ref(ownerColumn), [...owners])
   const { visibleRecord: admitted } = ctx
   if (!admitted || !ownerColumn.startsWith(`${admitted.table}.`)) return within
   return sql<SqlBool>`(${within} or ${sql.ref(`${admitted.table}.id`)} = ${admitted.id})`

@@ -149,8 +149,8 @@ function unicodeOf(begin: Buffer): Encoding | undefined {
 }
 
 async function guessEncoding(sample: Buffer): Promise<Encoding> {
-  const { analyse } = await import('chardet')
-  const found = analyse(sample).map(({ name }) => name.toLowerCase())
+  const { default: chardet } = await import('chardet')
+  const found = chardet.analyse(sample).map(({ name }) => name.toLowerCase())
   const known = found.map((name) => detected[name] ?? guessable.find((each) => each === name))
   return known.find((name) => name !== undefined) ?? 'windows-1252'
 }

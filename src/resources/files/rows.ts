@@ -2,6 +2,7 @@
 // upload is visible to the user who uploaded it. An attached file is visible to every user who sees
 // its record.
 import { type RawBuilder, type Selectable, type SqlBool, sql } from 'kysely'
+import { isIn } from '../../../db/long-lists.ts'
 import type { DB as Tables } from '../../../db/tables.gen.ts'
 import { operations } from '../../contract/operations.gen.ts'
 import { pathTo } from '../../contract/paths.ts'
@@ -115,7 +116,7 @@ async function visibleOwners(ctx: Context, type: string, ids: readonly number[])
   if (owners === 'all') return new Set(ids)
   const resource = ctx.services.resources.get(type)
   if (!resource?.withFiles) return resource?.visibleIds(ctx, ids) ?? new Set()
-  const rows = await owners.where(sql<SqlBool>`${sql.ref(`${resource.table}.id`)} in (${sql.join([...ids])})`).execute()
+  const rows = await owners.where(isIn(sql.ref(`${resource.table}.id`), [...ids])).execute()
   return new Set(rows.map(({ id }) => id))
 }
 
