@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { connectionsWithin } from '../../src/http/descriptor-limit.ts'
 import { accordServing } from '../support/accord.ts'
 import { workingFolder } from '../support/installed.ts'
+import { needing } from '../support/programs.ts'
 
 /** Opens a connection that sends nothing. */
 const silent = (port: number): Promise<Socket> =>
@@ -36,7 +37,7 @@ async function signIn(url: string): Promise<string> {
   return ((await answer.json()) as { data: { token: string } }).data.token
 }
 
-describe('connections', () => {
+needing('/proc').describe('connections', () => {
   it.concurrent.for([96, 128, 1024])(
     'never take the last of %i descriptors, however many come',
     { timeout: 180_000 },

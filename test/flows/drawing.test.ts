@@ -1,8 +1,9 @@
 // PDFs and charts in the packed program: its subprocesses find their modules, and end with the
 // server.
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { type Strained, strained } from '../faults/serving.ts'
+import { needing } from '../support/programs.ts'
 
 let server: Strained | undefined
 afterEach(() => server?.stop())
@@ -28,7 +29,7 @@ async function ask(path: string, accept: string): Promise<{ status: number; type
   return { status: answer.status, type: answer.headers.get('content-type'), body }
 }
 
-describe('the packed program', () => {
+needing('/proc').describe('the packed program', () => {
   it('prints a quote and draws a chart in subprocesses that end with it', async () => {
     server = await strained()
     expect(drawing()).toEqual([])

@@ -15,6 +15,7 @@ import { MailDeferred } from '../../src/mail/failures.ts'
 import { createMailer } from '../../src/mail/outbound.ts'
 import { adminPassword, startServer, type TestServer } from '../support/app.ts'
 import { given } from '../support/given.ts'
+import { needing } from '../support/programs.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { startSmtp } from '../support/smtp.ts'
 import { until } from '../support/until.ts'
@@ -456,7 +457,7 @@ describe('where the lines go', () => {
     rmSync(join(path, '..'), { recursive: true })
   })
 
-  it('may have no room: the lines are lost, and nothing waits for it', () => {
+  needing('/dev/full').it('may have no room: the lines are lost, and nothing waits for it', () => {
     const full = openSync('/dev/full', 'w')
     const { write } = bufferedSink(full)
     for (let n = 0; n < 3; n++) write(line(50, n))

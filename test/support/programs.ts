@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { describe, it } from 'vitest'
 
-/** The programs with their Debian packages. */
+/** The programs with their Debian packages, and parts of Linux that other systems lack. */
 const packages = {
   caddy: 'caddy',
   chromium: 'chromium',
@@ -19,6 +19,8 @@ const packages = {
   pg_dump: 'postgresql-client',
   pgbouncer: 'pgbouncer',
   postgres: 'postgresql',
+  '/proc': 'linux',
+  '/dev/full': 'linux',
   python3: 'python3',
   'systemd-analyze': 'systemd',
 } as const
@@ -135,6 +137,7 @@ function packaged(): string[] {
  * Returns the path of a program, or null if it is missing. For `postgres`, the path of its server.
  */
 export function findProgram(name: ProgramName): string | null {
+  if (name === '/proc' || name === '/dev/full') return process.platform === 'linux' ? name : null
   if (name === 'chromium') return findInstalledBrowser() ?? (hasPackagedBrowser ? name : null)
   if (name === 'postgres' || name === 'pg_basebackup' || name === 'pg_dump') {
     const folder = findPostgres()
